@@ -1,0 +1,56 @@
+# make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
+# make test    install what the tests need, run all of them
+# make bench   compare the rates and the memory of the main job with its rivals
+# make lint    style and types
+# make clean   remove what the above made
+#
+# Another Python:           make run PYTHON=/path/to/python3.12
+# Some of the tests:        make test TESTS="tests/test_units.py -k bytes"
+# Options for the bench:    make bench BENCH="--events 1000000"
+
+PYTHON ?= python3
+TESTS ?=
+BENCH ?=
+BIN := .venv/bin
+
+.PHONY: run test bench lint clean installed installed-for-tests
+.DELETE_ON_ERROR:
+
+run: installed
+	$(BIN)/kstoolkit run data/sample --event-time time --user user --action action --out out
+	$(BIN)/kstoolkit findings out
+	$(BIN)/kstoolkit report out --html out/report.html
+
+test: installed-for-tests
+	$(BIN)/python -m pytest $(TESTS)
+
+bench: installed-for-tests
+	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+lint: installed-for-tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each kind of installation leaves the pyproject.toml that it was made from. While that is still the
+# same, nothing is installed again, and no network is needed.
+
+installed: $(BIN)/python
+	@cmp -s pyproject.toml .venv/installed.toml || { \
+		$(BIN)/python -m pip install --editable . && cp pyproject.toml .venv/installed.toml; }
+
+installed-for-tests: $(BIN)/python
+	@cmp -s pyproject.toml .venv/installed-for-tests.toml || { \
+		$(BIN)/python -m pip install --editable '.[test]' && \
+		cp pyproject.toml .venv/installed.toml && \
+		cp pyproject.toml .venv/installed-for-tests.toml; }
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "kstoolkit needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name another one: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }

@@ -1,0 +1,94 @@
+"""Count what users do on Spark, find the abnormal ones, and look into the state that this leaves.
+
+Every public name is imported on first use, so that ``import kstoolkit`` costs next to nothing and
+starts neither Spark nor a plotting library.
+
+Examples
+--------
+>>> import kstoolkit as kst
+>>> kst.Cascade("1 minute", "1 hour", "1 day")
+Cascade('1 minute', '1 hour', '1 day')
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kstoolkit.environment import doctor as doctor
+    from kstoolkit.events.simulator import simulate as simulate
+    from kstoolkit.events.sources import files as files
+    from kstoolkit.events.sources import frame as frame
+    from kstoolkit.findings.rules import Ceiling as Ceiling
+    from kstoolkit.findings.rules import Exempt as Exempt
+    from kstoolkit.findings.rules import Unusual as Unusual
+    from kstoolkit.findings.rules import load_rules as load_rules
+    from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
+    from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
+    from kstoolkit.pipeline.dataframes import count_windows as count_windows
+    from kstoolkit.pipeline.find import find as find
+    from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
+    from kstoolkit.pipeline.run import Run as Run
+    from kstoolkit.pipeline.run import load_run as load_run
+    from kstoolkit.windows import Cascade as Cascade
+    from kstoolkit.windows import Hop as Hop
+
+    __version__: str
+
+_HOMES = {
+    "Cascade": "kstoolkit.windows",
+    "Ceiling": "kstoolkit.findings.rules",
+    "Exempt": "kstoolkit.findings.rules",
+    "Hop": "kstoolkit.windows",
+    "Pipeline": "kstoolkit.pipeline.pipeline",
+    "Run": "kstoolkit.pipeline.run",
+    "Unusual": "kstoolkit.findings.rules",
+    "count_sessions": "kstoolkit.pipeline.dataframes",
+    "count_sliding": "kstoolkit.pipeline.dataframes",
+    "count_windows": "kstoolkit.pipeline.dataframes",
+    "doctor": "kstoolkit.environment",
+    "files": "kstoolkit.events.sources",
+    "find": "kstoolkit.pipeline.find",
+    "frame": "kstoolkit.events.sources",
+    "load_rules": "kstoolkit.findings.rules",
+    "load_run": "kstoolkit.pipeline.run",
+    "simulate": "kstoolkit.events.simulator",
+}
+
+__all__ = [
+    "Cascade",
+    "Ceiling",
+    "Exempt",
+    "Hop",
+    "Pipeline",
+    "Run",
+    "Unusual",
+    "__version__",
+    "count_sessions",
+    "count_sliding",
+    "count_windows",
+    "doctor",
+    "files",
+    "find",
+    "frame",
+    "load_rules",
+    "load_run",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("kstoolkit")
+    else:
+        message = f"module 'kstoolkit' has no attribute {name!r}"
+        raise AttributeError(message)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""How many: counts as columns, collapsed, folded and handed from level to level. No Spark here."""

@@ -1,0 +1,317 @@
+"""A set of counters as columns: how often each user did each action in each window.
+
+Everything here is a whole-column operation: keys are packed into one 64-bit integer, sorted, and
+runs of equal keys are summed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.counters.dictionaries import as_dictionary, buckets_of, prune, unify
+from kstoolkit.counters.keys import PackedKeys
+from kstoolkit.formats import countblock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.windows import Window
+
+__all__ = ["Counters"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counters:
+    """Counts by user, window start and action: unique, and sorted in this order.
+
+    Parameters
+    ----------
+    users, actions
+        The texts that the codes stand for.
+    user, action
+        Codes, one a counter.
+    start_ms
+        Window starts, epoch ms UTC.
+    count
+        How often, unsigned.
+
+    Examples
+    --------
+    >>> events = Counters.of(np.array([0, 0, 60_000]), pa.array(["a", "a", "a"]), pa.array(["x"] * 3))
+    >>> events.count.tolist(), events.total
+    ([2, 1], 3)
+    """
+
+    users: pa.Array
+    actions: pa.Array
+    user: NDArray[np.int32]
+    action: NDArray[np.int32]
+    start_ms: NDArray[np.int64]
+    count: NDArray[np.uint64]
+
+    @classmethod
+    def empty(cls) -> Counters:
+        """Return no counters at all."""
+        texts, codes = pa.array([], pa.string()), np.zeros(0, dtype=np.int32)
+        return cls(texts, texts, codes, codes, codes.astype(np.int64), codes.astype(np.uint64))
+
+    @classmethod
+    def of(
+        cls,
+        start_ms: NDArray[np.int64],
+        users: pa.Array | pa.ChunkedArray,
+        actions: pa.Array | pa.ChunkedArray,
+        count: NDArray[np.uint64] | None = None,
+    ) -> Counters:
+        """Collapse rows into counters; each row counts once, or ``count`` times."""
+        user_texts, user = as_dictionary(users)
+        action_texts, action = as_dictionary(actions)
+        return _collapsed(user_texts, action_texts, user, action, start_ms, count)
+
+    @classmethod
+    def merge(cls, parts: Sequence[Counters]) -> Counters:
+        """Return the sum of several sets of counters.
+
+        Examples
+        --------
+        >>> one = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]))
+        >>> two = Counters.of(np.array([0, 0]), pa.array(["b", "a"]), pa.array(["x", "x"]))
+        >>> both = Counters.merge([one, two])
+        >>> both.to_batch().to_pydict()["user"], both.count.tolist()
+        (['a', 'b'], [2, 1])
+        """
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            return parts[0] if parts else cls.empty()
+        users, actions, user, start_ms, action = _aligned(parts)
+        count = np.concatenate([part.count for part in parts])
+        return _collapsed(users, actions, user, action, start_ms, count)
+
+    @classmethod
+    def decode(cls, block: bytes) -> Counters:
+        """Return the counters of a CountBlock."""
+        batch = countblock.decode(block)
+        user, action = batch.column("user"), batch.column("action")
+        return cls(
+            user.dictionary,
+            action.dictionary,
+            user.indices.to_numpy(),
+            action.indices.to_numpy(),
+            batch.column("window_start_ms").to_numpy(),
+            batch.column("count").to_numpy(),
+        )
+
+    def encode(self) -> bytes:
+        """Return the counters as a CountBlock."""
+        return countblock.encode(self.pruned().to_batch())
+
+    def to_batch(self) -> pa.RecordBatch:
+        """Return the counters as an Arrow batch of :data:`kstoolkit.formats.countblock.SCHEMA`."""
+        columns = [
+            pa.array(self.start_ms),
+            pa.DictionaryArray.from_arrays(pa.array(self.user), self.users, safe=False),
+            pa.DictionaryArray.from_arrays(pa.array(self.action), self.actions, safe=False),
+            pa.array(self.count),
+        ]
+        return pa.record_batch(columns, schema=countblock.SCHEMA)
+
+    def to_table(self) -> pa.Table:
+        """Return the counters as a table that other tools take: counts are signed there."""
+        batch = self.to_batch()
+        table = pa.Table.from_batches([batch])
+        return table.set_column(3, "count", batch.column("count").cast(pa.int64()))
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    @property
+    def total(self) -> int:
+        """The sum of all counts: how many events are in here."""
+        return int(self.count.sum())
+
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Counters:
+        """Return the chosen counters, by mask or by ascending positions."""
+        return replace(
+            self,
+            user=self.user[chosen],
+            action=self.action[chosen],
+            start_ms=self.start_ms[chosen],
+            count=self.count[chosen],
+        )
+
+    def pruned(self) -> Counters:
+        """Return the same counters with dictionaries that hold just what is used."""
+        users, user = prune(self.users, self.user)
+        actions, action = prune(self.actions, self.action)
+        return replace(self, users=users, actions=actions, user=user, action=action)
+
+    def coarsen(self, window: Window) -> Counters:
+        """Return the counts of coarser windows, each the sum of its panes.
+
+        A hopping window takes each pane into every window that holds it.
+        """
+        latest = self.start_ms - self.start_ms % window.every_ms
+        if window.is_tumbling and np.array_equal(latest, self.start_ms):
+            return self
+        back = np.arange(0, window.size_ms, window.every_ms, dtype=np.int64)
+        copies = len(back)
+        return _collapsed(
+            self.users,
+            self.actions,
+            np.repeat(self.user, copies),
+            np.repeat(self.action, copies),
+            (latest[:, None] - back).ravel(),
+            np.repeat(self.count, copies),
+        )
+
+    def over_time(self) -> Counters:
+        """Return each user's and action's sum over all windows, as one window at 0.
+
+        Examples
+        --------
+        >>> two = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
+        >>> two.over_time().count.tolist()
+        [2]
+        """
+        return _collapsed(
+            self.users, self.actions, self.user, self.action, self.start_ms * 0, self.count
+        )
+
+    def peaks(self) -> pa.Table:
+        """Return each user's busiest window over all actions together: ``user``, ``count``.
+
+        Examples
+        --------
+        >>> three = Counters.of(np.array([0, 0, 9]), pa.array(["a"] * 3), pa.array(["x", "y", "x"]))
+        >>> three.peaks().to_pylist()
+        [{'user': 'a', 'count': 2}]
+        """
+        together = _collapsed(
+            self.users, self.actions, self.user, self.action * 0, self.start_ms, self.count
+        )
+        highest = np.zeros(len(self.users), dtype=np.int64)
+        np.maximum.at(highest, together.user, together.count.astype(np.int64))
+        return pa.table({"user": self.users, "count": highest}).filter(pa.array(highest > 0))
+
+    def by_segment(self, length_ms: int) -> Iterator[tuple[int, Counters]]:
+        """Yield (segment start, its counters), the earliest segment first."""
+        segment_ms = self.start_ms - self.start_ms % length_ms
+        starts = np.unique(segment_ms)
+        for start in starts:
+            part = self if len(starts) == 1 else self.take(segment_ms == start)
+            yield int(start), part
+
+    def by_bucket(self, buckets: int) -> Iterator[tuple[int, Counters]]:
+        """Yield (bucket, its users' counters) for every bucket that has any."""
+        bucket = buckets_of(self.users, buckets)[self.user]
+        order = np.argsort(bucket, kind="stable")
+        edges = np.searchsorted(bucket[order], np.arange(buckets + 1))
+        for number in range(buckets):
+            chosen = order[edges[number] : edges[number + 1]]
+            if chosen.size:
+                yield number, self.take(chosen).pruned()
+
+    def add(self, delta: Counters) -> tuple[Counters, Counters, NDArray[np.uint64]]:
+        """Add what came, and return what is now, what changed, and the changed ones' old counts.
+
+        Returns
+        -------
+        tuple
+            All counters; those that ``delta`` names, with their new counts; and, in the
+            same order, the counts that these had before (0 where new).
+
+        Examples
+        --------
+        >>> known = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+        >>> came = Counters.of(np.array([0]), pa.array(["b"]), pa.array(["x"]))
+        >>> now, changed, old = known.add(came)
+        >>> now.count.tolist(), changed.count.tolist(), old.tolist()
+        ([1, 2], [2], [1])
+        """
+        now = Counters.merge([self, delta])
+        if not len(self) or not len(delta):
+            return now, delta, np.zeros(len(delta), dtype=np.uint64)
+        keys, known, came = _keys_of([now, self, delta])
+        old_of_all = np.zeros(len(now), dtype=np.uint64)
+        old_of_all[np.searchsorted(keys, known)] = self.count
+        changed = np.sort(np.searchsorted(keys, came))
+        return now, now.take(changed), old_of_all[changed]
+
+
+    def replaced_by(self, newer: Counters) -> Counters:
+        """Return these counts, with those of ``newer`` in place of the ones that it names.
+
+        Examples
+        --------
+        >>> old = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+        >>> new = Counters.of(np.array([0, 0]), pa.array(["b", "b"]), pa.array(["x", "x"]))
+        >>> old.replaced_by(new).count.tolist()
+        [1, 2]
+        """
+        if not len(self) or not len(newer):
+            return newer if len(newer) else self
+        mine, theirs = _keys_of([self, newer])
+        return Counters.merge([self.take(~np.isin(mine, theirs)), newer])
+
+
+def _collapsed(  # noqa: PLR0913, PLR0917 - the six columns of a counter
+    users: pa.Array,
+    actions: pa.Array,
+    user: NDArray[np.int32],
+    action: NDArray[np.int32],
+    start_ms: NDArray[np.int64],
+    count: NDArray[np.uint64] | None,
+) -> Counters:
+    if not user.size:
+        return Counters.empty()
+    keys = PackedKeys.of(user, start_ms, action)
+    if count is None:  # sorting bare keys is several times faster than finding their order
+        packed = np.sort(keys.packed)
+        first = _firsts(packed)
+        sums = np.diff(first, append=len(packed)).astype(np.uint64)
+        return Counters(users, actions, *_columns(keys.unpack(packed[first])), sums)
+    order = np.argsort(keys.packed, kind="stable")  # runs that are sorted already cost little
+    packed = keys.packed[order]
+    first = _firsts(packed)
+    chosen = order[first]
+    sums = np.add.reduceat(count[order], first)
+    return Counters(users, actions, user[chosen], action[chosen], start_ms[chosen], sums)
+
+
+def _columns(
+    key: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    user, start_ms, action = key
+    return user, action, start_ms
+
+
+def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return where each run of equal keys begins."""
+    return np.flatnonzero(np.r_[True, packed[1:] != packed[:-1]])
+
+
+def _keys_of(parts: Sequence[Counters]) -> list[NDArray[np.int64]]:
+    """Return the keys of several sets of counters, comparable with each other.
+
+    They sort as the first set does, if its dictionaries hold all the others' texts.
+    """
+    packed = PackedKeys.of(*_aligned(parts)[2:]).packed
+    return np.split(packed, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def _aligned(
+    parts: Sequence[Counters],
+) -> tuple[pa.Array, pa.Array, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+    """Return one pair of dictionaries, and the key columns of all parts, end to end, in its codes."""
+    users, user_places = unify([part.users for part in parts])
+    actions, action_places = unify([part.actions for part in parts])
+    user = [places[part.user] for places, part in zip(user_places, parts, strict=True)]
+    action = [places[part.action] for places, part in zip(action_places, parts, strict=True)]
+    start_ms = np.concatenate([part.start_ms for part in parts])
+    return users, actions, np.concatenate(user), start_ms, np.concatenate(action)

@@ -1,0 +1,1 @@
+"""What happened: where events come from, what makes a record bad, and simulated ones."""

@@ -1,0 +1,100 @@
+"""Records that could not be counted: kept with their raw text and why, never lost, never fatal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["REASONS", "SCHEMA", "DeadLetters", "letters"]
+
+LONGEST_RAW = 64 * 1024
+"""Raw text beyond this many characters is cut, visibly."""
+
+REASONS = {
+    "unparseable": "the record could not be parsed",
+    "no_user": "it has no user",
+    "no_action": "it has no action",
+    "no_time": "it has no time",
+    "bad_time": "its time could not be read",
+    "future_time": "its time lies further in the future than the clock allows",
+    "long_user": "its user is longer than the limit",
+    "long_action": "its action is longer than the limit",
+    "broken_file": "the file is damaged; nothing of it was counted",
+}
+"""Every reason code, and what it means."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("reason", pa.string()),
+        pa.field("raw", pa.string()),
+        pa.field("file", pa.string()),
+        pa.field("detail", pa.string()),
+    ]
+)
+
+
+def letters(
+    reasons: Sequence[str],
+    raws: Sequence[str],
+    *,
+    file: str | None = None,
+    details: Sequence[str | None] | str | None = None,
+) -> pa.RecordBatch:
+    """Return dead letters as columns of :data:`SCHEMA`, one a raw text.
+
+    Examples
+    --------
+    >>> letters(["no_user"], ['{"time": 0}'], file="a.json").to_pylist()
+    [{'reason': 'no_user', 'raw': '{"time": 0}', 'file': 'a.json', 'detail': None}]
+    """
+    number = len(raws)
+    told = [details] * number if details is None or isinstance(details, str) else list(details)
+    columns = [list(reasons), [_cut(raw) for raw in raws], [file] * number, told]
+    return pa.record_batch(
+        [pa.array(c, kind.type) for c, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )
+
+
+def _cut(raw: str) -> str:
+    raw = raw.encode("utf-8", "replace").decode()  # lone surrogates can't be stored
+    if len(raw) <= LONGEST_RAW:
+        return raw
+    return f"{raw[:LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """The dead letters of a run.
+
+    Parameters
+    ----------
+    table
+        Columns of :data:`SCHEMA`, and the ``batch`` that met them.
+    """
+
+    table: pa.Table
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @property
+    def by_reason(self) -> dict[str, int]:
+        """How many of each reason, the most frequent first."""
+        counts = self.table.column("reason").combine_chunks().value_counts().to_pylist()
+        return {
+            each["values"]: each["counts"]
+            for each in sorted(counts, key=lambda each: (-each["counts"], each["values"]))
+        }
+
+    def to_pandas(self) -> object:
+        """Return a pandas DataFrame, one dead letter a row."""
+        return self.table.to_pandas()
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{number:,} {reason}" for reason, number in self.by_reason.items())
+        return f"DeadLetters({len(self):,}{': ' if told else ''}{told})"

@@ -1,0 +1,141 @@
+"""Which files a run has taken in, in which order: a file counts once, by its path.
+
+The ledger is a text file of one JSON object a line, only ever appended to. A position in it is how
+many files have been taken, and is what Spark's offset log remembers. A file's ``admitted_ms`` is
+the clock by which its times are judged, so that a replayed batch judges alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import InputError
+from kstoolkit.events.opening import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["Admitted", "Ledger", "list_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A file that a run has taken in."""
+
+    path: str
+    size_bytes: int
+    admitted_ms: int
+
+
+def list_files(pattern: str, file_format: str | None = None) -> list[str]:
+    """Return the files that a path, folder or glob names, sorted, as absolute paths.
+
+    Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
+    over, as Spark does, and so are files in folders whose names say no known format, unless the
+    format is given.
+
+    Raises
+    ------
+    InputError
+        If a single path does not exist.
+    """
+    if has_magic(pattern) and not Path(pattern).exists():
+        found = [each for name in glob(pattern, recursive=True) for each in _walk(Path(name))]
+    elif Path(pattern).exists():
+        found = list(_walk(Path(pattern)))
+        if Path(pattern).is_file():
+            format_of(pattern, file_format)
+            return [os.path.abspath(pattern)]  # noqa: PTH100 - links keep their own names
+    else:
+        message = f"No such file or folder: {pattern!r}."
+        raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
+    return sorted({os.path.abspath(path) for path in found if _is_events(path, file_format)})  # noqa: PTH100
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for folder, names, files in os.walk(path):
+        names[:] = [name for name in names if not name.startswith((".", "_"))]
+        yield from (Path(folder) / name for name in files if not name.startswith((".", "_")))
+
+
+def _is_events(path: Path, file_format: str | None) -> bool:
+    try:
+        format_of(path, file_format)
+    except InputError:
+        return False
+    return True
+
+
+class Ledger:
+    """The files that a run has taken in.
+
+    Parameters
+    ----------
+    path
+        The ledger's own file; made when the first file is admitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "files.jsonl")
+    >>> ledger.admit([__file__, __file__]), ledger.admit([__file__]), len(ledger)
+    (1, 0, 1)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._entries = self._read()
+        self._known = {entry.path for entry in self._entries}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self, start: int, end: int) -> list[Admitted]:
+        """Return the files between two positions."""
+        return self._entries[start:end]
+
+    def admit(self, paths: Iterable[str]) -> int:
+        """Take in the files that are not known yet, durably, and return how many these are.
+
+        A file that is gone by now is passed over.
+        """
+        now_ms = time.time_ns() // 1_000_000
+        fresh = []
+        for path in paths:
+            if path in self._known:
+                continue
+            try:
+                fresh.append(Admitted(path, Path(path).stat().st_size, now_ms))
+            except FileNotFoundError:
+                continue
+            self._known.add(path)
+        if fresh:
+            self._append(fresh)
+        return len(fresh)
+
+    def _read(self) -> list[Admitted]:
+        if not self.path.exists():
+            return []
+        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+        if torn:  # the line that a crash cut short was never answered for: forget it
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole) + 1 if whole else 0)
+        return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
+
+    def _append(self, fresh: list[Admitted]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lines = "".join(json.dumps(asdict(entry)) + "\n" for entry in fresh)
+        with self.path.open("ab") as file:
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._entries.extend(fresh)

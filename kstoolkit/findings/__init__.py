@@ -1,0 +1,1 @@
+"""Who is abnormal: baselines, rules and findings over counts; columns in, findings out."""

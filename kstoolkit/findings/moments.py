@@ -1,0 +1,141 @@
+"""What peers usually do: moments pooled over everyone, as sums that can be added anywhere.
+
+A bucket of users knows only its own; sums of buckets add up to those of all. What follows from
+them is said in :mod:`~kstoolkit.findings.prior`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+__all__ = [
+    "MOMENTS_SCHEMA",
+    "SUMS",
+    "moment_sums",
+    "pool_moments",
+]
+
+SUMS = (
+    "sum_excess",
+    "sum_mean",
+    "sum_mean_square",
+    "sum_mean_per_window",
+    "sum_mean_square_per_window",
+)
+
+MOMENTS_SCHEMA = pa.schema(
+    [
+        pa.field("window_ms", pa.int64(), nullable=False),
+        pa.field("window_start_ms", pa.int64(), nullable=False),
+        pa.field("action", pa.string()),
+        pa.field("cells", pa.int64(), nullable=False),
+        pa.field("pooled_cells", pa.int64(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in SUMS),
+    ]
+)
+"""One row an action and one for all actions (null), as known before the window that starts then.
+
+``cells`` are all cells with history, ``pooled_cells`` those with n ≥ 2, and the sums are over the
+latter: of sᵢ² - x̄ᵢ, x̄ᵢ, x̄ᵢ², x̄ᵢ / nᵢ and x̄ᵢ² / nᵢ.
+"""
+
+_POOLED_FROM = 2
+
+
+def moment_sums(
+    action: Integers, n: Integers, total: Floats, squares: Floats, width: int
+) -> Floats:
+    """Return the sums of one bucket at one moment: a row an action, the last for all of them.
+
+    Parameters
+    ----------
+    action
+        Codes of actions, one a cell, below ``width``.
+    n, total, squares
+        Windows of history, their sum and their sum of squares, one a cell.
+    width
+        How many actions there are.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape ``(width + 1, 7)``: cells, pooled cells, and the five sums of the schema.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = moment_sums(
+    ...     np.array([0, 0]), np.array([2, 1]), np.array([4.0, 1]), np.array([10.0, 1]), 1
+    ... )
+    >>> sums[0].tolist()
+    [2.0, 1.0, 0.0, 2.0, 4.0, 1.0, 2.0]
+    """
+    pooled = n >= _POOLED_FROM
+    where, count, summed = action[pooled], n[pooled], total[pooled]
+    mean = summed / count
+    excess = (squares[pooled] - summed * mean) / (count - 1) - mean
+    terms = (excess, mean, mean * mean, mean / count, mean * mean / count)
+    by_action = np.empty((width + 1, 2 + len(terms)))
+    by_action[:width, 0] = np.bincount(action, minlength=width)
+    by_action[:width, 1] = np.bincount(where, minlength=width)
+    for column, term in enumerate(terms, start=2):
+        by_action[:width, column] = np.bincount(where, term, minlength=width)
+    by_action[width] = by_action[:width].sum(axis=0)
+    return by_action
+
+
+def pool_moments(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the moments of all users, given those of each bucket, of one kind of window.
+
+    A bucket reports only at some windows. At every window that any of them reports, a bucket
+    counts with its newest report by then, or with its first if it had none yet.
+
+    Parameters
+    ----------
+    tables
+        One table of :data:`MOMENTS_SCHEMA` a bucket.
+
+    Returns
+    -------
+    pyarrow.Table
+        Of the same schema, sorted by window start, all actions (null) last.
+    """
+    kept = [table for table in tables if table.num_rows]
+    if not kept:
+        return MOMENTS_SCHEMA.empty_table()
+    starts = np.unique(np.concatenate([_starts(table) for table in kept]))
+    spread = pa.concat_tables([_report_at(table, starts) for table in kept])
+    keys = ["window_ms", "window_start_ms", "action"]
+    added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
+    pooled = spread.group_by(keys).aggregate([(name, "sum") for name in added])
+    pooled = pooled.rename_columns([*keys, *added]).select(MOMENTS_SCHEMA.names)
+    return pooled.sort_by([(name, "ascending") for name in keys]).cast(MOMENTS_SCHEMA)
+
+
+def _starts(table: pa.Table) -> Integers:
+    return np.asarray(table["window_start_ms"].to_numpy(), np.int64)
+
+
+def _report_at(table: pa.Table, wanted: Integers) -> pa.Table:
+    """Repeat a bucket's reports so that there is one at each of the ``wanted`` starts."""
+    order = np.argsort(_starts(table), kind="stable")
+    reported, first, lengths = np.unique(
+        _starts(table)[order], return_index=True, return_counts=True
+    )
+    report = np.maximum(np.searchsorted(reported, wanted, side="right") - 1, 0)
+    repeats = lengths[report]
+    within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+    rows = table.take(pa.array(order[np.repeat(first[report], repeats) + within]))
+    at = rows.schema.get_field_index("window_start_ms")
+    return rows.set_column(at, MOMENTS_SCHEMA.field(at), pa.array(np.repeat(wanted, repeats)))

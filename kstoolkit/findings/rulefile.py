@@ -1,0 +1,136 @@
+"""Rules as text: a TOML file that people write, and JSON that a run keeps beside its results.
+
+::
+
+    [[rule]]
+    kind = "Ceiling"
+    window = "1 minute"
+    count = 100
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import fields
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.findings.rules import Ceiling, Exempt, Rule, Unusual
+from kstoolkit.windows import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["load_rules", "rules_from_json", "rules_to_json"]
+
+_KINDS: Mapping[str, type[Rule]] = {kind.__name__: kind for kind in (Ceiling, Exempt, Unusual)}
+
+
+def load_rules(path: str | Path) -> tuple[Rule, ...]:
+    """Return the rules of a TOML file, in its order.
+
+    Parameters
+    ----------
+    path
+        A file of ``[[rule]]`` tables: ``kind`` is the rule's name, the rest its arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file is missing or no TOML, or a rule in it makes no sense.
+    """
+    where = str(path)
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"No rules can be read from {where}: {error.strerror}."
+        raise ConfigurationError(message, hint="Give the path of a TOML file.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        message = f"{where} is no TOML: {error}."
+        raise ConfigurationError(message, hint=_EXAMPLE) from error
+    tables = document.pop("rule", None)
+    if document:
+        raise _unknown(where, "table", next(iter(document)), ["rule"])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        message = f"{where} has no [[rule]] table."
+        raise ConfigurationError(message, hint=_EXAMPLE)
+    return tuple(
+        _rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, start=1)
+    )
+
+
+_EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."
+
+
+def rules_to_json(rules: Iterable[Rule]) -> str:
+    """Return rules as one line of JSON.
+
+    Examples
+    --------
+    >>> rules_to_json([Ceiling("1 minute", 100)])
+    '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
+    """
+    return json.dumps([_table(rule) for rule in rules], ensure_ascii=False)
+
+
+def rules_from_json(text: str) -> tuple[Rule, ...]:
+    """Read what :func:`rules_to_json` wrote.
+
+    Examples
+    --------
+    >>> rules_from_json('[{"kind": "Unusual", "window": "1 hour"}]')[0].name
+    'Unusual 1 hour, 5 false alarms a day'
+    """
+    return tuple(
+        _rule(table, f"JSON, rule {number}")
+        for number, table in enumerate(json.loads(text), start=1)
+    )
+
+
+def _table(rule: Rule) -> dict[str, Any]:
+    given = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    texts = {
+        name: value.label if isinstance(value, Window) else value for name, value in given.items()
+    }
+    return {"kind": type(rule).__name__} | {k: v for k, v in texts.items() if v is not None}
+
+
+def _rule(table: Mapping[str, Any], where: str) -> Rule:
+    kind = table.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise _unknown(where, "kind", kind, list(_KINDS))
+    given = {name: value for name, value in table.items() if name != "kind"}
+    parameters = signature(_KINDS[kind]).parameters
+    for name in given:
+        if name not in parameters:
+            place = f"{where} ({kind})"
+            raise _unknown(place, "field", name, ["kind", *parameters])
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in given]
+    if missing:
+        message = f"{where}: {kind} lacks {missing[0]!r}."
+        raise ConfigurationError(message, hint=f"It takes: {', '.join(parameters)}.")
+    _check_window(given, where)
+    try:
+        return _KINDS[kind](**given)
+    except ConfigurationError as error:
+        message = f"{where}: {error.message}"
+        raise ConfigurationError(message, hint=error.hint) from error
+
+
+def _check_window(given: Mapping[str, Any], where: str) -> None:
+    window = given.get("window", "")
+    if not isinstance(window, str):
+        message = f"{where}: window = {window!r} is no text."
+        raise ConfigurationError(message, hint="Write a length of time: window = '1 hour'.")
+
+
+def _unknown(where: str, what: str, found: object, allowed: list[str]) -> ConfigurationError:
+    near = get_close_matches(str(found), allowed, n=1, cutoff=0.5)
+    guess = f"Did you mean {near[0]!r}? " if near else ""
+    shown = f"no {what}" if found is None else f"an unknown {what} {found!r}"
+    message = f"{where} has {shown}."
+    return ConfigurationError(message, hint=f"{guess}Allowed: {', '.join(allowed)}.")

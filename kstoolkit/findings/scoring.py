@@ -1,0 +1,177 @@
+"""Rules over the counts of one kind of window: columns in, findings out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.prior import Prior
+from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
+from kstoolkit.findings.tails import interval, log_upper_tail
+from kstoolkit.windows import as_window
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.findings.rules import Rule
+    from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
+
+    Flags = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+__all__ = ["score"]
+
+_DAY_MS = 86_400_000
+
+
+def score(
+    material: pa.Table,
+    moments: pa.Table | None,
+    rules: Sequence[Rule],
+    window: Duration | Window,
+    *,
+    seen_ms: int | None = None,
+) -> pa.Table:
+    """Return the findings among some counts of one kind of window.
+
+    Parameters
+    ----------
+    material
+        ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
+        ``n`` and ``sum`` of the cell's other windows.
+    moments
+        What peers do, of :data:`~kstoolkit.findings.moments.MOMENTS_SCHEMA`, all buckets pooled. A
+        window is scored with the newest moments by its start; without any there are no findings
+        but those of ceilings.
+    rules
+        All rules; those on other windows are passed over.
+    window
+        Which kind of window this is.
+    seen_ms
+        When this is looked at, epoch ms UTC: the batch's time, the same again in a replay. By
+        default the end of each window.
+
+    Returns
+    -------
+    pyarrow.Table
+        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.rules import Ceiling
+    >>> counts = {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"]}
+    >>> material = pa.table(counts | {"count": [3, 101]})
+    >>> score(material, None, [Ceiling("1 minute", 100)], "1 minute")["user"].to_pylist()
+    ['b']
+    """
+    kind = as_window(window)
+    floor = material_floor(rules, kind)
+    if floor is None:
+        return FINDINGS_SCHEMA.empty_table()
+    large = material.filter(pc.greater_equal(material["count"], floor))
+    large = large.filter(pc.invert(exempted(rules, large["user"].cast(pa.string()))))
+    evidence = _Evidence(large, moments)
+    found = [_found(rule, large, evidence, seen_ms) for rule in rules_on(rules, kind)]
+    return pa.concat_tables(found)
+
+
+class _Evidence:
+    """What is to be expected of each row; NaN where nothing is known."""
+
+    def __init__(self, rows: pa.Table, moments: pa.Table | None) -> None:
+        self.count = np.asarray(rows["count"].to_numpy(), np.int64)
+        self.known = moments is not None and moments.num_rows > 0 and "n" in rows.column_names
+        self.mean = self.variance = np.full(len(self.count), np.nan)
+        if moments is None or not self.known:
+            return
+        self.n = np.asarray(rows["n"].to_numpy(), np.int64)
+        self.prior = Prior.at(moments, rows["window_start_ms"].to_numpy(), rows["action"])
+        total = np.asarray(rows["sum"].to_numpy(), np.float64)
+        self.mean, self.variance = self.prior.predict(self.n, total)
+
+    def columns(self, rows: Integers) -> dict[str, pa.Array]:
+        """Return the expected range of some rows and what it rests on; null where unknown."""
+        mean, variance = self.mean[rows], self.variance[rows]
+        known = ~np.isnan(mean)
+        empty = {name: pa.nulls(len(rows), pa.int64()) for name in _EVIDENCE}
+        if not np.any(known):
+            return empty
+        low, high = interval(np.where(known, mean, 1), np.where(known, variance, 1))
+        values = (low, high, self.n[rows], self.prior.peers[rows].astype(np.int64))
+        return {
+            name: pa.array(column, mask=~known)
+            for name, column in zip(_EVIDENCE, values, strict=True)
+        }
+
+
+_EVIDENCE = ("expected_low", "expected_high", "baseline_windows", "peers")
+
+
+def _found(
+    rule: Ceiling | Unusual, rows: pa.Table, evidence: _Evidence, seen_ms: int | None
+) -> pa.Table:
+    if isinstance(rule, Ceiling):
+        chosen, own = _above(rule, rows, evidence)
+    else:
+        chosen, own = _improbable(rule, evidence)
+    picked = rows.take(pa.array(chosen))
+    same = {
+        "rule": rule.name,
+        "kind": type(rule).__name__,
+        "window": rule.window.label,
+        "window_ms": rule.window.size_ms,
+    }
+    ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
+    seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
+    given = {name: picked[name] for name in ("user", "action", "window_start_ms", "count")}
+    columns = given | {"first_seen_ms": seen} | evidence.columns(chosen) | own
+    return pa.table(
+        [_column(field, columns, same, len(chosen)) for field in FINDINGS_SCHEMA],
+        schema=FINDINGS_SCHEMA,
+    )
+
+
+def _column(
+    field: pa.Field, columns: dict[str, pa.Array], same: dict[str, object], length: int
+) -> pa.Array:
+    if field.name in columns:
+        return columns[field.name].cast(field.type)
+    if field.name in same:
+        return pa.repeat(pa.scalar(same[field.name], field.type), length)
+    return pa.nulls(length, field.type)
+
+
+def _above(
+    rule: Ceiling, rows: pa.Table, evidence: _Evidence
+) -> tuple[Integers, dict[str, pa.Array]]:
+    """Return the rows above the ceiling, and the ceiling as a column."""
+    above = evidence.count > rule.count
+    if rule.actions is not None:
+        meant = pc.is_in(rows["action"].cast(pa.string()), value_set=pa.array(rule.actions))
+        above &= meant.to_numpy()
+    chosen = np.flatnonzero(above)
+    return chosen, {"ceiling": pa.array(np.full(len(chosen), rule.count))}
+
+
+def _improbable(rule: Unusual, evidence: _Evidence) -> tuple[Integers, dict[str, pa.Array]]:
+    """Return the rows that the budget of false alarms lets through, and their probability.
+
+    With N tests a day, flagging where p · N does not exceed the budget expects no more false
+    alarms than that, if p is calibrated (Bonferroni).
+    """
+    chosen = np.flatnonzero((evidence.count >= rule.min_count) & ~np.isnan(evidence.mean))
+    log_p = log_upper_tail(evidence.count[chosen], evidence.mean[chosen], evidence.variance[chosen])
+    if len(chosen):
+        windows_a_day = _DAY_MS / rule.window.every_ms
+        tests = np.maximum(evidence.prior.tests[chosen] * windows_a_day, 1)
+        rare = log_p + np.log(tests) <= np.log(rule.false_alarms_per_day)
+        chosen, log_p = chosen[rare], log_p[rare]
+    return chosen, {"log10_probability": pa.array(log_p / np.log(10))}

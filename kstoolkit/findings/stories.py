@@ -1,0 +1,183 @@
+"""One story, one finding: updates merged, finer windows folded, other levels put beside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.texts import codes_in, encoded, places
+from kstoolkit.windows import as_window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.windows import Window
+
+    Flags = NDArray[np.bool_]
+    Integers = NDArray[np.int64]
+
+__all__ = ["fold_stories", "merge_findings", "with_other_levels"]
+
+_KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
+_ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")
+
+
+def merge_findings(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return each finding once: its newest version, with the time when it was first seen.
+
+    Parameters
+    ----------
+    tables
+        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, in the order of their batches; a
+        finding is known by rule, user, action, window and window start.
+
+    Returns
+    -------
+    pyarrow.Table
+        Of the same schema, sorted by window start.
+    """
+    told = pa.concat_tables([FINDINGS_SCHEMA.empty_table(), *tables])
+    numbered = told.append_column("row", pa.array(np.arange(told.num_rows)))
+    latest = numbered.group_by(list(_KEY)).aggregate([("row", "max"), ("first_seen_ms", "min")])
+    merged = told.take(latest["row_max"])
+    merged = _replace(merged, "first_seen_ms", latest["first_seen_ms_min"])
+    return merged.sort_by([(name, "ascending") for name in _ORDER])
+
+
+def fold_stories(findings: pa.Table) -> pa.Table:
+    """Return the findings without those that a coarser window tells as well.
+
+    The same user and action, found by the same kind of rule in a window inside of another found
+    one, is the same story. The coarser window is kept, as it tells the whole of it; the finer one
+    goes on in ``first_seen_window`` (its label) and in ``first_seen_ms``, the earlier of the two.
+
+    Parameters
+    ----------
+    findings
+        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`, each once.
+    """
+    windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
+    coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
+    size, start = (_integers(findings, name) for name in ("window_ms", "window_start_ms"))
+    story, label = _story(findings), findings["window"]
+    into = np.full(len(start), -1)
+    for window in coarsest_first:
+        coarse = np.flatnonzero(codes_in(label, pa.array([window.label])) == 0)
+        finer = np.flatnonzero((size < window.size_ms) & (into < 0))
+        into[finer] = _around(window, coarse, finer, (story, start, size))
+    return _folded(findings, into, size)
+
+
+def _around(
+    window: Window, coarse: Integers, finer: Integers, facts: tuple[Integers, Integers, Integers]
+) -> Integers:
+    """Return for each finer finding the coarse one of the same story that holds it, or -1."""
+    story, start, size = facts
+    starts = np.unique(start[coarse])
+    keys = story[coarse] * len(starts) + places(starts, start[coarse])
+    keys, first = np.unique(keys, return_index=True)
+    found = np.full(len(finer), -1)
+    for hop in range(window.size_ms // window.every_ms):
+        begin = start[finer] - start[finer] % window.every_ms - hop * window.every_ms
+        number = places(starts, begin)
+        at = places(keys, story[finer] * len(starts) + number)
+        inside = start[finer] + size[finer] <= begin + window.size_ms
+        holds = (number >= 0) & (at >= 0) & inside & (found < 0)
+        found[holds] = coarse[first[at[holds]]]
+    return found
+
+
+def _folded(findings: pa.Table, into: Integers, size: Integers) -> pa.Table:
+    first_seen = _integers(findings, "first_seen_ms").copy()
+    labels = np.asarray(findings["window"].to_pylist(), object)
+    first_label = np.asarray(findings["first_seen_window"].to_pylist(), object)
+    gone = np.flatnonzero(into >= 0)
+    gone = gone[np.argsort(-size[gone], kind="stable")]
+    untold = findings["first_seen_window"].is_null().to_numpy()[gone]
+    told = np.where(untold, labels[gone], first_label[gone])
+    first_label[into[gone]] = told  # the finest comes last, and stays
+    np.minimum.at(first_seen, into[gone], first_seen[gone])
+    folded = _replace(findings, "first_seen_ms", pa.array(first_seen))
+    folded = _replace(folded, "first_seen_window", pa.array(first_label, pa.string()))
+    return folded.filter(pa.array(into < 0))
+
+
+def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> pa.Table:
+    """Return the findings with what the other levels of the cascade counted at that time.
+
+    Of a coarser level it is the window that the finding lies in, of a finer one the busiest window
+    inside. A count that is not there (not kept, or not told) is left out, as it is unknown.
+
+    Parameters
+    ----------
+    findings
+        Of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
+    levels
+        For each kind of window its counts: ``window_start_ms``, ``user``, ``action``, ``count``.
+    """
+    columns = [_at_level(findings, window, counts) for window, counts in levels.items()]
+    labels = np.asarray([window.label for window in levels], object)
+    counts = np.stack([count for count, _ in columns], axis=1) if columns else np.empty((0, 0))
+    known = np.stack([known for _, known in columns], axis=1) if columns else counts > 0
+    offsets = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
+    if not columns or not findings.num_rows:
+        return findings
+    keys = pa.array(np.broadcast_to(labels, known.shape)[known], pa.string())
+    other = pa.MapArray.from_arrays(pa.array(offsets), keys, pa.array(counts[known]))
+    return _replace(findings, "other_levels", other)
+
+
+def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Integers, Flags]:
+    """Return the highest count of a level at the time of each finding, and whether it is known."""
+    users, _ = encoded(findings["user"])
+    actions, _ = encoded(findings["action"])
+    pair, cell = (
+        codes_in(table["user"], users) * (len(actions) + 1) + codes_in(table["action"], actions)
+        for table in (findings, counts)
+    )
+    mine = np.isin(cell, np.unique(pair))
+    start, count = (_integers(counts, name)[mine] for name in ("window_start_ms", "count"))
+    starts = np.unique(start)
+    key = cell[mine] * (len(starts) + 1) + places(starts, start)
+    order = np.argsort(key)
+    first, last = _span(findings, level)
+    base = pair * (len(starts) + 1)
+    begin = np.searchsorted(key[order], base + np.searchsorted(starts, first))
+    end = np.searchsorted(key[order], base + np.searchsorted(starts, last, side="right"))
+    known = (begin < end) & (codes_in(findings["window"], pa.array([level.label])) < 0)
+    if not len(key):
+        return np.zeros(len(pair), np.int64), np.zeros(len(pair), bool)
+    bounds = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()
+    highest = np.maximum.reduceat(np.append(count[order], [0, 0]), bounds)[::2]
+    return highest, known
+
+
+def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
+    """Return the first and the last start that a window of this level may have."""
+    start, size = (_integers(findings, name) for name in ("window_start_ms", "window_ms"))
+    around = start - start % level.every_ms
+    finer = size > level.size_ms
+    return np.where(finer, start, around), np.where(finer, start + size - level.size_ms, around)
+
+
+def _story(findings: pa.Table) -> Integers:
+    """Return one number for each kind of rule, user and action."""
+    story = np.zeros(findings.num_rows, np.int64)
+    for name in ("kind", "user", "action"):
+        texts, codes = encoded(findings[name])
+        story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
+    return story
+
+
+def _integers(table: pa.Table, name: str) -> Integers:
+    return np.asarray(table[name].to_numpy(), np.int64)
+
+
+def _replace(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:
+    at = table.schema.get_field_index(name)
+    return table.set_column(at, FINDINGS_SCHEMA.field(name), column)

@@ -1,0 +1,270 @@
+"""How often, in anyone's Spark session: windowed counts as functions from DataFrame to DataFrame.
+
+Each function here returns a transformation, for ``events.transform(...)``, and all of them give
+the same columns: ``window_start``, ``window_end`` (timestamps), ``user``, ``action``, ``count``
+(long). They need nothing but ``pyspark.sql.functions``, so they work on batch DataFrames, on
+streaming ones where Spark can, and over Spark Connect.
+
+- Windows are aligned to the Unix epoch in UTC, whatever the session's time zone; that zone only
+  decides how Spark shows a timestamp.
+- An event without a time, user or action is not counted (with ``action=None`` its action does not
+  matter). ``events.where("user IS NULL")`` finds such events.
+- The columns keep the types that they had, so that the counts join with the user's own tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as sf
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.pipeline.columns import EventColumns
+from kstoolkit.units import Duration, format_duration, parse_duration
+from kstoolkit.windows import Hop, Window, as_window
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Transformation", "count_sessions", "count_sliding", "count_windows"]
+
+Transformation = Callable[["DataFrame"], "DataFrame"]
+"""What ``DataFrame.transform`` takes."""
+
+_US_PER_MS = 1_000
+_KEYS = ("user", "action")
+
+
+def count_windows(
+    size: Duration,
+    *,
+    every: Duration | None = None,
+    event_time: str = "time",
+    user: str = "user",
+    action: str | None = "action",
+    lateness: Duration | None = None,
+    min_count: int | None = None,
+) -> Transformation:
+    """Return a transformation that counts each user's actions in tumbling or hopping windows.
+
+    A window holds the events with ``window_start <= time < window_end``.
+
+    Parameters
+    ----------
+    size, every
+        Length of a window, and how often one begins: by default when the last one ends. ``every``
+        must divide ``size``.
+    event_time
+        Column name or Spark SQL expression of a timestamp; one without a time zone is in UTC.
+    user, action
+        Column names or Spark SQL expressions. ``action=None`` counts over all actions and leaves
+        that column null.
+    lateness
+        How far behind the newest event a stream still takes events: Spark's watermark, which
+        append mode needs. Spark drops events that are later, and tells how many in the query's
+        progress (``numRowsDroppedByWatermark``). Leave it out for a stream that has a watermark
+        already: Spark refuses a second one. A batch counts every event, whatever is given here.
+    min_count
+        Leave out counts below this.
+
+    Raises
+    ------
+    ConfigurationError
+        If a duration or ``min_count`` makes no sense; when applied, if ``event_time`` is not a
+        timestamp or Spark can't read an expression.
+    ColumnError
+        When applied, if the DataFrame lacks a column.
+
+    Notes
+    -----
+    A batch sums hopping windows from panes of length ``every``, so that an event is read once and
+    not ``size / every`` times. A stream lets Spark copy each event into all of its windows: panes
+    would be a second aggregation, which rules out update mode.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.session import spark_session
+    >>> events = spark_session().sql('''
+    ...     SELECT timestamp_seconds(at) AS time, 'ann' AS user, 'edit' AS action
+    ...     FROM VALUES (10), (50), (70) AS t(at)''')
+    >>> counts = events.transform(count_windows("1 minute")).sort("window_start")
+    >>> [(row.window_start.timestamp(), row.user, row["count"]) for row in counts.collect()]
+    [(0.0, 'ann', 2), (60.0, 'ann', 1)]
+    """
+    window = as_window(size) if every is None else Hop(size, every=every)
+    columns, lateness_ms = EventColumns(event_time, user, action), _span(lateness)
+    _check_min_count(min_count)
+
+    def count(events: DataFrame) -> DataFrame:
+        wanted = _with_watermark(columns.of(events), lateness_ms)
+        if window.is_tumbling or events.isStreaming:
+            counted = _spark_windows(wanted, window)
+        else:
+            counted = _pane_sums(wanted, window)
+        return _at_least(counted, min_count)
+
+    return count
+
+
+def count_sessions(
+    gap: Duration,
+    *,
+    event_time: str = "time",
+    user: str = "user",
+    action: str | None = "action",
+    lateness: Duration | None = None,
+    min_count: int | None = None,
+) -> Transformation:
+    """Return a transformation that counts the events of each session of a user and action.
+
+    A session ends when more than ``gap`` passes without an event. ``window_start`` is its first
+    event, ``window_end`` is its last event plus ``gap``. With ``action=None`` the sessions are the
+    user's, over all actions.
+
+    Spark streams sessions in append and complete mode, not in update mode. The other parameters
+    and the errors are those of :func:`count_windows`.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.session import spark_session
+    >>> events = spark_session().sql('''
+    ...     SELECT timestamp_seconds(at) AS time, 'ann' AS user, 'edit' AS action
+    ...     FROM VALUES (10), (50), (170) AS t(at)''')
+    >>> sessions = events.transform(count_sessions(gap="1 minute")).sort("window_start")
+    >>> [(row.window_end.timestamp(), row["count"]) for row in sessions.collect()]
+    [(110.0, 2), (230.0, 1)]
+    """
+    gap_ms = parse_duration(gap)
+    columns, lateness_ms = EventColumns(event_time, user, action), _span(lateness)
+    _check_min_count(min_count)
+
+    def count(events: DataFrame) -> DataFrame:
+        wanted = _with_watermark(columns.of(events), lateness_ms)
+        return _at_least(_sessions(wanted, gap_ms), min_count)
+
+    return count
+
+
+def count_sliding(
+    size: Duration,
+    *,
+    event_time: str = "time",
+    user: str = "user",
+    action: str | None = "action",
+    min_count: int | None = None,
+) -> Transformation:
+    """Return a transformation that counts, at each event, what the user did in the ``size`` before.
+
+    Exact sliding windows: one row for each user, action and distinct event time ``t``, with
+    ``window_end = t``, ``window_start = t - size`` and the number of that user's events of that
+    action with ``window_start < time <= window_end``. No window of this length, wherever it lies,
+    holds more events than the largest of these counts. For that maximum, go on with
+    ``.groupBy("user", "action").agg(functions.max("count"))``.
+
+    For batches only. The other parameters and errors are those of :func:`count_windows`.
+
+    Raises
+    ------
+    ConfigurationError
+        When applied to a stream, which Spark can't count like this.
+
+    Notes
+    -----
+    The count is the running total at ``t`` less the running total at ``t - size``, so the work
+    after one shuffle and one sort grows with the number of events, not with how many a window
+    holds. All events of one user and action pass through one task, which spills to disk what
+    memory can't hold.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.session import spark_session
+    >>> events = spark_session().sql('''
+    ...     SELECT timestamp_seconds(at) AS time, 'ann' AS user, 'edit' AS action
+    ...     FROM VALUES (10), (50), (70) AS t(at)''')
+    >>> counts = events.transform(count_sliding("1 minute")).sort("window_end")
+    >>> [(row.window_end.timestamp(), row["count"]) for row in counts.collect()]
+    [(10.0, 1), (50.0, 2), (70.0, 2)]
+    """
+    size_ms = parse_duration(size)
+    columns = EventColumns(event_time, user, action)
+    _check_min_count(min_count)
+
+    def count(events: DataFrame) -> DataFrame:
+        if events.isStreaming:
+            message = f"Exact sliding windows of {format_duration(size_ms)} can't follow a stream."
+            raise ConfigurationError(
+                message,
+                hint="Take hopping windows: count_windows('5 minutes', every='10 seconds').",
+            )
+        counted = _running_differences(columns.of(events), size_ms * _US_PER_MS)
+        return _at_least(counted, min_count)
+
+    return count
+
+
+def _spark_windows(events: DataFrame, window: Window) -> DataFrame:
+    spans = sf.window("time", _interval(window.size_ms), _interval(window.every_ms))
+    counted = events.groupBy(spans.alias("span"), *_KEYS).agg(_number("count"))
+    return _spanned(counted, sf.col("span.start"), sf.col("span.end"))
+
+
+def _pane_sums(events: DataFrame, window: Window) -> DataFrame:
+    size, every = window.size_ms * _US_PER_MS, window.every_ms * _US_PER_MS
+    time, pane, start = sf.unix_micros("time"), sf.col("pane"), sf.col("start")
+    panes = events.groupBy((time - sf.pmod(time, sf.lit(every))).alias("pane"), *_KEYS)
+    # Whole microseconds, since Spark steps from timestamp to timestamp by the session's calendar.
+    starts = sf.explode(sf.sequence(pane - (size - every), pane, sf.lit(every))).alias("start")
+    windows = panes.agg(_number("count")).select(starts, *_KEYS, "count").groupBy("start", *_KEYS)
+    counted = windows.agg(sf.sum("count").alias("count"))
+    return _spanned(counted, sf.timestamp_micros(start), sf.timestamp_micros(start + size))
+
+
+def _sessions(events: DataFrame, gap_ms: int) -> DataFrame:
+    session = sf.session_window("time", _interval(gap_ms)).alias("session")
+    counted = events.groupBy(session, *_KEYS).agg(_number("count"))
+    return _spanned(counted, sf.col("session.start"), sf.col("session.end"))
+
+
+def _running_differences(events: DataFrame, size_us: int) -> DataFrame:
+    moments = events.groupBy(sf.unix_micros("time").alias("end"), *_KEYS).agg(_number("number"))
+    rows = Rows.partitionBy(*_KEYS).orderBy("end")
+    # Two frames that only grow: Spark adds up a frame from -size to 0 anew for each of its rows.
+    until = sf.sum("number").over(rows.rangeBetween(Rows.unboundedPreceding, Rows.currentRow))
+    before = sf.sum("number").over(rows.rangeBetween(Rows.unboundedPreceding, -size_us))
+    counted = moments.withColumn("count", until - sf.coalesce(before, sf.lit(0)))
+    end = sf.col("end")
+    return _spanned(counted, sf.timestamp_micros(end - size_us), sf.timestamp_micros(end))
+
+
+def _number(name: str) -> Column:
+    return sf.count("*").alias(name)
+
+
+def _spanned(counted: DataFrame, start: Column, end: Column) -> DataFrame:
+    return counted.select(start.alias("window_start"), end.alias("window_end"), *_KEYS, "count")
+
+
+def _with_watermark(events: DataFrame, lateness_ms: int | None) -> DataFrame:
+    if lateness_ms is None:
+        return events
+    return events.withWatermark("time", _interval(lateness_ms))
+
+
+def _at_least(counted: DataFrame, min_count: int | None) -> DataFrame:
+    return counted if min_count is None else counted.where(sf.col("count") >= min_count)
+
+
+def _interval(milliseconds: int) -> str:
+    return f"{milliseconds} milliseconds"
+
+
+def _span(lateness: Duration | None) -> int | None:
+    return None if lateness is None else parse_duration(lateness, allow_zero=True)
+
+
+def _check_min_count(min_count: int | None) -> None:
+    if min_count is not None and min_count < 1:
+        message = f"min_count={min_count!r} is not a positive number."
+        raise ConfigurationError(message, hint="Give 1 or more, or None for all counts.")

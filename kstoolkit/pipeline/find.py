@@ -1,0 +1,45 @@
+"""The rules over a changelog that is already there: nothing is counted again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.findings.history import find_in_windows
+from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.pipeline.changelog import Changelog
+from kstoolkit.windows import Window
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from kstoolkit.findings.finding import Findings
+    from kstoolkit.findings.rules import Rule
+
+__all__ = ["find"]
+
+
+def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
+    """Return what the rules find in a changelog, each story once.
+
+    Parameters
+    ----------
+    path
+        A changelog folder, or the run folder that it lies in.
+    rules
+        What to look for.
+
+    Raises
+    ------
+    InputError
+        If there is no changelog.
+    ConfigurationError
+        If a rule looks at a window that the changelog has not.
+    """
+    changelog = Changelog.open(path)
+    hops = {rule.window.size_ms: rule.window for rule in rules if hasattr(rule, "window")}
+    levels = {
+        hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
+        for length_ms in changelog.window_lengths_ms()
+    }
+    return find_in_windows(levels, rules)

@@ -1,0 +1,244 @@
+"""The one stateful operator: a bucket's cascade in Spark's state store.
+
+A group is a bucket, its state one map of binary blocks, its input and output parcels. The
+operator runs without a time mode of Spark's: event time would drop a whole CountBlock as one late
+row, and processing time never comes to an end under ``availableNow``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+
+from kstoolkit.counters.bucket import Bucket, Changes
+from kstoolkit.counters.counters import Counters
+from kstoolkit.findings.baselines import Baselines
+from kstoolkit.pipeline.parcels import BLOCK, LETTERS, to_ipc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kstoolkit.windows import Cascade
+
+__all__ = ["COUNTS", "MATERIAL", "MOMENTS", "OUTPUT_DDL", "STATISTICS", "CascadeOperator", "Plan"]
+
+OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
+"""Columns of what the operator hands to the sink."""
+
+COUNTS, MATERIAL, MOMENTS, STATISTICS = "counts", "material", "moments", "statistics"
+
+_HISTORY_WINDOWS = 4 * 7 * 24
+"""A baseline that nothing was added to for so many windows is forgotten in a live run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the operator does for a run.
+
+    Parameters
+    ----------
+    cascade, buckets, live
+        As in :class:`kstoolkit.counters.bucket.Bucket`.
+    floors
+        For each level, the smallest count that any rule could flag; ``None`` where no rule looks.
+    baselines
+        For each level, whether a rule rests on a user's own history there.
+    processing_time
+        Whether windows go by the batch's clock.
+    """
+
+    cascade: Cascade
+    buckets: int
+    live: bool
+    floors: tuple[int | None, ...]
+    baselines: tuple[bool, ...]
+    processing_time: bool = False
+
+
+class CascadeOperator(StatefulProcessor):
+    """Spark's view of a bucket's cascade."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Open the state: one map from a block's key to its bytes."""
+        self.blocks = _StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
+
+    def handleInputRows(  # noqa: N802 - called by keyword
+        self,
+        key: tuple[Any, ...],
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: ARG002, N803 - called by keyword
+    ) -> Iterator[pd.DataFrame]:
+        """Count a bucket's parcels of one micro-batch."""
+        number = int(key[0])
+        arrivals, letters, now_ms = _unpack(rows)
+        if self.plan.processing_time:
+            pane_ms = self.plan.cascade.pane_ms
+            arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + now_ms - now_ms % pane_ms)
+        cascade = Bucket(
+            self.plan.cascade, self.blocks, number, self.plan.buckets, live=self.plan.live
+        )
+        done = cascade.advance(arrivals, now_ms=now_ms)
+        out = [(LETTERS, -1, payload) for payload in letters]
+        left_out: dict[int, int] = {}
+        for changes in done.changes:
+            out.extend(self._reported(changes, left_out))
+            out.extend(self._judged(cascade, changes))
+        told = {
+            "events": arrivals.total,
+            "counters_in": len(arrivals),
+            "late": done.late,
+            "backlog": done.backlog,
+            "changed": {changes.level: len(changes.counters) for changes in done.changes},
+            "left_out": left_out,
+            "now_ms": now_ms,
+        }
+        out.append((STATISTICS, -1, json.dumps(told).encode()))
+        yield _output(number, now_ms, out)
+
+    def close(self) -> None:
+        """Nothing to close: the state is Spark's."""
+
+    def _reported(
+        self, changes: Changes, left_out: dict[int, int]
+    ) -> Iterator[tuple[str, int, bytes]]:
+        """Yield the changelog's part: latest counts, those below the minimum left out."""
+        least = self.plan.cascade.min_count[changes.level]
+        counters = changes.counters
+        enough = counters.count >= least
+        kept = counters if enough.all() else counters.take(enough)
+        if len(kept) < len(counters):
+            left_out[changes.level] = len(counters) - len(kept)
+        if len(kept):
+            yield COUNTS, changes.level, kept.encode()
+
+    def _judged(self, cascade: Bucket, changes: Changes) -> Iterator[tuple[str, int, bytes]]:
+        """Yield what the rules need: changed counts, each with its user's baseline."""
+        level, floor = changes.level, self.plan.floors[changes.level]
+        if floor is None:
+            return
+        columns = _columns(changes)
+        if not self.plan.baselines[level]:
+            yield MATERIAL, level, to_ipc(_without_history(columns, floor))
+            return
+        baselines = self._baselines(cascade, changes)
+        seen = baselines.observe(columns)
+        if self.plan.live:
+            every_ms = self.plan.cascade.windows[level].every_ms
+            baselines.evict(int(changes.counters.start_ms.max()) - _HISTORY_WINDOWS * every_ms)
+        self.blocks.put(f"history/{level}", baselines.encode())
+        material = seen.material.filter(pa.array(_at_least(seen.material, floor)))
+        if material.num_rows:
+            yield MATERIAL, level, to_ipc(material)
+        yield MOMENTS, level, to_ipc(seen.moments)
+
+    def _baselines(self, cascade: Bucket, changes: Changes) -> Baselines:
+        """Return the level's baselines; for a rule that is new, learnt from the counts in state."""
+        block = self.blocks.get(f"history/{changes.level}")
+        if block is not None:
+            return Baselines.decode(block)
+        window = self.plan.cascade.windows[changes.level]
+        baselines = Baselines.empty(window.size_ms, window.every_ms)
+        for known in cascade.segments(changes.level):
+            before = _before(known, changes)
+            if len(before):
+                zeros = np.zeros(len(before), dtype=np.uint64)
+                baselines.observe(_columns(Changes(changes.level, before, zeros)))
+        return baselines
+
+
+def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
+    """Return a bucket's counters, its dead letters as they came, and the batch's clock."""
+    blocks, letters, now_ms = [], [], 0
+    for frame in rows:
+        now_ms = int(frame["now_ms"].iloc[0])
+        for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
+            if kind == BLOCK:
+                blocks.append(Counters.decode(bytes(payload)))
+            elif kind == LETTERS:
+                letters.append(bytes(payload))
+    return Counters.merge(blocks), letters, now_ms
+
+
+def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:
+    kinds, levels, payloads = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {
+            "bucket": np.full(len(rows), bucket, dtype=np.int32),
+            "kind": list(kinds),
+            "level": np.array(levels, dtype=np.int32),
+            "now_ms": np.full(len(rows), now_ms, dtype=np.int64),
+            "payload": list(payloads),
+        }
+    )
+
+
+def _columns(changes: Changes) -> pa.RecordBatch:
+    """Return changes as the columns that baselines read."""
+    batch = changes.counters.to_batch()
+    columns = [
+        *batch.columns[:3],
+        pa.array(changes.old.astype(np.int64)),
+        pa.array(changes.counters.count.astype(np.int64)),
+    ]
+    return pa.record_batch(columns, names=["window_start_ms", "user", "action", "old", "count"])
+
+
+def _without_history(columns: pa.RecordBatch, floor: int) -> pa.RecordBatch:
+    chosen = columns.filter(pa.array(_at_least(columns, floor)))
+    nothing = pa.array(np.zeros(chosen.num_rows))
+    names = ["window_start_ms", "user", "action", "count", "n", "sum", "sum_of_squares"]
+    kept = [chosen.column(name) for name in names[:4]]
+    return pa.record_batch([*kept, nothing, nothing, nothing], names=names)
+
+
+def _at_least(columns: pa.RecordBatch | pa.Table, floor: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.asarray(columns.column("count")) >= floor
+
+
+def _before(known: Counters, changes: Changes) -> Counters:
+    """Return counts as they were before ``changes``: what a flush reported is in state already."""
+    earlier = Changes(changes.level, changes.counters, changes.old)
+    minus = replace(earlier.counters, count=earlier.counters.count - earlier.old)
+    starts = np.isin(minus.start_ms, np.unique(known.start_ms))
+    part = minus.take(starts)
+    if not len(part):
+        return known
+    # Counts are unsigned; two's complement makes adding the negative a subtraction.
+    back = replace(part, count=(~part.count) + np.uint64(1))
+    left = Counters.merge([known, back])
+    return left.take(left.count > 0)
+
+
+class _StateBlocks:
+    """Spark's map state as blocks."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, key: str) -> bytes | None:
+        """Return the block, or ``None``."""
+        row = self.state.getValue((key,))
+        return None if row is None else bytes(row[0])
+
+    def put(self, key: str, block: bytes) -> None:
+        """Keep the block."""
+        self.state.updateValue((key,), (block,))
+
+    def remove(self, key: str) -> None:
+        """Forget the block."""
+        self.state.removeKey((key,))
+
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of all blocks."""
+        return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method

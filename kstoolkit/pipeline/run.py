@@ -1,0 +1,244 @@
+"""A run, to be asked: what was counted, who was found, what could not be counted."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kstoolkit.errors import InputError
+from kstoolkit.events.dead_letters import SCHEMA as LETTERS_SCHEMA
+from kstoolkit.events.dead_letters import DeadLetters
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
+from kstoolkit.findings.ranking import rank_users
+from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
+from kstoolkit.pipeline.batches import BatchFolders
+from kstoolkit.pipeline.changelog import Changelog
+from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.summary import Summary
+from kstoolkit.units import format_count
+from kstoolkit.windows import Window, as_window
+
+if TYPE_CHECKING:
+    import os
+
+    from pyspark.sql.streaming import StreamingQuery
+
+    from kstoolkit.counters.counters import Counters
+    from kstoolkit.pipeline.progress import Progress
+    from kstoolkit.units import Duration
+
+__all__ = ["LimitedResultWarning", "Run", "load_run", "tidy"]
+
+SHOWN_ROWS = 100_000
+
+
+class LimitedResultWarning(UserWarning):
+    """Fewer rows came back than there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run's results, read from its output folder; a live one can be stopped.
+
+    Parameters
+    ----------
+    folder
+        Where everything lies.
+    query, hold, progress
+        What a live run needs to be stopped; ``None`` for one that has ended.
+    """
+
+    folder: RunFolder
+    query: StreamingQuery | None = field(default=None, repr=False)
+    hold: Hold | None = field(default=None, repr=False)
+    progress: Progress | None = field(default=None, repr=False)
+
+    @property
+    def settings(self) -> Settings:
+        """What the run was told to do."""
+        settings = self.folder.settings()
+        if settings is None:
+            message = f"No run in {str(self.folder.path)!r}: it has no run.json."
+            raise InputError(message, hint="Give the folder that --out named.")
+        return settings
+
+    @property
+    def changelog(self) -> Changelog:
+        """The latest counts, as a folder of Parquet files."""
+        return Changelog(self.folder.path / "changelog")
+
+    def summary(self) -> Summary:
+        """Return the run in figures."""
+        batches = BatchFolders(self.folder.path / "statistics").marked()
+        told = [BatchStatistics.load(batch.folder) for batch in batches]
+        return Summary.of(told, _size_bytes(self.folder.checkpoint / "state"))
+
+    def counts(
+        self,
+        window: Duration | Window,
+        *,
+        user: str | None = None,
+        limit: int | None = SHOWN_ROWS,
+    ) -> pd.DataFrame:
+        """Return the latest counts of a window, as a tidy DataFrame.
+
+        Parameters
+        ----------
+        window
+            One of the cascade's windows.
+        user
+            Only this user's.
+        limit
+            At most so many rows, announced if there are more; ``None`` for all.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``window_start``, ``window_end`` (UTC), ``user``, ``action``, ``count``; sorted by
+            start, user and action.
+        """
+        chosen = self.window(window)
+        users = None if user is None else {user}
+        found = tidy(self.changelog.counters(chosen.size_ms, users=users), chosen)
+        if limit is None or len(found) <= limit:
+            return found
+        warnings.warn(
+            f"{format_count(limit)} of {format_count(len(found))} rows are shown; "
+            f"limit=None gives all.",
+            LimitedResultWarning,
+            stacklevel=2,
+        )
+        return found.head(limit)
+
+    def window(self, window: Duration | Window) -> Window:
+        """Return one of the cascade's windows, or raise what there is."""
+        cascade = self.settings.cascade
+        return cascade.windows[cascade.index(as_window(window))]
+
+    @property
+    def findings(self) -> Findings:
+        """What was found: each story once, with its newest count."""
+        folders = BatchFolders(self.folder.path / "findings").marked()
+        tables = [pq.read_table(path) for batch in folders for path in batch.files(".parquet")]
+        told = merge_findings([table.cast(FINDINGS_SCHEMA) for table in tables])
+        if not told.num_rows:
+            return Findings(told)
+        users = set(told["user"].to_pylist())
+        levels = {
+            window: self.changelog.counters(window.size_ms, users=users).to_table()
+            for window in self.settings.cascade.windows
+        }
+        return Findings(with_other_levels(fold_stories(told), levels))
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Records that could not be counted, with their raw text."""
+        folders = BatchFolders(self.folder.path / "dead_letters").marked()
+        schema = LETTERS_SCHEMA.append(pa.field("batch", pa.int64()))
+        tables = [schema.empty_table()]
+        for batch in folders:
+            for path in batch.files(".parquet"):
+                table = pq.ParquetFile(path).read()
+                number = pa.repeat(pa.scalar(batch.number, pa.int64()), table.num_rows)
+                tables.append(table.append_column("batch", number))
+        return DeadLetters(pa.concat_tables(tables))
+
+    def users(self) -> pd.DataFrame:
+        """Return every user with a score over all windows and actions, most abnormal first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            ``user``, ``score``, ``reason`` and the figures behind it.
+        """
+        windows = self.settings.cascade.windows
+        tumbling = [window for window in windows if window.is_tumbling] or list(windows)
+        totals = self.changelog.counters(tumbling[-1].size_ms)
+        finest = self.changelog.counters(tumbling[0].size_ms)
+        return rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a self-contained HTML report, and return where it is."""
+        from kstoolkit.pipeline.reporting import report_of  # noqa: PLC0415 - draws: only when asked
+        from kstoolkit.report import write_report  # noqa: PLC0415
+
+        return write_report(Path(path), report_of(self))
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the run is live, and still counting."""
+        return self.query is not None and bool(self.query.isActive)
+
+    def stop(self) -> None:
+        """End a live run after the micro-batch that is under way; it can be started again."""
+        if self.query is not None:
+            self.query.stop()
+        if self.progress is not None:
+            self.progress.close()
+        if self.hold is not None:
+            self.hold.release()
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        state = "live, " if self.is_active else ""
+        return f"Run({str(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
+
+
+def load_run(out: str | os.PathLike[str]) -> Run:
+    """Open an earlier run's output folder.
+
+    Raises
+    ------
+    InputError
+        If it holds no run.
+    """
+    run = Run(RunFolder(Path(out).absolute()))
+    _ = run.settings
+    return run
+
+
+def tidy(counters: Counters, window: Window) -> pd.DataFrame:
+    """Return counters as a DataFrame for people.
+
+    Examples
+    --------
+    >>> from kstoolkit.counters.counters import Counters
+    >>> counts = Counters.of(np.array([0]), pa.array(["Anna"]), pa.array(["read"]))
+    >>> tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
+    Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
+    """
+    batch = counters.to_batch()
+    starts = pd.to_datetime(counters.start_ms, unit="ms", utc=True)
+    frame = pd.DataFrame(
+        {
+            "window_start": starts,
+            "window_end": starts + pd.Timedelta(milliseconds=window.size_ms),
+            "user": batch.column("user").cast(pa.string()).to_pandas(),
+            "action": batch.column("action").cast(pa.string()).to_pandas(),
+            "count": counters.count.astype(np.int64),
+        }
+    )
+    return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
+
+
+def _size_bytes(folder: Path) -> int | None:
+    """Return what the files of a folder take; files that vanish meanwhile are left out."""
+    if not folder.is_dir():
+        return None
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+

@@ -1,0 +1,218 @@
+"""A run's folder: who may write to it, and which configuration it belongs to.
+
+::
+
+    run.json · checkpoint/ · changelog/ · findings/ · dead_letters/ · statistics/ · spark.log
+
+While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
+however it ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from kstoolkit.errors import CheckpointError, FormatError, OutputError
+from kstoolkit.windows import Cascade, as_window
+
+__all__ = ["Hold", "RunFolder", "Settings"]
+
+_FORMAT = 1
+_BEFORE = {".lock", ".run.json", "spark.log", "simulated"}
+"""What may lie in a folder before its first run is known."""
+_FIXED = {
+    "windows": "windows",
+    "buckets": "buckets",
+    "columns": "columns",
+    "time": "kind of time",
+    "feed": "kind of source",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a run is: the part that can't change between its runs, and a note of the rest.
+
+    Parameters
+    ----------
+    windows
+        Labels of the cascade's windows.
+    buckets
+        Among how many buckets users are spread.
+    columns
+        Which column is what.
+    time
+        ``"event"`` or ``"processing"``.
+    feed
+        ``"files"``, ``"rows"``, ``"frame"`` or ``"staged"``.
+    partitions
+        How many partitions Spark's state has.
+    rules
+        The rules of the latest run, as JSON.
+    source
+        Where the latest run's events came from, in words.
+    epoch
+        The number that batches are filed under.
+    was_live
+        Whether a live run may have left counters unflushed.
+    input_schema
+        The types of a file's columns, where expressions need them.
+    """
+
+    windows: tuple[str, ...]
+    buckets: int
+    columns: dict[str, str]
+    time: str
+    feed: str
+    partitions: int
+    rules: str
+    source: str
+    epoch: int = 0
+    was_live: bool = False
+    input_schema: str | None = None
+    written_by: str = field(default_factory=lambda: version("kstoolkit"))
+
+    @property
+    def cascade(self) -> Cascade:
+        """The windows as a cascade, with every option at its default."""
+        return Cascade(*(as_window(label) for label in self.windows))
+
+    def continued(self, earlier: Settings) -> Settings:
+        """Return these settings as those of a run that goes on where ``earlier`` ended.
+
+        Raises
+        ------
+        CheckpointError
+            If something differs that the state depends on.
+        """
+        for name, told in _FIXED.items():
+            mine, theirs = getattr(self, name), getattr(earlier, name)
+            if mine != theirs:
+                message = f"This output belongs to other {told}: it has {theirs!r}, not {mine!r}."
+                raise CheckpointError(
+                    message,
+                    hint="Take another output folder, or the same settings. Rules, trigger, batch "
+                    "size, min_count and flush may change; these may not.",
+                )
+        return replace(self, partitions=earlier.partitions, epoch=earlier.epoch)
+
+
+@dataclass(slots=True)
+class Hold:
+    """A hold on a run's folder; the kernel lets go of it when the process ends."""
+
+    descriptor: int | None
+
+    def release(self) -> None:
+        """Let go of the folder."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A run's output folder."""
+
+    path: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.path / "checkpoint"
+
+    @property
+    def ledger(self) -> Path:
+        """The list of files taken in."""
+        return self.path / "files.jsonl"
+
+    @property
+    def staged(self) -> Path:
+        """Where a batch DataFrame waits, counted by pane."""
+        return self.path / "staged"
+
+    @property
+    def log(self) -> Path:
+        """What Spark had to say."""
+        return self.path / "spark.log"
+
+    def settings(self) -> Settings | None:
+        """Return the folder's settings; ``None`` if it holds no run.
+
+        Raises
+        ------
+        OutputError
+            If the file is damaged.
+        """
+        place = self.path / "run.json"
+        try:
+            read = json.loads(place.read_text(encoding="utf-8"))
+            found = read.pop("format")
+            if found != _FORMAT:
+                raise FormatError.version("run folder", found, _FORMAT)
+            return Settings(**{**read, "windows": tuple(read["windows"])})
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+            message = f"{place} is damaged: {error}."
+            raise OutputError(message, hint="Take another output folder.") from error
+
+    def save(self, settings: Settings) -> None:
+        """Write the settings, durably and at once."""
+        hidden = self.path / ".run.json"
+        told = {"format": _FORMAT, **asdict(settings)}
+        with hidden.open("w", encoding="utf-8") as file:
+            json.dump(told, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        hidden.replace(self.path / "run.json")
+
+    def hold(self) -> Hold:
+        """Hold the folder for one run, until the returned hold is released.
+
+        Raises
+        ------
+        OutputError
+            If another run holds it, it can't be written, or it holds something else.
+        """
+        return Hold(self._lock())
+
+    def _lock(self) -> int:
+        self._check_ours()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            message = f"The output folder {str(self.path)!r} can't be written: {error.strerror}."
+            raise OutputError(message, hint="Give a folder of your own with --out.") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock)
+            message = f"Another run is writing to {str(self.path)!r}."
+            raise OutputError(message, hint="Wait for it, stop it, or take another --out.") from error
+        return lock
+
+    def _check_ours(self) -> None:
+        if not self.path.is_dir():
+            if self.path.exists():
+                message = f"The output {str(self.path)!r} is a file, not a folder."
+                raise OutputError(message, hint="Give a folder with --out.")
+            return
+        names = {path.name for path in self.path.iterdir()} - _BEFORE
+        if names and not (self.path / "run.json").exists():
+            message = f"{str(self.path)!r} holds {len(names)} other files, and no run."
+            raise OutputError(message, hint="Give a new or empty folder with --out.")

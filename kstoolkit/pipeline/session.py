@@ -1,0 +1,252 @@
+"""A Spark session that counts well, starts anywhere, and keeps the terminal quiet."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from kstoolkit.environment import check_spark_home, find_java, memory_bytes
+from kstoolkit.errors import ConfigurationError, EnvironmentFault
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["spark_session", "streaming_conf"]
+
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")
+_MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
+_LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
+_ANSWER_SECONDS = 5
+_LAST_LINES = 3
+
+
+def spark_session(
+    master: str | None = None,
+    *,
+    app_name: str = "kstoolkit",
+    log_path: str | Path | None = None,
+    extra: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a Spark session: the active one untouched if there is one, else a new one.
+
+    A new one binds to loopback if it is local, has no web page of its own, tells time in UTC, keeps
+    state in RocksDB, and writes what its Java and its Python workers say to a file.
+
+    Parameters
+    ----------
+    master
+        Where to run: ``"local[*]"`` by default, or ``"spark://host:port"``, ``"yarn"``, ``"k8s://…"``.
+    app_name
+        The name under which Spark lists it.
+    log_path
+        The file that Spark's log is appended to; the first session of a process decides. By default
+        a temporary one that ends with the process: what goes wrong is raised as an error anyway.
+    extra
+        Spark settings, which win over those chosen here.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``master``, or the size in ``KSTOOLKIT_DRIVER_MEMORY``, is none.
+    EnvironmentFault
+        If there is no Java, no answer from the master, or Spark does not start.
+
+    Examples
+    --------
+    >>> spark = spark_session("local[2]")
+    >>> spark.range(10).count()
+    10
+    >>> spark_session() is spark
+    True
+    """
+    existing = _existing_session()
+    if existing is not None:
+        return existing
+    master = master or "local[*]"
+    _check_master(master)
+    settings = _settings(master, extra or {})
+    log = _log_file(log_path)
+    _prepare_environment(master)
+    conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
+    return _start(conf, log)
+
+
+def streaming_conf() -> dict[str, str]:
+    """Return the settings that a stateful query of ours needs, settable on any session as it runs.
+
+    State lives in RocksDB; each batch commits what changed, and snapshots are made in the
+    background; the last ten batches can be gone back to.
+
+    Examples
+    --------
+    >>> streaming_conf()["spark.sql.streaming.minBatchesToRetain"]
+    '10'
+    """
+    provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    return {
+        f"{_STATE_STORE}.providerClass": provider,
+        f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+        # Spark keeps a hundred by default: a hundred times the changes of a batch, on disk.
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+
+
+def _existing_session() -> SparkSession | None:
+    session = SparkSession.getActiveSession()
+    if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
+        # Started in another thread. A builder without options changes nothing of it.
+        return SparkSession.builder.getOrCreate()
+    return session
+
+
+def _check_master(master: str) -> None:
+    if not _MASTER.fullmatch(master):
+        message = f"{master!r} is no Spark master."
+        raise ConfigurationError(
+            message, hint="Give 'local[*]', 'spark://host:port', 'yarn' or 'k8s://…'."
+        )
+    if master.startswith("spark://"):
+        _check_answering(master)
+
+
+def _check_answering(master: str) -> None:
+    """Ask the masters for a connection: Spark itself would try for a minute before it gives up."""
+    refusals = []
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+        except (OSError, ValueError, OverflowError) as error:
+            refusals.append(f"{place}: {getattr(error, 'strerror', None) or error}")
+        else:
+            return
+    message = f"No Spark master answers at {master!r} ({'; '.join(refusals)})."
+    raise EnvironmentFault(message, hint="Start the cluster, or mend the address.")
+
+
+def _settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
+    log_settings = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = [f"-Dlog4j2.configurationFile={log_settings}"]
+    options += [given] if (given := extra.get("spark.driver.extraJavaOptions")) else []
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.warehouse.dir": (_scratch_folder() / "warehouse").as_uri(),
+        # Snapshots of state, on which a restart's speed rests, are made no more often than this.
+        f"{_STATE_STORE}.maintenanceInterval": "30s",
+        **streaming_conf(),
+        **_driver_memory(),
+        **_placement(master),
+        **extra,
+    }
+    return chosen | {"spark.driver.extraJavaOptions": " ".join(options)}
+
+
+def _placement(master: str) -> dict[str, str]:
+    if not _is_here(master):
+        return {}
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    # Java does not know TMPDIR, which is where users point when their /tmp is small.
+    folder = {"spark.local.dir": tempfile.gettempdir()} if master.startswith("local") else {}
+    return here | folder
+
+
+def _is_here(master: str) -> bool:
+    return master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:"))
+
+
+def _driver_memory() -> dict[str, str]:
+    given, total = os.environ.get("KSTOOLKIT_DRIVER_MEMORY"), memory_bytes()
+    if given:
+        if not _MEMORY_SIZE.fullmatch(given):
+            message = f"KSTOOLKIT_DRIVER_MEMORY={given!r} is no size of memory."
+            raise ConfigurationError(message, hint="Write it as Spark does: 4g or 600m.")
+        return {"spark.driver.memory": given}
+    if total is None:
+        return {}
+    # A quarter, since the Python workers and RocksDB live beside Spark's Java, not in it.
+    size = max(1 << 30, min(total // 4, _LARGEST_DEFAULT_MEMORY_BYTES))
+    return {"spark.driver.memory": f"{size >> 20}m"}
+
+
+@cache
+def _scratch_folder() -> Path:
+    """Return this process's own folder for what nobody needs after it."""
+    folder = tempfile.mkdtemp(prefix="kstoolkit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _log_file(log_path: str | Path | None) -> Path:
+    path = Path(log_path) if log_path is not None else _scratch_folder() / "spark.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+    except OSError as error:
+        message = f"The log file {str(path)!r} can't be written: {error.strerror}."
+        raise ConfigurationError(message, hint="Give another log_path.") from error
+    return path
+
+
+def _prepare_environment(master: str) -> None:
+    """Say to the processes that are about to start which Java and which Python to run."""
+    spark_home = check_spark_home()
+    if not spark_home.ok:
+        message = f"SPARK_HOME is {spark_home.found}: {spark_home.problem}."
+        raise EnvironmentFault(message, hint=f"Run: {spark_home.remedy}")
+    os.environ["JAVA_HOME"] = str(find_java().home)
+    if master.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:  # the nodes may have theirs elsewhere, and the user has said where
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _is_here(master):  # else Spark asks for the host's name, which some laptops don't know
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def _start(conf: SparkConf, log: Path) -> SparkSession:
+    start = log.stat().st_size
+    try:
+        with log.open("ab") as stream:
+            # Spark's Java stays when a session stops: only the first session starts one.
+            if SparkContext._gateway is None:  # noqa: SLF001 - as pyspark asks itself
+                gateway = launch_gateway(  # type: ignore[no-untyped-call] # pyspark has no types for it
+                    conf, {"stdout": stream, "stderr": stream}
+                )
+                SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+        return SparkSession(SparkContext.getOrCreate(conf))
+    except (PySparkException, Py4JError, OSError) as error:
+        message = (
+            f"Spark did not start on {conf.get('spark.master')!r}: {_cause(error, log, start)}"
+        )
+        raise EnvironmentFault(
+            message, hint="Run kstoolkit doctor, which says what is missing here."
+        ) from error
+
+
+def _cause(error: Exception, log: Path, start: int) -> str:
+    """Return the sentence at the bottom of it: of the Java error, or of Java's last words."""
+    thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
+    if thrown is not None:
+        while thrown.getCause() is not None:
+            thrown = thrown.getCause()
+        return str(thrown.getMessage() or thrown.toString()).splitlines()[0]
+    said = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    words = [line.strip() for line in said if line.strip() and not line.startswith(("\tat ", "20"))]
+    return " ".join(words[-_LAST_LINES:]) or str(error)

@@ -1,0 +1,134 @@
+"""Durations, bytes and counts: how people write them, how we print them.
+
+Examples
+--------
+>>> parse_duration("5 minutes"), format_duration(3_600_000)
+(300000, '1 hour')
+>>> format_bytes(3 << 20), format_count(2_828_425)
+('3.0 MiB', '2,828,425')
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from kstoolkit.errors import ConfigurationError
+
+__all__ = ["Duration", "format_bytes", "format_count", "format_duration", "parse_duration"]
+
+Duration = str | int | timedelta
+"""What users may give for a length of time: ``"5 minutes"``, milliseconds, or a timedelta."""
+
+_UNIT_MS = {
+    "ms": 1,
+    "millisecond": 1,
+    "s": 1_000,
+    "sec": 1_000,
+    "second": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "minute": 60_000,
+    "h": 3_600_000,
+    "hour": 3_600_000,
+    "d": 86_400_000,
+    "day": 86_400_000,
+    "w": 604_800_000,
+    "week": 604_800_000,
+}
+_NAMED_MS = (
+    ("week", 604_800_000),
+    ("day", 86_400_000),
+    ("hour", 3_600_000),
+    ("minute", 60_000),
+    ("second", 1_000),
+    ("millisecond", 1),
+)
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-z]+)\s*", re.IGNORECASE)
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+
+
+def parse_duration(value: Duration, *, allow_zero: bool = False) -> int:
+    """Return a length of time in whole milliseconds.
+
+    Parameters
+    ----------
+    value
+        Text such as ``"1 minute"``, ``"90 s"`` or ``"1.5 hours"``, milliseconds, or a timedelta.
+    allow_zero
+        Whether no time at all is a meaningful answer.
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no duration, or the duration is not positive.
+
+    Examples
+    --------
+    >>> parse_duration("1 minute"), parse_duration("1.5 hours"), parse_duration("day")
+    (60000, 5400000, 86400000)
+    """
+    milliseconds = _milliseconds(value)
+    if milliseconds < 0 or (milliseconds == 0 and not allow_zero):
+        message = f"The duration {value!r} is not positive."
+        raise ConfigurationError(message, hint="Give a length of time such as '1 minute'.")
+    return milliseconds
+
+
+def _milliseconds(value: Duration) -> int:
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
+    if isinstance(value, int):
+        return value
+    match = _DURATION.fullmatch(value)
+    unit = match[2].lower() if match else ""
+    factor = _UNIT_MS.get(unit) or _UNIT_MS.get(unit.removesuffix("s"))
+    if match is None or factor is None:
+        message = f"{value!r} is not a duration."
+        raise ConfigurationError(
+            message, hint="Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'."
+        )
+    return round(float(match[1] or 1) * factor)
+
+
+def format_duration(milliseconds: int) -> str:
+    """Return a duration as people write it, in the largest unit that divides it.
+
+    Examples
+    --------
+    >>> format_duration(60_000), format_duration(7_200_000), format_duration(90_000)
+    ('1 minute', '2 hours', '90 seconds')
+    """
+    for name, length in _NAMED_MS:
+        if milliseconds >= length and milliseconds % length == 0 and name != "week":
+            number = milliseconds // length
+            return f"{number} {name}" + ("" if number == 1 else "s")
+    return "0 seconds"
+
+
+def format_bytes(size_bytes: float | None) -> str:
+    """Return a size for people, in binary units; ``None`` is ``"unknown"``.
+
+    Examples
+    --------
+    >>> format_bytes(512), format_bytes(1536), format_bytes(None)
+    ('512 B', '1.5 KiB', 'unknown')
+    """
+    if size_bytes is None:
+        return "unknown"
+    size, unit = float(size_bytes), 0
+    while abs(size) >= _STEP and unit < len(_BYTE_UNITS) - 1:
+        size, unit = size / _STEP, unit + 1
+    return f"{size:.0f} B" if unit == 0 else f"{size:.1f} {_BYTE_UNITS[unit]}"
+
+
+def format_count(count: float | None) -> str:
+    """Return a count with thousands separated; ``None`` is ``"unknown"``.
+
+    Examples
+    --------
+    >>> format_count(1234567), format_count(None)
+    ('1,234,567', 'unknown')
+    """
+    return "unknown" if count is None else f"{count:,.0f}"

@@ -1,0 +1,279 @@
+"""When: windows of event time, and how those of a cascade nest.
+
+All windows are aligned to the Unix epoch in UTC. A window that begins at ``start`` holds the
+events with ``start <= time < start + size``. A tumbling window has ``every == size``; a hopping
+one begins a new window ``every`` so often and is the sum of its panes.
+
+Examples
+--------
+>>> Cascade("1 minute", "1 hour", "1 day")
+Cascade('1 minute', '1 hour', '1 day')
+>>> Cascade("1 minute", Hop("5 minutes", every="1 minute")).pane_ms
+60000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.units import Duration, format_duration, parse_duration
+
+__all__ = ["Cascade", "Hop", "Window", "as_window"]
+
+RETAINED_WINDOWS = 3
+"""How many windows of each level a live run keeps in state, unless told otherwise."""
+
+LONGEST_DEFAULT_FLUSH_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A kind of window: how long it is, and how often one begins.
+
+    Parameters
+    ----------
+    size_ms, every_ms
+        Length and distance of starts in milliseconds; equal for a tumbling window.
+
+    Examples
+    --------
+    >>> Window(300_000, 60_000)
+    Hop('5 minutes', every='1 minute')
+    >>> Window(60_000, 60_000).start_of(61_500)
+    60000
+    """
+
+    size_ms: int
+    every_ms: int
+
+    def __post_init__(self) -> None:
+        if self.size_ms <= 0 or self.every_ms <= 0 or self.size_ms % self.every_ms:
+            message = (
+                f"A window of {self.size_ms} ms every {self.every_ms} ms does not fit together."
+            )
+            raise ConfigurationError(
+                message,
+                hint="A hop must divide its window's length: Hop('5 minutes', every='1 minute').",
+            )
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether every event lies in exactly one window."""
+        return self.size_ms == self.every_ms
+
+    @property
+    def label(self) -> str:
+        """The window as people write it: ``"1 hour"`` or ``"5 minutes every 1 minute"``."""
+        size = format_duration(self.size_ms)
+        return size if self.is_tumbling else f"{size} every {format_duration(self.every_ms)}"
+
+    def start_of(self, time_ms: int) -> int:
+        """Return the start of the latest window that holds ``time_ms``."""
+        return time_ms - time_ms % self.every_ms
+
+    def __repr__(self) -> str:
+        size = format_duration(self.size_ms)
+        if self.is_tumbling:
+            return f"Window({size!r})"
+        return f"Hop({size!r}, every={format_duration(self.every_ms)!r})"
+
+
+def Hop(size: Duration, *, every: Duration) -> Window:  # noqa: N802 - reads as the noun it makes
+    """Return a hopping window, ``size`` long, beginning anew ``every`` so often.
+
+    Spark calls this a sliding window.
+
+    Examples
+    --------
+    >>> Hop("5 minutes", every="1 minute").label
+    '5 minutes every 1 minute'
+    """
+    return Window(parse_duration(size), parse_duration(every))
+
+
+def as_window(value: Duration | Window) -> Window:
+    """Return ``value`` as a window; a bare length, or a window's label, is a window too.
+
+    Examples
+    --------
+    >>> as_window("1 hour"), as_window("5 minutes every 1 minute")
+    (Window('1 hour'), Hop('5 minutes', every='1 minute'))
+    """
+    if isinstance(value, Window):
+        return value
+    if isinstance(value, str) and " every " in value:
+        size, every = value.split(" every ", 1)
+        return Hop(size, every=every)
+    size_ms = parse_duration(value)
+    return Window(size_ms, size_ms)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Cascade:
+    """The levels of a cascade, finest first, and how each one is kept.
+
+    Each tumbling length divides the next. A hopping window may stand anywhere: it is summed from
+    panes, and its ``every`` must be a multiple of the shortest window.
+
+    Parameters
+    ----------
+    *windows
+        Lengths (``"1 minute"``) or windows (:func:`Hop`).
+    retention
+        How many windows of a level stay in state in a live run. One number, or a mapping from
+        window to number. A bounded run keeps all.
+    flush
+        How often a live run hands a level on; a mapping from window to duration. By default the
+        shortest window at every batch, others a sixtieth of their length, ten minutes at most.
+    min_count
+        Counts below this stay out of the changelog. One number, or a mapping from window.
+    lateness
+        How long after its end a window still takes events. One duration, or a mapping from window.
+        By default a live run takes events as long as it retains the window, and in a bounded run
+        nothing is late.
+    max_counters_per_flush
+        A live flush hands on no more counters than this for each bucket; the rest goes with the
+        next batch.
+
+    Raises
+    ------
+    ConfigurationError
+        If the windows do not nest, or an option names a window that the cascade has not.
+
+    Examples
+    --------
+    >>> Cascade("1 minute", "7 minutes", "1 hour")
+    Traceback (most recent call last):
+    ...
+    kstoolkit.errors.ConfigurationError: The windows do not nest: 7 minutes does not divide 1 hour.
+    Hint: Each length must divide the next, as in '1 minute', '1 hour', '1 day'.
+    """
+
+    windows: tuple[Window, ...]
+    retention: tuple[int, ...]
+    flush_ms: tuple[int, ...]
+    min_count: tuple[int, ...]
+    lateness_ms: tuple[int | None, ...]
+    max_counters_per_flush: int
+
+    def __init__(
+        self,
+        *windows: Duration | Window,
+        retention: int | Mapping[Any, int] | None = None,
+        flush: Mapping[Any, Duration] | None = None,
+        min_count: int | Mapping[Any, int] | None = None,
+        lateness: Duration | Mapping[Any, Duration] | None = None,
+        max_counters_per_flush: int = 1_000_000,
+    ) -> None:
+        levels = tuple(as_window(window) for window in windows or ("1 minute", "1 hour", "1 day"))
+        _check_nesting(levels)
+
+        def put(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        put("windows", levels)
+        put("retention", _per_level(levels, retention, lambda _: RETAINED_WINDOWS, _positive))
+        put("flush_ms", _per_level(levels, flush, lambda w: _default_flush(levels, w), _span))
+        put("min_count", _per_level(levels, min_count, lambda _: 1, _positive))
+        put("lateness_ms", _per_level(levels, lateness, lambda _: None, _span))
+        put("max_counters_per_flush", _positive(max_counters_per_flush))
+
+    @property
+    def pane_ms(self) -> int:
+        """The grain of counting: every window is a sum of panes of this length."""
+        return gcd(*(window.every_ms for window in self.windows))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The windows as people write them, finest first."""
+        return tuple(window.label for window in self.windows)
+
+    def index(self, window: Duration | Window) -> int:
+        """Return which level ``window`` is.
+
+        Raises
+        ------
+        ConfigurationError
+            If the cascade has no such window.
+        """
+        wanted = as_window(window)
+        if wanted not in self.windows:
+            message = f"The cascade has no window {wanted.label!r}."
+            raise ConfigurationError(message, hint=f"It has: {', '.join(self.labels)}.")
+        return self.windows.index(wanted)
+
+    def parent(self, level: int) -> int | None:
+        """Return the level that ``level`` takes its counts from; ``None`` is the source itself.
+
+        It is the longest tumbling window, shorter than this one, that divides every start.
+        """
+        every_ms = self.windows[level].every_ms
+        fitting = [
+            other
+            for other in range(level)
+            if self.windows[other].is_tumbling and every_ms % self.windows[other].size_ms == 0
+        ]
+        return fitting[-1] if fitting else None
+
+    def __repr__(self) -> str:
+        names = (
+            repr(w.label) if w.is_tumbling else repr(w) for w in self.windows
+        )
+        return f"Cascade({', '.join(names)})"
+
+
+def _check_nesting(levels: tuple[Window, ...]) -> None:
+    sizes = [window.size_ms for window in levels if window.is_tumbling]
+    hint = "Each length must divide the next, as in '1 minute', '1 hour', '1 day'."
+    for finer, coarser in pairwise(sizes):
+        if finer >= coarser or coarser % finer:
+            message = (
+                f"The windows do not nest: {format_duration(finer)} does not divide "
+                f"{format_duration(coarser)}."
+            )
+            raise ConfigurationError(message, hint=hint)
+    if len({window.size_ms for window in levels}) < len(levels):
+        message = "The windows do not nest: one length is named twice."
+        raise ConfigurationError(message, hint=hint)
+    finest = min(sizes, default=None)
+    for hop in (window for window in levels if not window.is_tumbling):
+        if finest is not None and hop.every_ms % finest:
+            message = f"{hop!r} can't be summed from windows of {format_duration(finest)}."
+            raise ConfigurationError(
+                message, hint=f"Let its hop be a multiple of {format_duration(finest)}."
+            )
+
+
+def _per_level(levels: tuple[Window, ...], given: Any, default: Any, check: Any) -> tuple[Any, ...]:
+    if not isinstance(given, Mapping):
+        return tuple(default(w) if given is None else check(given) for w in levels)
+    by_window = {as_window(window): check(value) for window, value in given.items()}
+    unknown = [window.label for window in by_window if window not in levels]
+    if unknown:
+        message = f"The cascade has no window {unknown[0]!r}."
+        raise ConfigurationError(
+            message, hint=f"It has: {', '.join(window.label for window in levels)}."
+        )
+    return tuple(by_window[w] if w in by_window else default(w) for w in levels)
+
+
+def _default_flush(levels: tuple[Window, ...], window: Window) -> int:
+    if window == levels[0]:
+        return 0
+    return min(window.every_ms // 60, LONGEST_DEFAULT_FLUSH_MS)
+
+
+def _positive(value: int) -> int:
+    if value < 1:
+        message = f"{value!r} is not a positive number."
+        raise ConfigurationError(message, hint="Give 1 or more.")
+    return value
+
+
+def _span(value: Duration) -> int:
+    return parse_duration(value, allow_zero=True)

@@ -1,0 +1,72 @@
+"""What every test may use, and which skips continuous integration puts up with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+ALLOWED_SKIPS = (
+    "real data not present",  # the sample is not ours to bundle: kstoolkit data fetch wikiticker
+    "no javac",  # compiling Java takes a JDK; the runtime from PyPI has no compiler
+)
+"""Beginnings of the reasons for which a test may be skipped when ``CI`` is set."""
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("kstoolkit", deadline=None)
+settings.load_profile("kstoolkit")
+
+DATA_FOLDER = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all: starting Spark costs more than most of what is tested with it."""
+    from kstoolkit.pipeline.session import spark_session
+
+    session = spark_session(
+        "local[2]", app_name="kstoolkit tests", extra={"spark.sql.shuffle.partitions": "2"}
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def wikiticker() -> Path:
+    """The real sample: 39,244 edits of Wikipedia."""
+    folder = Path(os.environ.get("KSTOOLKIT_DATA_DIR", DATA_FOLDER)) / "wikiticker"
+    path = folder / "wikiticker-2015-09-12-sampled.json.gz"
+    if not path.is_file():
+        pytest.skip(f"real data not present: {path}")
+    return path
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run under CI that skipped something for a reason nobody agreed to."""
+    if _unexpected_skips(session.config) and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say which skips made the run fail."""
+    for reason in _unexpected_skips(config):
+        terminalreporter.write_line(f"Skipped under CI, and not allowed to be: {reason}", red=True)
+
+
+def _unexpected_skips(config: pytest.Config) -> list[str]:
+    if not os.environ.get("CI"):
+        return []
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    reasons = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
+    stated = [reason.removeprefix("Skipped: ") for reason in reasons]
+    return [reason for reason in stated if not reason.startswith(ALLOWED_SKIPS)]

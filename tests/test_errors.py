@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from kstoolkit import errors
+from kstoolkit.errors import ColumnError, FormatError, InputError, KstoolkitError, UserError
+
+TREE = [
+    value
+    for value in vars(errors).values()
+    if inspect.isclass(value) and value.__module__ == errors.__name__
+]
+
+
+def test_the_hint_stands_on_a_line_of_its_own() -> None:
+    assert str(KstoolkitError("What.", hint="Do this.")) == "What.\nHint: Do this."
+    assert str(KstoolkitError("What.")) == "What."
+
+
+def test_message_and_hint_can_be_read_apart() -> None:
+    error = InputError("What.", hint="Do this.")
+    assert (error.message, error.hint) == ("What.", "Do this.")
+
+
+def test_every_error_is_in_the_tree_and_public() -> None:
+    assert {error.__name__ for error in TREE} == set(errors.__all__)
+    assert all(issubclass(error, KstoolkitError) for error in TREE)
+
+
+def test_what_the_user_can_mend_is_told_from_faults() -> None:
+    faults = {error.__name__ for error in TREE if not issubclass(error, UserError)}
+    assert faults == {"FormatError", "KstoolkitError", "RunFailed"}
+
+
+def test_a_misspelt_column_gets_the_nearest_name() -> None:
+    error = ColumnError.missing("nmaespace", ["user", "namespace"], "a.json")
+    assert error.hint == "Did you mean 'namespace'? It has: namespace, user."
+
+
+@pytest.mark.parametrize(
+    ("available", "hint"), [(["user"], "It has: user."), ([], "It has: none.")]
+)
+def test_a_column_like_no_other_gets_the_list_alone(available: list[str], hint: str) -> None:
+    assert ColumnError.missing("xyz", available, "a.json").hint == hint
+
+
+def test_an_unknown_version_names_both_versions() -> None:
+    message = str(FormatError.version("CountBlock", 9, 1))
+    assert "version 9" in message
+    assert "version 1" in message

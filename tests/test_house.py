@@ -1,0 +1,192 @@
+"""The house's arrows: which room may know which, and where large packages may be imported."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE = Path(__file__).parents[1] / "kstoolkit"
+
+FLOOR = {"errors", "units", "windows"}
+WORK = {"java", "environment", "formats", "counters", "findings", "events", "pipeline"}
+WORK |= {"rocksdb", "stores", "kafka", "operations"}
+
+MAY_IMPORT = {
+    "errors": set[str](),
+    "units": {"errors"},
+    "java": {"errors"},
+    "environment": {"errors", "units", "java"},
+    "windows": {"errors", "units"},
+    "formats": {"errors", "units"},
+    "counters": FLOOR | {"formats"},
+    "findings": FLOOR,
+    "events": FLOOR | {"formats"},
+    "pipeline": FLOOR | {"environment", "formats", "counters", "findings", "events"},
+    "rocksdb": {"errors", "units"},
+    "stores": FLOOR | {"formats", "rocksdb"},
+    "kafka": {"errors", "units"},
+    "operations": FLOOR | {"pipeline", "stores", "kafka"},
+    "plots": FLOOR | WORK,
+    "report": FLOOR | WORK | {"plots"},
+    "widgets": FLOOR | WORK | {"plots"},
+    "magics": FLOOR | WORK | {"plots", "report", "widgets"},
+    "cli": FLOOR | WORK | {"plots", "report", "widgets"},
+    "__main__": {"cli"},
+}
+"""Which rooms each room may import from, beside itself."""
+
+JOINS = {
+    ("kstoolkit.pipeline.run", "report"),  # run.report(path) writes what the run found
+}
+"""Public verbs that reach further; never at import, and the other room knows nothing of theirs."""
+
+SHIPS_THE_PACKAGE = {"kstoolkit.pipeline.stream"}
+"""Who needs the package as a whole: to send it by value to nodes that have not installed it."""
+
+ONLY_IN = {
+    "confluent_kafka": {"kafka"},
+    "ipywidgets": {"widgets"},
+    "matplotlib": {"plots", "report"},
+    "py4j": {"pipeline"},
+    "pyspark": {"events", "pipeline"},
+    "rocksdict": {"rocksdb", "stores"},
+    "typer": {"cli"},
+}
+"""Where a package that is large, or that talks to something, may be imported."""
+
+TEST_PACKAGES = {"duckdb", "hypothesis", "psutil", "pytest", "scipy"}
+
+SAYS_NOTHING = {"common", "engine", "helper", "helpers", "manager", "misc", "util", "utils"}
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: what is imported, by whom, and when."""
+
+    module: str
+    target: str
+    at_import: bool
+    for_types: bool
+
+    @property
+    def room(self) -> str:
+        return room_of(self.module)
+
+    def __str__(self) -> str:
+        return f"{self.module} imports {self.target}"
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module; the package's own table of names is in none."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+PATHS = sorted(PACKAGE.rglob("*.py"))
+MODULES = {module_name(path) for path in PATHS}
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    yield from walk(ast.parse(path.read_text()), module_name(path), at_import=True, for_types=False)
+
+
+def walk(node: ast.AST, module: str, *, at_import: bool, for_types: bool) -> Iterator[Import]:
+    for name in imported_names(node):
+        yield Import(module, name, at_import, for_types)
+    for_types |= isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    at_import &= not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+    for child in ast.iter_child_nodes(node):
+        yield from walk(child, module, at_import=at_import, for_types=for_types)
+
+
+def imported_names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom) and node.module:
+        for alias in node.names:
+            whole = f"{node.module}.{alias.name}"
+            yield whole if whole in MODULES else node.module
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        first = node.args[0]
+        if isinstance(first, ast.Constant):
+            yield str(first.value)
+
+
+IMPORTS = [found for path in PATHS for found in imports_of(path)]
+
+
+def test_every_room_is_on_the_plan() -> None:
+    rooms = {room_of(module) for module in MODULES} - {""}
+    assert rooms <= MAY_IMPORT.keys()
+
+
+def test_rooms_import_only_along_the_arrows() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.room
+        and found.target.startswith("kstoolkit.")
+        and room_of(found.target) not in MAY_IMPORT[found.room] | {found.room}
+        and (found.at_import or (found.module, room_of(found.target)) not in JOINS)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("package", sorted(ONLY_IN))
+def test_a_large_package_is_imported_only_where_it_lives(package: str) -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.target.split(".")[0] == package and found.room not in ONLY_IN[package]
+    ]
+    assert not wrong
+
+
+def test_nothing_imports_what_only_the_tests_install() -> None:
+    assert not [str(found) for found in IMPORTS if found.target.split(".")[0] in TEST_PACKAGES]
+
+
+def test_nothing_imports_the_package_itself_for_its_lazy_names() -> None:
+    importers = {found.module for found in IMPORTS if found.target == "kstoolkit"}
+    assert importers <= SHIPS_THE_PACKAGE
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {module: set() for module in MODULES}
+    for found in IMPORTS:
+        if found.target in MODULES and found.module != "kstoolkit" and not found.for_types:
+            graph[found.module].add(found.target)
+    assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
+
+
+def test_no_module_has_a_name_that_says_nothing() -> None:
+    words = {module: set(module.rpartition(".")[2].split("_")) for module in MODULES}
+    assert not [module for module in MODULES if words[module] & SAYS_NOTHING]
+
+
+def test_imports_inside_functions_and_for_types_are_seen_for_what_they_are() -> None:
+    source = """
+if TYPE_CHECKING:
+    from kstoolkit.units import Duration
+def late():
+    import kstoolkit.errors
+    import_module("pyspark.sql")
+"""
+    found = list(walk(ast.parse(source), "kstoolkit.x", at_import=True, for_types=False))
+    assert found == [
+        Import("kstoolkit.x", "kstoolkit.units", at_import=True, for_types=True),
+        Import("kstoolkit.x", "kstoolkit.errors", at_import=False, for_types=False),
+        Import("kstoolkit.x", "pyspark.sql", at_import=False, for_types=False),
+    ]
