@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from kstoolkit.events.simulator import simulate as simulate
     from kstoolkit.events.sources import files as files
     from kstoolkit.events.sources import frame as frame
+    from kstoolkit.findings.rulefile import load_rules as load_rules
     from kstoolkit.findings.rules import Ceiling as Ceiling
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
-    from kstoolkit.findings.rules import load_rules as load_rules
     from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
@@ -51,7 +51,7 @@ _HOMES = {
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
     "frame": "kstoolkit.events.sources",
-    "load_rules": "kstoolkit.findings.rules",
+    "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
     "simulate": "kstoolkit.events.simulator",
 }

@@ -42,7 +42,7 @@ def letters(
     reasons: Sequence[str],
     raws: Sequence[str],
     *,
-    file: str | None = None,
+    file: Sequence[str | None] | str | None = None,
     details: Sequence[str | None] | str | None = None,
 ) -> pa.RecordBatch:
     """Return dead letters as columns of :data:`SCHEMA`, one a raw text.
@@ -53,11 +53,20 @@ def letters(
     [{'reason': 'no_user', 'raw': '{"time": 0}', 'file': 'a.json', 'detail': None}]
     """
     number = len(raws)
-    told = [details] * number if details is None or isinstance(details, str) else list(details)
-    columns = [list(reasons), [_cut(raw) for raw in raws], [file] * number, told]
+    columns = [
+        list(reasons),
+        [_cut(raw) for raw in raws],
+        _for_each(file, number),
+        _for_each(details, number),
+    ]
     return pa.record_batch(
         [pa.array(c, kind.type) for c, kind in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
     )
+
+
+def _for_each(value: Sequence[str | None] | str | None, number: int) -> list[str | None]:
+    """Return one value a letter, given one for all or one each."""
+    return [value] * number if value is None or isinstance(value, str) else list(value)
 
 
 def _cut(raw: str) -> str:

@@ -19,7 +19,6 @@ import pyarrow as pa
 from kstoolkit.findings import baselineblock
 from kstoolkit.findings.cells import Cells
 from kstoolkit.findings.prior import FEWEST_WINDOWS
-from kstoolkit.findings.tails import log_upper_tail
 from kstoolkit.findings.texts import places
 from kstoolkit.findings.walk import Protected, Walk
 
@@ -179,11 +178,11 @@ class Baselines:
         may = count >= PROTECT_FROM_COUNT
         may &= self.cells.skipped[cell] < np.maximum(n, FEWEST_WINDOWS)
         rows = np.flatnonzero(may)
-        mean, variance = prior.take(self.cells.action[cell[rows]]).predict(n[rows], total[rows])
+        expected = prior.take(self.cells.action[cell[rows]]).expect(n[rows], total[rows])
         # The tail is dear; what lies within one standard deviation is not worth it.
-        far = count[rows] > mean + np.sqrt(variance)
-        rows, mean, variance = rows[far], mean[far], variance[far]
-        abnormal[rows] = log_upper_tail(count[rows], mean, variance) < PROTECT_BELOW
+        far = np.flatnonzero(count[rows] > expected.mean + np.sqrt(expected.variance))
+        rows = rows[far]
+        abnormal[rows] = expected.take(far).log_tail(count[rows]) < PROTECT_BELOW
         return abnormal
 
 

@@ -8,9 +8,8 @@ each one is:
     v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)          between users
     alpha = μ² / v,  beta = μ / v                             gamma prior of a user's rate
 
-over all cells (user, action) with n ≥ 2 windows of history. The expected count of a user's next
-window, with A = alpha + S and B = beta + n, is m = A / B with the variance m + A / B² + κ m²:
-Gelman et al., *Bayesian Data Analysis*, §2.6, widened by the pooled dispersion.
+over all cells (user, action) with n ≥ 2 windows of history; what to expect of a cell then
+is said in :mod:`~kstoolkit.findings.expectation`.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.findings.expectation import Expectation
 from kstoolkit.findings.moments import SUMS
 from kstoolkit.findings.texts import codes_in
 
@@ -121,16 +121,20 @@ class Prior:
         """Return the prior of some rows."""
         return Prior(*(getattr(self, name)[rows] for name in self.__slots__))
 
-    def predict(self, n: Integers, total: Integers | Floats) -> tuple[Floats, Floats]:
-        """Return mean and variance of a cell's next count, from peers and its own history.
+    def expect(self, n: Integers, total: Integers | Floats) -> Expectation:
+        """Return what to expect of each cell's next window, from peers and its own history.
 
         Own history speaks from :data:`FEWEST_WINDOWS` windows on.
+
+        Parameters
+        ----------
+        n, total
+            Windows of the cell's own, and the sum of their counts.
         """
         own = n >= FEWEST_WINDOWS
-        a = self.alpha + np.where(own, total, 0)
-        b = self.beta + np.where(own, n, 0)
-        mean = a / b
-        return mean, mean + mean / b + self.dispersion * mean * mean
+        known = np.where(own, total, 0)
+        a, b = self.alpha + known, self.beta + np.where(own, n, 0)
+        return Expectation(a / b, b, self.dispersion, self.dispersion * known / (a * b))
 
 
 def _action_codes(action: pa.ChunkedArray, known: pa.Array) -> Integers:

@@ -58,6 +58,8 @@ RANKING_SCHEMA = pa.schema(
 
 _PRIOR_VOTE = 0.5
 _KL_DECIMALS = 9
+_NEARLY_ALL = 0.995
+_USUAL = 0.5
 
 
 def rank_users(
@@ -85,8 +87,7 @@ def rank_users(
     >>> totals = pa.table({"user": ["a", "a", "b"], "action": ["x", "y", "x"], "count": [9, 1, 2]})
     >>> peaks = pa.table({"user": ["a", "b"], "count": [4, 1]})
     >>> print(rank_users(totals, peaks)["reason"][0])
-    10 events, 90 % of them “x”: 100 % of comparably active users have as unusual a mix; 4 in the
-    busiest minute, which 50 % of them reach.
+    10 events, 90 % of them “x” (a usual mix); 4 in the busiest minute (as is usual).
     """
     users, user = encoded(totals["user"])
     actions, action = encoded(totals["action"])
@@ -172,12 +173,11 @@ def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
     events = _texts(columns["events"], lambda n: f"{n:,} event" + ("" if n == 1 else "s"))
     main = _texts(columns["main_share"], _most)
     busiest = _texts(columns["busiest"], format_count)
-    mix, burst = (_texts(columns[name], _percent) for name in ("mix_share", "busiest_share"))
     number, unit = window.split(" ", 1)
-    during = f" in the busiest {unit if number == '1' else window}, which "
-    mixed = (events, main, columns["main_action"], "”: ", mix, " of comparably active users have")
-    peaked = (" as unusual a mix; ", busiest, during, burst, " of them reach.")
-    return pc.binary_join_element_wise(*mixed, *peaked, "")
+    during = f" in the busiest {unit if number == '1' else window} "
+    mix, burst = _texts(columns["mix_share"], _mix), _texts(columns["busiest_share"], _reached)
+    parts = (events, main, columns["main_action"], "” ", mix, "; ", busiest, during, burst, ".")
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
@@ -187,7 +187,20 @@ def _texts(column: pa.Array, text: Callable[[float], str]) -> pa.Array:
 
 
 def _most(share: float) -> str:
-    return f", {'all' if share == 1 else _percent(share)} of them “"
+    some = _percent(share) if share < _NEARLY_ALL else "nearly all"
+    return f", {'all' if share == 1 else some} of them “"
+
+
+def _mix(share: float) -> str:
+    if share >= _USUAL:
+        return "(a usual mix)"
+    return f"({_percent(share)} of comparably active users have as unusual a mix)"
+
+
+def _reached(share: float) -> str:
+    if share >= _USUAL:
+        return "(as is usual)"
+    return f"({_percent(share)} of comparably active users reach that)"
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.prior import Prior
 from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
-from kstoolkit.findings.tails import interval, log_upper_tail
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
@@ -89,26 +88,29 @@ class _Evidence:
     def __init__(self, rows: pa.Table, moments: pa.Table | None) -> None:
         self.count = np.asarray(rows["count"].to_numpy(), np.int64)
         self.known = moments is not None and moments.num_rows > 0 and "n" in rows.column_names
-        self.mean = self.variance = np.full(len(self.count), np.nan)
         if moments is None or not self.known:
             return
         self.n = np.asarray(rows["n"].to_numpy(), np.int64)
         self.prior = Prior.at(moments, rows["window_start_ms"].to_numpy(), rows["action"])
-        total = np.asarray(rows["sum"].to_numpy(), np.float64)
-        self.mean, self.variance = self.prior.predict(self.n, total)
+        self.expected = self.prior.expect(self.n, np.asarray(rows["sum"].to_numpy(), np.float64))
+
+    def having(self, least: int) -> Integers:
+        """Return the rows with at least this count of which something is expected."""
+        if not self.known:
+            return np.empty(0, np.int64)
+        return np.flatnonzero((self.count >= least) & ~np.isnan(self.expected.mean))
 
     def columns(self, rows: Integers) -> dict[str, pa.Array]:
         """Return the expected range of some rows and what it rests on; null where unknown."""
-        mean, variance = self.mean[rows], self.variance[rows]
-        known = ~np.isnan(mean)
-        empty = {name: pa.nulls(len(rows), pa.int64()) for name in _EVIDENCE}
-        if not np.any(known):
-            return empty
-        low, high = interval(np.where(known, mean, 1), np.where(known, variance, 1))
-        values = (low, high, self.n[rows], self.prior.peers[rows].astype(np.int64))
+        known = np.isin(rows, self.having(0))
+        columns = np.zeros((len(_EVIDENCE), len(rows)), np.int64)
+        if np.any(known):
+            told = rows[known]
+            columns[:2, known] = self.expected.take(told).interval()
+            columns[2:, known] = self.n[told], self.prior.peers[told]
         return {
             name: pa.array(column, mask=~known)
-            for name, column in zip(_EVIDENCE, values, strict=True)
+            for name, column in zip(_EVIDENCE, columns, strict=True)
         }
 
 
@@ -167,11 +169,11 @@ def _improbable(rule: Unusual, evidence: _Evidence) -> tuple[Integers, dict[str,
     With N tests a day, flagging where p · N does not exceed the budget expects no more false
     alarms than that, if p is calibrated (Bonferroni).
     """
-    chosen = np.flatnonzero((evidence.count >= rule.min_count) & ~np.isnan(evidence.mean))
-    log_p = log_upper_tail(evidence.count[chosen], evidence.mean[chosen], evidence.variance[chosen])
+    chosen = evidence.having(rule.min_count)
+    log_p = np.empty(0)
     if len(chosen):
-        windows_a_day = _DAY_MS / rule.window.every_ms
-        tests = np.maximum(evidence.prior.tests[chosen] * windows_a_day, 1)
-        rare = log_p + np.log(tests) <= np.log(rule.false_alarms_per_day)
+        log_p = evidence.expected.take(chosen).log_tail(evidence.count[chosen])
+        tests = evidence.prior.tests[chosen] * (_DAY_MS / rule.window.every_ms)
+        rare = log_p + np.log(np.maximum(tests, 1)) <= np.log(rule.false_alarms_per_day)
         chosen, log_p = chosen[rare], log_p[rare]
     return chosen, {"log10_probability": pa.array(log_p / np.log(10))}

@@ -12,7 +12,10 @@ import os
 import re
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["DONE", "FOLD", "Batch", "BatchFolders"]
 
@@ -42,6 +45,7 @@ class BatchFolders:
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> folders = BatchFolders(Path(tempfile.mkdtemp()))
     >>> folder = folders.begin(0, 7)
     >>> len(folders.marked())

@@ -14,7 +14,7 @@ from kstoolkit.errors import ColumnError, ConfigurationError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EventColumns"]
+__all__ = ["EventColumns", "column_of", "unreadable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +62,24 @@ class EventColumns:
     def _select(self, events: DataFrame) -> DataFrame:
         given = self._given()
         try:
-            columns = {name: _column(events, text) for name, text in given.items()}
+            columns = {name: column_of(events, text) for name, text in given.items()}
             # Over all actions, the column is there all the same: null, as one group.
             columns.setdefault("action", sf.lit(None).cast("string"))
             selected = events.select(*(column.alias(name) for name, column in columns.items()))
             _ = selected.schema  # over Connect, only this makes Spark look at the expressions
         except AnalysisException as error:
-            raise _unreadable(error, given, events) from error
+            raise unreadable(error, given, events) from error
         return selected
 
 
-def _column(events: DataFrame, text: str) -> Column:
+def column_of(events: DataFrame, text: str) -> Column:
+    """Return the column of that name, or the SQL expression that ``text`` is.
+
+    Raises
+    ------
+    ColumnError
+        If it is a bare name that ``events`` lacks.
+    """
     if text in events.columns:
         return sf.col("`" + text.replace("`", "``") + "`")
     known = {name.casefold() for name in events.columns}
@@ -82,9 +89,10 @@ def _column(events: DataFrame, text: str) -> Column:
     return sf.expr(text)
 
 
-def _unreadable(
+def unreadable(
     error: AnalysisException, given: dict[str, str], events: DataFrame
 ) -> ColumnError | ConfigurationError:
+    """Return what Spark has against columns, as an error that names the culprit."""
     missing = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
     if missing and (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
         return _missing(missing, events)

@@ -81,7 +81,8 @@ def count_windows(
     -----
     A batch sums hopping windows from panes of length ``every``, so that an event is read once and
     not ``size / every`` times. A stream lets Spark copy each event into all of its windows: panes
-    would be a second aggregation, which rules out update mode.
+    would be a second aggregation, which rules out update mode. In a stream one event dated far
+    ahead makes all others late: filter such events out first.
 
     Examples
     --------

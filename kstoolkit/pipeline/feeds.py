@@ -1,41 +1,39 @@
-"""Two feeds, one kind of parcel: events go in, CountBlocks come out.
+"""Feeds over files: which files a micro-batch takes, and what a task makes of them.
 
-The file feed is a Python streaming source that reads, judges and counts the files itself, so raw
-events never cross into the JVM. The frame feed does the same over any DataFrame with
-``mapInArrow``. The tick feed gives every bucket one row a micro-batch, so that a bucket nobody
-writes to still gets to flush what it holds.
+The file feed reads, judges and counts files itself, so their events never enter the JVM: only
+CountBlocks do. The line feed hands over lines or rows, for columns that are SQL expressions; these
+are evaluated by Spark, and counted by :mod:`kstoolkit.pipeline.counting`.
 """
 
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ColumnError
 from kstoolkit.events.judging import Limits
 from kstoolkit.events.ledger import Ledger, list_files
-from kstoolkit.events.pieces import Columns, Piece
-from kstoolkit.events.reading import broken_file, read_events, sift
-from kstoolkit.pipeline.parcels import TICK, Tally, parcel
+from kstoolkit.events.pieces import Columns
+from kstoolkit.events.reading import broken_file, read_events
+from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, read_rows
+from kstoolkit.pipeline.parcels import PARCEL_DDL, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     import numpy as np
     from numpy.typing import NDArray
     from pyspark.sql.streaming.datasource import ReadLimit
-    from pyspark.sql.types import StructType
 
-__all__ = ["PARCEL_DDL", "FileFeed", "FileFeedPlan", "TickFeed", "counting"]
-
-PARCEL_DDL = "bucket int, kind string, payload binary"
+__all__ = ["FileFeed", "FileFeedPlan", "LineFeed", "panes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +54,8 @@ class FileFeedPlan:
         What a micro-batch may take in; at least one file.
     processing_time
         Whether windows go by the batch's clock instead of the event's time.
+    row_schema
+        The files' columns as Spark's JSON, where expressions are evaluated over them.
     """
 
     path: str
@@ -69,6 +69,12 @@ class FileFeedPlan:
     max_files: int
     max_bytes: int
     processing_time: bool = False
+    row_schema: str | None = None
+
+    @property
+    def row_type(self) -> StructType:
+        """The files' columns, as Spark sees them."""
+        return StructType.fromJson(json.loads(self.row_schema or StructType().json()))
 
     def to_json(self) -> str:
         """Return the plan as JSON."""
@@ -97,7 +103,28 @@ class FileFeed(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         """Return the reader of one query."""
-        return _FileReader(FileFeedPlan.from_json(self.options["plan"]))
+        return _CountingReader(FileFeedPlan.from_json(self.options["plan"]))
+
+
+class LineFeed(DataSource):
+    """Spark's view of the line feed."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "kstoolkit_lines"
+
+    def schema(self) -> StructType:
+        """Return the files' own columns (JSON is parsed later), and ours."""
+        plan = FileFeedPlan.from_json(self.options["plan"])
+        kept = StructType() if plan.file_format == "json" else plan.row_type
+        for name, kind in ((RAW, "string"), (FILE, "string"), (NOW, "long"), (BROKEN, "string")):
+            kept = kept.add(name, kind)
+        return kept
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
+        """Return the reader of one query."""
+        return _LineReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
 class _Slice(InputPartition):
@@ -107,7 +134,7 @@ class _Slice(InputPartition):
         self.files = files
 
 
-class _FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Positions in the ledger are offsets: ``{"files": how many have been taken}``."""
 
     def __init__(self, plan: FileFeedPlan) -> None:
@@ -149,15 +176,6 @@ class _FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             slices[least].append((entry.path, entry.admitted_ms))
         return [_Slice(files) for files in slices if files]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Count the files of one task."""
-        if not isinstance(partition, _Slice):
-            return
-        tally = Tally(self.plan.buckets)
-        for path, admitted_ms in partition.files:
-            _count_file(path, admitted_ms, self.plan, tally)
-        yield from tally.parcels()
-
     def _admit(self) -> None:
         self.ledger.admit(list_files(self.plan.path, self.plan.file_format))
 
@@ -171,6 +189,32 @@ class _FileReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start + len(entries)
 
 
+class _CountingReader(_LedgerReader):
+    """Reads files as parcels."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Count the files of one task."""
+        if not isinstance(partition, _Slice):
+            return
+        tally = Tally(self.plan.buckets)
+        for path, admitted_ms in partition.files:
+            _count_file(path, admitted_ms, self.plan, tally)
+        yield from tally.parcels()
+
+
+class _LineReader(_LedgerReader):
+    """Reads files as rows that Spark evaluates expressions over."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task's files; of a damaged file, just that it is."""
+        if not isinstance(partition, _Slice):
+            return
+        parsed_later = self.plan.file_format == "json"
+        types = pa.schema([]) if parsed_later else to_arrow_schema(self.plan.row_type)
+        for path, admitted_ms in partition.files:
+            yield from read_rows(path, admitted_ms, self.plan.file_format, types)
+
+
 def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -> None:
     """Count a file into the tally; nothing of it if it is damaged."""
     whole = Tally(plan.buckets)
@@ -179,8 +223,8 @@ def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -
             path, plan.columns, now_ms=admitted_ms, limits=plan.limits, file_format=plan.file_format
         )
         for good in pieces:
-            panes = _panes(good.time_ms, plan.pane_ms, processing_time=plan.processing_time)
-            whole.add(Counters.of(panes, good.users, good.actions), good.letters)
+            starts = panes(good.time_ms, plan.pane_ms, processing_time=plan.processing_time)
+            whole.add(Counters.of(starts, good.users, good.actions), good.letters)
     except OSError as error:
         tally.add(Counters.empty(), [broken_file(path, str(error))])
     except ColumnError as error:
@@ -189,86 +233,6 @@ def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -
         tally.absorb(whole)
 
 
-def _panes(
-    time_ms: NDArray[np.int64], pane_ms: int, *, processing_time: bool
-) -> NDArray[np.int64]:
-    # By processing time, the operator knows the batch's clock; here all is one pane.
+def panes(time_ms: NDArray[np.int64], pane_ms: int, *, processing_time: bool) -> NDArray[np.int64]:
+    """Return the pane of each event; by processing time just one, which the operator dates."""
     return time_ms * 0 if processing_time else time_ms - time_ms % pane_ms
-
-
-def counting(
-    pane_ms: int, buckets: int, limits: Limits, *, processing_time: bool
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the frame feed's function: columns time, user, action and now_ms in, parcels out."""
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = Tally(buckets)
-        for batch in batches:
-            if not batch.num_rows:
-                continue
-            times, users, actions, now_ms = batch.columns
-            piece = Piece(times, users, actions, _raw_of(batch))
-            good = sift(piece, now_ms=now_ms[0].as_py(), limits=limits, file=None)
-            panes = _panes(good.time_ms, pane_ms, processing_time=processing_time)
-            tally.add(Counters.of(panes, good.users, good.actions), good.letters)
-        yield from tally.parcels()
-
-    return count
-
-
-def _raw_of(batch: pa.RecordBatch) -> Callable[[NDArray[np.intp]], list[str]]:
-    def raw(chosen: NDArray[np.intp]) -> list[str]:
-        rows = batch.select(["time", "user", "action"]).take(pa.array(chosen)).to_pylist()
-        return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
-
-    return raw
-
-
-class TickFeed(DataSource):
-    """One row for every bucket, each time that a micro-batch is asked for."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "kstoolkit_ticks"
-
-    def schema(self) -> str:
-        """Return the columns of a parcel."""
-        return PARCEL_DDL
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
-        """Return the reader of one query."""
-        return _TickReader(int(self.options["buckets"]), live=self.options["live"] == "True")
-
-
-class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the clock's milliseconds; they stand still unless the run is live.
-
-    Under availableNow there is one tick and no more.
-    """
-
-    def __init__(self, buckets: int, *, live: bool) -> None:
-        self.buckets, self.live = buckets, live
-        self._target_ms: int | None = None
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        return {"tick_ms": 0}
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target_ms = time.time_ns() // 1_000_000
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadAllAvailable()
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        if not self.live:
-            return start
-        now_ms = self._target_ms or time.time_ns() // 1_000_000
-        return {"tick_ms": max(now_ms, start["tick_ms"])}
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
-        return [InputPartition(None)]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        for bucket in range(self.buckets):
-            yield parcel(bucket, TICK, b"")

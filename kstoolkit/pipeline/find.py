@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.findings.history import find_in_windows
-from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
 from kstoolkit.pipeline.changelog import Changelog
 from kstoolkit.windows import Window
 
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    import pyarrow as pa
+
     from kstoolkit.findings.finding import Findings
     from kstoolkit.findings.rules import Rule
+    from kstoolkit.units import Duration
 
 __all__ = ["find"]
 
@@ -36,9 +40,9 @@ def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) ->
     ConfigurationError
         If a rule looks at a window that the changelog has not.
     """
-    changelog = Changelog.open(path)
-    hops = {rule.window.size_ms: rule.window for rule in rules if hasattr(rule, "window")}
-    levels = {
+    changelog = Changelog.open(Path(path))
+    hops = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    levels: dict[Window | Duration, pa.Table] = {
         hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
         for length_ms in changelog.window_lengths_ms()
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from kstoolkit.counters.bucket import Bucket, Changes
 from kstoolkit.counters.counters import Counters
@@ -71,7 +71,7 @@ class CascadeOperator(StatefulProcessor):
         """Open the state: one map from a block's key to its bytes."""
         self.blocks = _StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
 
-    def handleInputRows(  # noqa: N802 - called by keyword
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword
         self,
         key: tuple[Any, ...],
         rows: Iterator[pd.DataFrame],
@@ -200,7 +200,9 @@ def _without_history(columns: pa.RecordBatch, floor: int) -> pa.RecordBatch:
     return pa.record_batch([*kept, nothing, nothing, nothing], names=names)
 
 
-def _at_least(columns: pa.RecordBatch | pa.Table, floor: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _at_least(
+    columns: pa.RecordBatch | pa.Table, floor: int
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(columns.column("count")) >= floor
 
 

@@ -15,7 +15,17 @@ from kstoolkit.counters.counters import Counters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["ARRIVALS", "BLOCK", "LETTERS", "TICK", "Tally", "from_ipc", "parcel", "to_ipc"]
+__all__ = [
+    "ARRIVALS",
+    "BLOCK",
+    "LETTERS",
+    "PARCEL_DDL",
+    "TICK",
+    "Tally",
+    "from_ipc",
+    "parcel",
+    "to_ipc",
+]
 
 ARRIVALS = pa.schema(
     [
@@ -25,6 +35,9 @@ ARRIVALS = pa.schema(
     ]
 )
 """Columns of what a feed hands to the operator."""
+
+PARCEL_DDL = "bucket int, kind string, payload binary"
+"""The same, as Spark writes it."""
 
 BLOCK, LETTERS, TICK = "block", "letters", "tick"
 

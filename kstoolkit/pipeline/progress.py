@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tqdm import tqdm
 
+from kstoolkit.events.ledger import Ledger
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kstoolkit.pipeline.statistics import BatchStatistics
 
-__all__ = ["Progress"]
+__all__ = ["InputProgress", "Progress"]
 
 
 class Progress:
@@ -66,3 +73,41 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class InputProgress:
+    """How much of a bounded run's input is done, by Spark's own offset log.
+
+    Parameters
+    ----------
+    ledger, checkpoint
+        The run's list of files, and Spark's checkpoint.
+    paths
+        The files that there are.
+    """
+
+    def __init__(self, ledger: Path, checkpoint: Path, paths: Sequence[str]) -> None:
+        self.ledger, self.checkpoint = ledger, checkpoint
+        known = Ledger(ledger)
+        before = {entry.path for entry in known.entries(0, len(known))}
+        sizes = [Path(path).stat().st_size for path in paths if path not in before]
+        self.total_bytes = sum(sizes) if sizes else None
+        self._before = len(known)
+        self._done: list[int] | None = None
+
+    def after(self, batch: int) -> int:
+        """Return how many bytes are done after a micro-batch."""
+        if self._done is None:  # the first batch: by now all files of this run are admitted
+            admitted = Ledger(self.ledger)
+            fresh = admitted.entries(self._before, len(admitted))
+            self._done = [0, *accumulate(entry.size_bytes for entry in fresh)]
+        taken = self._files_taken(batch) - self._before
+        return self._done[min(max(taken, 0), len(self._done) - 1)]
+
+    def _files_taken(self, batch: int) -> int:
+        try:
+            lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
+        except FileNotFoundError:
+            return 0
+        told = [json.loads(line) for line in lines if line.startswith('{"files"')]
+        return int(told[0]["files"]) if told else 0

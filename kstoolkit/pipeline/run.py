@@ -29,7 +29,7 @@ from kstoolkit.windows import Window, as_window
 if TYPE_CHECKING:
     import os
 
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Counters
     from kstoolkit.pipeline.progress import Progress
@@ -163,7 +163,8 @@ class Run:
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
         totals = self.changelog.counters(tumbling[-1].size_ms)
         finest = self.changelog.counters(tumbling[0].size_ms)
-        return rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
+        ranked: pd.DataFrame = rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
+        return ranked
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a self-contained HTML report, and return where it is."""
@@ -240,5 +241,3 @@ def _size_bytes(folder: Path) -> int | None:
         except FileNotFoundError:
             continue
     return total
-
-

@@ -15,15 +15,18 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import CheckpointError, FormatError, OutputError
 from kstoolkit.windows import Cascade, as_window
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 __all__ = ["Hold", "RunFolder", "Settings"]
 
 _FORMAT = 1
+_WHAT = "run folder"
 _BEFORE = {".lock", ".run.json", "spark.log", "simulated"}
 """What may lie in a folder before its first run is known."""
 _FIXED = {
@@ -50,7 +53,7 @@ class Settings:
     time
         ``"event"`` or ``"processing"``.
     feed
-        ``"files"``, ``"rows"``, ``"frame"`` or ``"staged"``.
+        ``"files"``, ``"lines"``, ``"frame"`` or ``"staged"``.
     partitions
         How many partitions Spark's state has.
     rules
@@ -63,6 +66,8 @@ class Settings:
         Whether a live run may have left counters unflushed.
     input_schema
         The types of a file's columns, where expressions need them.
+    min_count
+        For each window, the smallest count that the latest run put into the changelog.
     """
 
     windows: tuple[str, ...]
@@ -76,6 +81,7 @@ class Settings:
     epoch: int = 0
     was_live: bool = False
     input_schema: str | None = None
+    min_count: tuple[int, ...] = ()
     written_by: str = field(default_factory=lambda: version("kstoolkit"))
 
     @property
@@ -100,7 +106,12 @@ class Settings:
                     hint="Take another output folder, or the same settings. Rules, trigger, batch "
                     "size, min_count and flush may change; these may not.",
                 )
-        return replace(self, partitions=earlier.partitions, epoch=earlier.epoch)
+        return replace(
+            self,
+            partitions=earlier.partitions,
+            epoch=earlier.epoch,
+            input_schema=earlier.input_schema,
+        )
 
 
 @dataclass(slots=True)
@@ -161,8 +172,10 @@ class RunFolder:
             read = json.loads(place.read_text(encoding="utf-8"))
             found = read.pop("format")
             if found != _FORMAT:
-                raise FormatError.version("run folder", found, _FORMAT)
-            return Settings(**{**read, "windows": tuple(read["windows"])})
+                raise FormatError.version(_WHAT, found, _FORMAT)
+            return Settings(
+                **{**read, **{name: tuple(read[name]) for name in ("windows", "min_count")}}
+            )
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
@@ -203,7 +216,9 @@ class RunFolder:
         except OSError as error:
             os.close(lock)
             message = f"Another run is writing to {str(self.path)!r}."
-            raise OutputError(message, hint="Wait for it, stop it, or take another --out.") from error
+            raise OutputError(
+                message, hint="Wait for it, stop it, or take another --out."
+            ) from error
         return lock
 
     def _check_ours(self) -> None:

@@ -105,8 +105,10 @@ class Sink:
         spark = frame.sparkSession
         named = spark.createDataFrame([(str(path),) for path in files], "path string")
         scoring = _scoring(by_length, tuple(self.rules), now_ms)
-        done = named.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(scoring, "found long")
-        found = sum(row.found for row in done.collect())
+        done = named.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(
+            scoring, "found long"
+        )
+        found = int(sum(row.found for row in done.collect()))
         for path in files:
             path.unlink()
         return found

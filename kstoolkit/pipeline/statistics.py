@@ -156,7 +156,5 @@ class Moments:
 
 
 def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
-    chosen = pc.and_(
-        pc.equal(table["level"], level), pc.equal(table["bucket"], bucket)
-    )
+    chosen = pc.and_(pc.equal(table["level"], level), pc.equal(table["bucket"], bucket))
     return table.filter(chosen).drop_columns(["level", "bucket"])

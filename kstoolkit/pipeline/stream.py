@@ -5,38 +5,63 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pyspark.sql.functions as F  # noqa: N812 - as everyone who writes PySpark does
 from pyspark import cloudpickle
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
-from kstoolkit.errors import ColumnError, ConfigurationError
-from kstoolkit.pipeline.feeds import PARCEL_DDL, FileFeed, FileFeedPlan, TickFeed, counting
+from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, first_lines
+from kstoolkit.pipeline.columns import column_of, unreadable
+from kstoolkit.pipeline.counting import COLUMNS, counting
+from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
+from kstoolkit.pipeline.parcels import PARCEL_DDL
+from kstoolkit.pipeline.ticks import TickFeed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from kstoolkit.events.judging import Limits
     from kstoolkit.events.pieces import Columns
 
+    Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
 __all__ = [
     "cascade",
     "file_parcels",
     "frame_parcels",
+    "json_schema",
+    "line_parcels",
     "settings_of",
     "ship_by_value",
     "staged_parcels",
     "ticking",
 ]
 
+_PARSED = "_parsed"
+
 
 def file_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
     """Return files as a stream of parcels; their events never enter the JVM."""
     spark.dataSource.register(FileFeed)
     return spark.readStream.format(FileFeed.name()).option("plan", plan.to_json()).load()
+
+
+def line_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
+    """Return files as a stream of parcels, their columns being SQL expressions."""
+    spark.dataSource.register(LineFeed)
+    rows = spark.readStream.format(LineFeed.name()).option("plan", plan.to_json()).load()
+    broken = sf.col(BROKEN)
+    if plan.file_format == "json":
+        rows = _parsed(rows, plan.row_type)
+        broken = sf.coalesce(sf.col(BROKEN), sf.col(f"{_PARSED}.{BROKEN}"))
+    beside = [sf.col(NOW), sf.col(RAW), sf.col(FILE), broken]
+    count = counting(plan.pane_ms, plan.buckets, plan.limits, processing_time=plan.processing_time)
+    return _counted(rows, plan.columns, beside, count)
 
 
 def frame_parcels(
@@ -46,7 +71,7 @@ def frame_parcels(
     *,
     pane_ms: int,
     buckets: int,
-    processing_time: bool = False,
+    processing_time: bool,
 ) -> DataFrame:
     """Return anyone's DataFrame as parcels.
 
@@ -57,8 +82,10 @@ def frame_parcels(
     ConfigurationError
         If an expression is none.
     """
+    nothing = sf.lit(None).cast("string")
+    clock = sf.unix_millis(sf.current_timestamp())
     count = counting(pane_ms, buckets, limits, processing_time=processing_time)
-    return _selected(df, columns).mapInArrow(count, PARCEL_DDL)
+    return _counted(df, columns, [clock, nothing, nothing, nothing], count)
 
 
 def staged_parcels(spark: SparkSession, folder: str) -> DataFrame:
@@ -77,52 +104,56 @@ def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
 def cascade(parcels: DataFrame, plan: Plan) -> DataFrame:
     """Return the operator's output over a stream of parcels."""
     # Spark fixes the batch's clock in its offset log, so a repeated batch reads the same time.
-    timed = parcels.withColumn("now_ms", F.unix_millis(F.current_timestamp()))
+    timed = parcels.withColumn("now_ms", sf.unix_millis(sf.current_timestamp()))
     return timed.groupBy("bucket").transformWithStateInPandas(
         CascadeOperator(plan), OUTPUT_DDL, "Append", "None"
     )
 
 
+def json_schema(spark: SparkSession, paths: Sequence[str]) -> StructType:
+    """Return the schema that Spark sees in the first lines of JSON files."""
+    lines = [line for path in paths for line in first_lines(path)]
+    return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema
+
+
 @contextmanager
 def settings_of(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Give a session some settings for a while: a query keeps those that it was started with."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, earlier in before.items():
+            if earlier is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, earlier)
 
 
 def ship_by_value() -> None:
     """Have our code travel with each task, so that a cluster's nodes need nothing of ours."""
-    cloudpickle.register_pickle_by_value(kstoolkit)
+    cloudpickle.register_pickle_by_value(kstoolkit)  # type: ignore[no-untyped-call]
 
 
-def _selected(df: DataFrame, columns: Columns) -> DataFrame:
-    chosen = zip(("time", "user", "action"), columns, strict=True)
+def _parsed(rows: DataFrame, schema: StructType) -> DataFrame:
+    """Parse lines by the schema; its columns stand beside ours, and one says what is no JSON."""
+    told = schema.add(BROKEN, StringType()) if BROKEN not in schema.names else schema
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN}
+    parsed = rows.withColumn(_PARSED, sf.from_json(RAW, told, options))
+    fields = [sf.col(f"{_PARSED}.`{name}`") for name in schema.names if name != BROKEN]
+    return parsed.select(*rows.columns, _PARSED, *fields)
+
+
+def _counted(df: DataFrame, columns: Columns, beside: list[Column], count: Counting) -> DataFrame:
+    """Evaluate the columns and count what they give."""
+    given = dict(zip(COLUMNS, columns, strict=False))
     try:
-        return df.select(
-            *(_column(df, given).alias(name) for name, given in chosen),
-            F.unix_millis(F.current_timestamp()).alias("now_ms"),
-        )
-    except ParseException as error:
-        message = f"One of {', '.join(map(repr, columns))} is no SQL expression: {_first(error)}"
-        raise ConfigurationError(message, hint="Give column names or Spark SQL.") from error
+        chosen = [column_of(df, text).alias(name) for name, text in given.items()]
+        aliased = [column.alias(name) for column, name in zip(beside, COLUMNS[3:], strict=True)]
+        rows = df.select(*chosen, *aliased)
+        _ = rows.schema  # over Connect, only this makes Spark look at the expressions
     except AnalysisException as error:
-        missing = [name for name in columns if name not in df.columns]
-        raise ColumnError.missing(missing[0] if missing else columns.user, df.columns, "the DataFrame") from error
-
-
-def _column(df: DataFrame, given: str) -> Column:
-    quoted = given.replace("`", "``")
-    return F.col(f"`{quoted}`") if given in df.columns else F.expr(given)
-
-
-def _first(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+        raise unreadable(error, given, df) from error
+    return rows.mapInArrow(count, PARCEL_DDL)

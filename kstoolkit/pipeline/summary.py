@@ -94,7 +94,9 @@ class Summary:
             (f"dead letters: {REASONS.get(reason, reason)}", format_count(number))
             for reason, number in self.dead_letters.items()
         ]
-        late = [(f"late for {window}", format_count(number)) for window, number in self.late.items()]
+        late = [
+            (f"late for {window}", format_count(number)) for window, number in self.late.items()
+        ]
         held = [(f"backlog of {window}", format_count(n)) for window, n in self.backlog.items()]
         return [
             ("events", format_count(self.events)),

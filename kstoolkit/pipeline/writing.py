@@ -74,13 +74,16 @@ def writing(places: Places) -> Any:
         part = _Part(places, task.partitionId(), task.taskAttemptId())
         with ExitStack() as part.open_files:
             for batch in batches:
-                for row in batch.to_pylist():  # parcels: a handful for each bucket
-                    if not part.write(row):
-                        reports.append((row["kind"], row["bucket"], row["level"], row["payload"]))
+                rows = batch.to_pylist()  # parcels: a handful for each bucket
+                reports.extend(_reported(row) for row in rows if not part.write(row))
         reports.append((STATISTICS, -1, -1, json.dumps(part.publish()).encode()))
         yield _as_batch(reports)
 
     return write
+
+
+def _reported(row: dict[str, Any]) -> tuple[str, int, int, bytes]:
+    return row["kind"], row["bucket"], row["level"], row["payload"]
 
 
 def _as_batch(reports: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:

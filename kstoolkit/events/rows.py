@@ -1,0 +1,146 @@
+"""Files as rows with their raw text, for those who name columns by SQL expressions.
+
+JSON goes out line by line, unparsed: Spark parses it by the schema that the run fixed. CSV and
+Parquet go out as columns. A file is read to its end before its first row goes out, so that of a
+damaged one nothing is counted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+
+from kstoolkit.events.csvfile import csv_header
+from kstoolkit.events.opening import format_of, open_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BROKEN", "FILE", "NOW", "RAW", "first_lines", "read_rows", "row_types"]
+
+RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
+"""Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""
+
+_CHUNK_BYTES = 4 << 20
+_FIRST_BYTES = 1 << 20
+
+
+def row_types(path: str, file_format: str | None) -> pa.Schema:
+    """Return the columns that rows of such files have, beside those of ours.
+
+    JSON has none of its own here: its lines are parsed by Spark.
+    """
+    match format_of(path, file_format):
+        case "parquet":
+            return _plain(pq.read_schema(path))
+        case "csv":
+            return pa.schema([pa.field(name, pa.string()) for name in csv_header(path)])
+        case "json":
+            return pa.schema([])
+
+
+def first_lines(path: str) -> list[str]:
+    """Return the first lines of a file, at most a megabyte of them."""
+    with open_stream(path) as stream:
+        head, newline, rest = stream.read(_FIRST_BYTES).rpartition(b"\n")
+    return [
+        line.decode("utf-8", "replace") for line in (head if newline else rest).split(b"\n") if line
+    ]
+
+
+def read_rows(
+    path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield a file's rows; of one that can't be read to its end, a single row that says so."""
+    try:
+        for _ in _batches(path, file_format, types):
+            pass
+    except (OSError, pa.ArrowInvalid) as error:
+        yield _with_ours(_nothing(types), path, admitted_ms, broken=str(error))
+        return
+    for batch in _batches(path, file_format, types):
+        if batch.num_rows:
+            yield _with_ours(batch, path, admitted_ms)
+
+
+def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the file's columns, a text column :data:`RAW` the last of them."""
+    match format_of(path, file_format):
+        case "parquet":
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(use_threads=False):
+                    yield _conformed(batch, types)
+        case "csv":
+            if csv_header(path):
+                yield from _csv(path, types)
+        case "json":
+            yield from _lines(path)
+
+
+def _csv(path: str, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    reading = pv.ReadOptions(use_threads=False, block_size=_CHUNK_BYTES)
+    parsing = pv.ParseOptions(newlines_in_values=True)
+    converting = pv.ConvertOptions(column_types={name: pa.string() for name in csv_header(path)})
+    with open_stream(path) as stream, pv.open_csv(stream, reading, parsing, converting) as reader:
+        for batch in reader:
+            yield _conformed(batch, types)
+
+
+def _lines(path: str) -> Iterator[pa.RecordBatch]:
+    rest = b""
+    with open_stream(path) as stream:
+        while read := stream.read(_CHUNK_BYTES):
+            head, newline, tail = read.rpartition(b"\n")
+            if newline:
+                yield _texts(rest + head)
+            rest = tail if newline else rest + read
+    yield _texts(rest)
+
+
+def _texts(chunk: bytes) -> pa.RecordBatch:
+    lines = [line.decode("utf-8", "replace") for line in chunk.splitlines() if line.strip()]
+    return pa.record_batch([pa.array(lines, pa.string())], names=[RAW])
+
+
+def _conformed(batch: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
+    """Return the columns that the run fixed, in their types; one that a file lacks is null."""
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in types
+    ]
+    raw = pa.nulls(batch.num_rows, pa.string())  # told from the columns where it is needed
+    return pa.record_batch([*columns, raw], names=[*types.names, RAW])
+
+
+def _nothing(types: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.nulls(1, field.type) for field in types]
+    return pa.record_batch([*columns, pa.array([""])], names=[*types.names, RAW])
+
+
+def _with_ours(
+    batch: pa.RecordBatch, path: str, admitted_ms: int, *, broken: str | None = None
+) -> pa.RecordBatch:
+    rows = batch.num_rows
+    return pa.record_batch(
+        [
+            *batch.columns,
+            pa.repeat(pa.scalar(path, pa.string()), rows),
+            pa.repeat(pa.scalar(admitted_ms, pa.int64()), rows),
+            pa.repeat(pa.scalar(broken, pa.string()), rows),
+        ],
+        names=[*batch.schema.names, FILE, NOW, BROKEN],
+    )
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with dictionaries as the texts that they stand for."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema([pa.field(field.name, field.type) for field in fields])

@@ -1,0 +1,307 @@
+"""A pipeline made ready for one run: input checked, session, feed, operator, sink."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kstoolkit.errors import ConfigurationError, InputError, RunFailed
+from kstoolkit.events.judging import Limits
+from kstoolkit.events.ledger import list_files
+from kstoolkit.events.opening import format_of
+from kstoolkit.events.pieces import Columns
+from kstoolkit.events.preview import check_columns
+from kstoolkit.events.rows import row_types
+from kstoolkit.events.sources import Files, Frame, is_plain
+from kstoolkit.findings.rulefile import rules_to_json
+from kstoolkit.findings.rules import material_floor, needs_baseline
+from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.cluster import check_shared
+from kstoolkit.pipeline.feeds import FileFeedPlan
+from kstoolkit.pipeline.operator import Plan
+from kstoolkit.pipeline.progress import InputProgress, Progress
+from kstoolkit.pipeline.runfolder import RunFolder, Settings
+from kstoolkit.pipeline.session import spark_session, streaming_conf
+from kstoolkit.pipeline.sink import Sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kstoolkit.pipeline.pipeline import Pipeline
+    from kstoolkit.pipeline.statistics import BatchStatistics
+
+__all__ = ["BatchLimits", "Job", "prepare"]
+
+_SEEN_FILES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """What a micro-batch may take in: at least one file, whatever its size."""
+
+    files: int
+    size_bytes: int
+
+    def __post_init__(self) -> None:
+        if min(self.files, self.size_bytes) < 1:
+            message = (
+                f"A micro-batch of {self.files} files or {self.size_bytes} bytes holds nothing."
+            )
+            raise ConfigurationError(message, hint="Give 1 or more.")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run, ready to start.
+
+    Parameters
+    ----------
+    pipeline, folder, settings
+        What is run, and where.
+    parcels
+        The feed and the ticks.
+    live
+        Whether it is without an end.
+    """
+
+    pipeline: Pipeline
+    folder: RunFolder
+    settings: Settings
+    parcels: DataFrame
+    live: bool
+
+    def start(self, on_batch: Callable[[BatchStatistics], None], **trigger: Any) -> StreamingQuery:
+        """Start the query; ``trigger`` is Spark's."""
+        pipeline, spark = self.pipeline, self.parcels.sparkSession
+        sink = Sink(
+            out=self.folder.path,
+            epoch=self.settings.epoch,
+            cascade=pipeline.cascade,
+            buckets=pipeline.buckets,
+            rules=pipeline.judged_by,
+            on_batch=on_batch,
+        )
+        conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
+        with stream.settings_of(spark, conf):
+            output = stream.cascade(self.parcels, _operator_plan(pipeline, live=self.live))
+            writer = output.writeStream.foreachBatch(sink).outputMode("append")
+            writer = writer.queryName("kstoolkit").trigger(**trigger)
+            return writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+
+    def finish(self, *, shown: bool) -> None:
+        """Run to the end of the input.
+
+        Raises
+        ------
+        RunFailed
+            If Spark gave up.
+        """
+        source = self.pipeline.source
+        paths = _paths(source) if isinstance(source, Files) else []
+        reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
+        with Progress(total_bytes=reached.total_bytes, shown=shown) as progress:
+
+            def on_batch(done: BatchStatistics) -> None:
+                progress.batch(done)
+                progress.reach(reached.after(done.batch))
+
+            query = self.start(on_batch, availableNow=True)
+            try:
+                query.awaitTermination()
+            except StreamingQueryException as error:
+                raise _failed(error, self.folder) from error
+            finally:
+                query.stop()
+        self.folder.save(replace(self.settings, was_live=False))
+
+
+def prepare(
+    pipeline: Pipeline,
+    folder: RunFolder,
+    *,
+    master: str | None,
+    limits: BatchLimits,
+    live: bool,
+) -> Job:
+    """Check the input and the folder, start Spark, and return the run, ready to start.
+
+    Raises
+    ------
+    UserError
+        If the input, the settings or the folder are not usable.
+    """
+    source = _source_of(pipeline, folder)
+    earlier = folder.settings()
+    mine = _settings(pipeline, source)
+    settings = mine if earlier is None else mine.continued(earlier)
+    if isinstance(source, Files):
+        _check_input(source, folder, live=live)
+    spark = _session(source, folder, master)
+    if earlier is None:
+        settings = _settled(settings, source, spark, pipeline.buckets)
+    # What a live run held back is flushed by the ticks of the next one, of whatever kind.
+    settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
+    folder.save(settings)
+    feed = _feed(pipeline, source, settings, folder, spark, limits)
+    parcels = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
+    return Job(pipeline, folder, settings, parcels, live)
+
+
+def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame:
+    source = pipeline.source
+    if isinstance(source, Files | Frame):
+        return source
+    place = folder.path / "simulated"
+    if not (place / "labels.json").exists():  # written last: then the events are whole
+        source.write(place / "events")
+    columns = Columns(source.event_time, source.user, source.action)
+    return Files(str(place / "events"), columns, None, Limits())
+
+
+def _settings(pipeline: Pipeline, source: Files | Frame) -> Settings:
+    event_time, user, action = source.columns
+    return Settings(
+        windows=pipeline.cascade.labels,
+        buckets=pipeline.buckets,
+        columns={"event_time": event_time, "user": user, "action": action},
+        time=pipeline.time,
+        feed=_kind_of(source),
+        partitions=0,
+        rules=rules_to_json(pipeline.judged_by),
+        source=source.path if isinstance(source, Files) else "a DataFrame",
+        min_count=pipeline.cascade.min_count,
+    )
+
+
+def _kind_of(source: Files | Frame) -> str:
+    if isinstance(source, Files):
+        return "files" if is_plain(source.columns) else "lines"
+    return "frame" if source.df.isStreaming else "staged"
+
+
+def _settled(
+    settings: Settings, source: Files | Frame, spark: SparkSession, buckets: int
+) -> Settings:
+    """Return the settings with what a run's first start decides for good."""
+    partitions = min(buckets, spark.sparkContext.defaultParallelism)
+    settings = replace(settings, partitions=partitions)
+    if settings.feed == "lines" and isinstance(source, Files):
+        settings = replace(settings, input_schema=_schema_of(source, spark))
+    return settings
+
+
+def _session(source: Files | Frame, folder: RunFolder, master: str | None) -> SparkSession:
+    if isinstance(source, Frame):
+        spark = source.df.sparkSession
+    else:
+        spark = spark_session(master, log_path=folder.log)
+    if not str(spark.sparkContext.master).startswith("local"):
+        stream.ship_by_value()
+        check_shared(spark, folder.path)
+    return spark
+
+
+def _feed(  # noqa: PLR0917 - all that a run is made of
+    pipeline: Pipeline,
+    source: Files | Frame,
+    settings: Settings,
+    folder: RunFolder,
+    spark: SparkSession,
+    limits: BatchLimits,
+) -> DataFrame:
+    grain: dict[str, Any] = {
+        "pane_ms": pipeline.cascade.pane_ms,
+        "buckets": pipeline.buckets,
+        "processing_time": pipeline.time == "processing",
+    }
+    if isinstance(source, Frame):
+        counted = stream.frame_parcels(source.df, source.columns, source.limits, **grain)
+        return counted if source.df.isStreaming else _staged(counted, folder)
+    plan = FileFeedPlan(
+        path=os.path.abspath(source.path),  # noqa: PTH100 - links and globs stay as they are
+        file_format=source.file_format,
+        columns=source.columns,
+        limits=source.limits,
+        ledger=str(folder.ledger),
+        tasks=spark.sparkContext.defaultParallelism,
+        max_files=limits.files,
+        max_bytes=limits.size_bytes,
+        row_schema=settings.input_schema,
+        **grain,
+    )
+    if settings.feed == "files":
+        return stream.file_parcels(spark, plan)
+    plan = replace(plan, file_format=format_of(_paths(source)[0], source.file_format))
+    return stream.line_parcels(spark, plan)
+
+
+def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
+    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there."""
+    if not (folder.staged / "_SUCCESS").exists():
+        counted.write.mode("overwrite").parquet(str(folder.staged))
+    return stream.staged_parcels(counted.sparkSession, str(folder.staged))
+
+
+def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
+    rules, windows = pipeline.judged_by, pipeline.cascade.windows
+    return Plan(
+        cascade=pipeline.cascade,
+        buckets=pipeline.buckets,
+        live=live,
+        floors=tuple(material_floor(rules, window) for window in windows),
+        baselines=tuple(needs_baseline(rules, window) for window in windows),
+        processing_time=pipeline.time == "processing",
+    )
+
+
+def _paths(source: Files) -> list[str]:
+    return list_files(source.path, source.file_format)
+
+
+def _check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
+    """Say at once what is wrong with the files, before Spark is started for it."""
+    found = _paths(source)
+    if not found and not live and not folder.ledger.exists():
+        message = f"No events in {source.path!r}: no file there has a known format."
+        raise InputError(
+            message, hint="Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
+        )
+    check_columns(found, source.columns, source.file_format)
+
+
+def _schema_of(source: Files, spark: SparkSession) -> str:
+    """Return the columns that expressions may name, from the first files, as Spark's JSON.
+
+    Raises
+    ------
+    InputError
+        If there is no file to see them in.
+    """
+    paths = _paths(source)[:_SEEN_FILES]
+    if not paths:
+        message = f"No file in {source.path!r} yet to see columns in."
+        raise InputError(message, hint="Expressions need one; plain column names do not.")
+    if format_of(paths[0], source.file_format) == "json":
+        return stream.json_schema(spark, paths).json()
+    return str(from_arrow_schema(row_types(paths[0], source.file_format)).json())
+
+
+def _failed(error: StreamingQueryException, folder: RunFolder) -> RunFailed:
+    """Return what Spark said as one sentence, and where the rest of it is."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    known = ("OSError", "PermissionError", "MemoryError", "FileNotFoundError")
+    causes = [line for line in lines if line.startswith(known)]
+    told = causes[-1] if causes else (lines[0] if lines else "no reason given")
+    message = f"Spark gave up: {told}"
+    return RunFailed(
+        message,
+        hint="Nothing is lost: mend it and run again, it goes on from the last whole batch. "
+        f"Spark's own words are in {folder.log}.",
+    )

@@ -1,0 +1,176 @@
+"""What a contestant costs: CPU of its whole process tree, memory of the same, time.
+
+CPU seconds are user and system time of every descendant, the ended ones too: the measuring process
+adopts orphans (``PR_SET_CHILD_SUBREAPER``) and waits for all. Memory is the sum of the tree's PSS,
+in which pages that several processes share count once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from _typeshed import StrPath
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PR_SET_CHILD_SUBREAPER = 36
+_SAMPLE_SECONDS = 0.4
+_GRACE_SECONDS = 10
+
+
+class ContestantFailed(Exception):
+    """A contestant ended with an error; what it said is in its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a contestant said, when, and what it had cost by then."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    facts: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a contestant cost.
+
+    Parameters
+    ----------
+    wall_seconds, cpu_seconds
+        From its start to ``told``, or to its end if it does not say so.
+    peak_bytes
+        The largest PSS of the tree up to then.
+    marks
+        What it said, in order.
+    """
+
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
+    marks: list[Mark] = field(default_factory=list)
+
+    def marked(self, name: str) -> list[Mark]:
+        return [mark for mark in self.marks if mark.name == name]
+
+
+def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
+    """Run a contestant to its end, and return what it cost.
+
+    Raises
+    ------
+    ContestantFailed
+        If it ends with an error.
+    """
+    _adopt_orphans()
+    measured, began, spent = Measured(), time.monotonic(), _cpu_of_tree()
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd) as process,
+    ):
+        done = threading.Event()
+        sampler = threading.Thread(target=_sample, args=(measured, done))
+        sampler.start()
+        for line in process.stdout or ():
+            told = json.loads(line)
+            name = told.pop("mark")
+            if name == "told":  # what it does now is to look at its own results
+                done.set()
+            now = time.monotonic() - began, _cpu_of_tree() - spent
+            measured.marks.append(Mark(name, *now, told))
+        done.set()
+        sampler.join()
+    _wait_for_orphans()
+    if process.returncode:
+        message = f"{' '.join(command)} ended with {process.returncode}: see {log}"
+        raise ContestantFailed(message)
+    _close(measured, time.monotonic() - began, _cpu_of_tree() - spent)
+    return measured
+
+
+def _close(measured: Measured, seconds: float, cpu_seconds: float) -> None:
+    ended = next(iter(measured.marked("counted")[-1:]), None)
+    measured.wall_seconds = ended.seconds if ended else seconds
+    measured.cpu_seconds = ended.cpu_seconds if ended else cpu_seconds
+
+
+def _sample(measured: Measured, done: threading.Event) -> None:
+    while not done.wait(_SAMPLE_SECONDS):
+        pss = sum(_pss_bytes(process) for process in descendants())
+        measured.peak_bytes = max(measured.peak_bytes, pss)
+
+
+def descendants() -> list[int]:
+    """Return the process ids of all our descendants, zombies among them."""
+    parents = dict(_parents())
+    found = {os.getpid()}
+    grown = True
+    while grown:
+        more = {child for child, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return sorted(found - {os.getpid()})
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            fields = _stat(int(entry.name))
+            if fields:
+                yield int(entry.name), int(fields[1])
+
+
+def _stat(process: int) -> list[str]:
+    """Return the fields of ``/proc/<pid>/stat`` behind the name; none if it is gone."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _cpu_of_tree() -> float:
+    """Return what the living descendants used, with children they waited for, and the ended ones."""
+    ticks = sum(sum(map(int, _stat(process)[11:15])) for process in descendants())
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ticks / _TICKS + ended.ru_utime + ended.ru_stime
+
+
+def _pss_bytes(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+
+
+def _adopt_orphans() -> None:
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
+
+
+def _wait_for_orphans() -> None:
+    """Wait for what the contestant left behind; end what does not end by itself."""
+    patience = time.monotonic() + _GRACE_SECONDS
+    while left := descendants():
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            time.sleep(0.05)
+        if time.monotonic() > patience:
+            for process in left:
+                os.kill(process, signal.SIGKILL)

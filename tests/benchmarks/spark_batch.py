@@ -1,0 +1,48 @@
+"""Spark's batch group-by of the three windows: no state, no stream; the second of two runs.
+
+python -m tests.benchmarks.spark_batch EVENTS WORK
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from kstoolkit.pipeline.session import spark_session
+from tests.benchmarks.events import events_in
+from tests.benchmarks.marks import WINDOWS, mark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("events", type=Path)
+    parser.add_argument("work", type=Path)
+    asked = parser.parse_args()
+    spark = spark_session(
+        "local[2]",
+        log_path=asked.work / "spark.log",
+        extra={"spark.sql.shuffle.partitions": "2"},
+    )
+    mark("begun")
+    for events in (0, events_in(asked.events)):  # the first time is the warm-up
+        for label in WINDOWS:
+            _counted(spark, asked.events, label).write.format("noop").mode("overwrite").save()
+        mark("counted", events=events)
+    counters = {label: _counted(spark, asked.events, label).count() for label in WINDOWS}
+    mark("told", counters=counters)
+    spark.stop()
+
+
+def _counted(spark: SparkSession, events: Path, label: str) -> DataFrame:
+    window = sf.window("time", label)
+    return spark.read.parquet(str(events)).groupBy(window, "user", "action").count()
+
+
+if __name__ == "__main__":
+    main()
