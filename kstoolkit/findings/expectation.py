@@ -11,10 +11,13 @@ R is what is not known of the rate: m / B from counting, ρ m² since a bursty h
 For κ = 0 this is the classic negative binomial NB(A, B / (B + 1)): Gelman et al., *Bayesian Data
 Analysis*, §2.6.
 
-Where bursts are gamma-distributed, the rate given a history of n windows is inverse-gamma with the
-shape 1 / ρ, whose long tail a matched variance does not show: with κ = 2 and 12 windows, counts of
-probability 1e-4 would come up thirty times as often. So rare tails are averaged over the rate, at
-the five nodes of a Gauss-Hermite rule through Wilson and Hilferty's cube root (1931).
+That law has the right variance, but too short a tail: with κ = 2 and 12 windows, counts of
+probability 1e-4 come up thirty times as often. So rare tails are averaged, at the seven nodes of a
+Gauss-Hermite rule through Wilson and Hilferty's cube root (1931) of a gamma variable,
+
+- over the rate, where a cell has history of its own: where bursts are gamma-distributed, the rate
+  given n bursty windows is inverse-gamma with the shape 1 / ρ;
+- over the burst of this window, gamma with the shape 1 / κ, where it is only known from peers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -44,6 +44,7 @@ FINDINGS_SCHEMA = pa.schema(
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each."""
 
 SHOWN = 20
+_RECORDS_AT_ONCE = 10_000
 _UNKNOWN_WHY = "unknown (too few peers with history yet)"
 
 
@@ -154,8 +155,11 @@ class Findings(Sequence[Finding]):
     def __getitem__(self, index: int | slice) -> Finding | Findings:
         if isinstance(index, slice):
             return Findings(self.table.take(pa.array(range(len(self))[index], pa.int64())))
-        row = self.table.slice(range(len(self))[index], 1).to_pylist()[0]
-        return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
+        return _record(self.table.slice(range(len(self))[index], 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[Finding]:
+        for batch in self.table.to_batches(max_chunksize=_RECORDS_AT_ONCE):
+            yield from map(_record, batch.to_pylist())
 
     def top(self, n: int = SHOWN) -> Findings:
         """Return the ``n`` that most deserve a look: the best of each kind of rule in turn.
@@ -222,6 +226,10 @@ class Findings(Sequence[Finding]):
 
 
 _HTML_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
+
+
+def _record(row: dict[str, Any]) -> Finding:
+    return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
 
 
 def _html_cells(row: Finding) -> str:

@@ -150,7 +150,8 @@ def _buckets(n: Floats) -> tuple[Integers, Integers]:
         sums[-1] += int(sizes[level])
         bucket_of[level] = len(sums) - 1
     if len(sums) > 1 and sums[-1] < FEWEST_ALIKE:  # what is left at the bottom joins its neighbour
-        sums[-2] += sums.pop()
+        rest = sums.pop()
+        sums[-1] += rest
         bucket_of = np.minimum(bucket_of, len(sums) - 1)
     return bucket_of[octave], np.asarray(sums)
 

@@ -111,7 +111,9 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     """Return the findings with what the other levels of the cascade counted at that time.
 
     Of a coarser level it is the window that the finding lies in, of a finer one the busiest window
-    inside. A count that is not there (not kept, or not told) is left out, as it is unknown.
+    inside. A count that is not there (not kept, or not told) is left out, as it is unknown. Of its
+    own level it is the finding's own window, whose count is the final one: it may have grown since
+    it last crossed the line.
 
     Parameters
     ----------
@@ -124,12 +126,16 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     labels = np.asarray([window.label for window in levels], object)
     counts = np.stack([count for count, _ in columns], axis=1) if columns else np.empty((0, 0))
     known = np.stack([known for _, known in columns], axis=1) if columns else counts > 0
-    offsets = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
     if not columns or not findings.num_rows:
         return findings
+    own = np.asarray(findings["window"].to_pylist(), object)[:, None] == labels
+    final = np.max(np.where(own & known, counts, 0), axis=1)
+    told = np.maximum(_integers(findings, "count"), final)
+    known &= ~own
+    offsets = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
     keys = pa.array(np.broadcast_to(labels, known.shape)[known], pa.string())
     other = pa.MapArray.from_arrays(pa.array(offsets), keys, pa.array(counts[known]))
-    return _replace(findings, "other_levels", other)
+    return _replace(_replace(findings, "count", pa.array(told)), "other_levels", other)
 
 
 def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Integers, Flags]:
@@ -149,7 +155,7 @@ def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Inte
     base = pair * (len(starts) + 1)
     begin = np.searchsorted(key[order], base + np.searchsorted(starts, first))
     end = np.searchsorted(key[order], base + np.searchsorted(starts, last, side="right"))
-    known = (begin < end) & (codes_in(findings["window"], pa.array([level.label])) < 0)
+    known = begin < end
     if not len(key):
         return np.zeros(len(pair), np.int64), np.zeros(len(pair), bool)
     bounds = np.column_stack([begin, np.maximum(end, begin + 1)]).ravel()

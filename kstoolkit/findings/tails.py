@@ -38,6 +38,7 @@ SERIES_FROM = 10
 NEARLY_EQUAL = 0.1
 PRECISION = 1e-15
 MOST_STEPS = 20_000
+STEPS_PER_CHECK = 4
 NEARLY_POISSON = 1e-13
 
 
@@ -220,8 +221,8 @@ def _beta_fraction(a: Floats, b: Floats, y: Floats, q: Floats, above: Floats) ->
     """Return I_y(a, b) · B(a, b) / (y^a q^b), with q = 1 - y and ``above`` = a - (a + b) y."""
     c, c0, c1 = 1 + above, b / a, 1 + 1 / a
     p, s = np.ones_like(a), a + 1
-    before, over_before = np.zeros_like(a), np.ones_like(a)
-    now, over_now = np.ones_like(a), c / c1
+    # Numerators and denominators, scaled so that the latest denominator is one.
+    before, over_before = np.zeros_like(a), c1 / c
     fraction = c1 / c
     for step in range(1, MOST_STEPS):
         t, e = step / a, a / s
@@ -230,11 +231,9 @@ def _beta_fraction(a: Floats, b: Floats, y: Floats, q: Floats, above: Floats) ->
         e = (1 + t) / (c1 + t + t)
         beta = step + w / s + e * (c + step * (1 + q))
         p, s = 1 + t, s + 2
-        before, now = now, alpha * before + beta * now
-        over_before, over_now = over_now, alpha * over_before + beta * over_now
-        last, fraction = fraction, now / over_now
-        before, over_before = before / over_now, over_before / over_now
-        now, over_now = fraction, np.ones_like(a)
-        if np.all(np.abs(fraction - last) <= PRECISION * fraction):
+        scale = alpha * over_before + beta
+        last, fraction = fraction, (alpha * before + beta * fraction) / scale
+        before, over_before = last / scale, 1 / scale
+        if step % STEPS_PER_CHECK == 0 and np.all(np.abs(fraction - last) <= PRECISION * fraction):
             break
     return fraction

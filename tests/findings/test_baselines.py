@@ -2,22 +2,31 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.findings.baselines import PROTECT_FROM_COUNT, Baselines
 from kstoolkit.findings.prior import FEWEST_WINDOWS, Prior
 
+if TYPE_CHECKING:
+    from kstoolkit.findings.baselines import Observation
+
+    Row = tuple[int, str, str, int, int]
+    Cell = tuple[str, str]
+    Key = tuple[int, str, str]
+    Sums = tuple[int, int, float]
+
 HOUR = 3_600_000
 TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
-def changes(rows):
+def changes(rows: list[Row]) -> pa.Table:
     """Rows of (window number, user, action, old, count)."""
     hours, users, actions, old, count = zip(*rows, strict=True) if rows else ((),) * 5
     return pa.table(
@@ -31,7 +40,7 @@ def changes(rows):
     )
 
 
-def told(observation):
+def told(observation: Observation) -> dict[Key, Sums]:
     names = ("window_start_ms", "user", "action", "n", "sum", "sum_of_squares")
     columns = (observation.material[name].to_pylist() for name in names)
     return {
@@ -40,7 +49,7 @@ def told(observation):
     }
 
 
-def kept(baselines):
+def kept(baselines: Baselines) -> dict[Cell, dict[str, Any]]:
     rows = baselines.cells.to_table().to_pylist()
     return {(row.pop("user"), row.pop("action")): row for row in rows}
 
@@ -48,10 +57,10 @@ def kept(baselines):
 class Oracle:
     """The definition, one cell and window at a time: every count is remembered."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.counts = defaultdict(dict)
 
-    def observe(self, rows):
+    def observe(self, rows: list[Row]) -> dict[Key, Sums]:
         for hour, user, action, _, _ in rows:
             self.counts[user, action].pop(hour, None)
         expected = {}
@@ -64,7 +73,7 @@ class Oracle:
             windows[hour] = count
         return expected
 
-    def final(self):
+    def final(self) -> dict[Cell, dict[str, Any]]:
         return {
             cell: {
                 "first_ms": min(windows) * HOUR,
@@ -79,7 +88,7 @@ class Oracle:
 
 
 @st.composite
-def growing_counts(draw, *, in_order):
+def growing_counts(draw: st.DrawFn, *, in_order: bool) -> list[list[Row]]:
     """Calls of rows; the counts of a window grow from call to call."""
     cell = st.tuples(st.integers(0, 30), st.sampled_from("abcd"), st.sampled_from("xyz"))
     events = draw(st.lists(cell, min_size=1, max_size=60))
@@ -97,18 +106,18 @@ def growing_counts(draw, *, in_order):
     return calls
 
 
-@settings(deadline=None)
 @given(growing_counts(in_order=True))
-def test_every_baseline_is_the_sum_over_earlier_windows(calls):
+def test_every_baseline_is_the_sum_over_earlier_windows(calls: list[list[Row]]) -> None:
     baselines, oracle = Baselines.empty(HOUR), Oracle()
     for rows in calls:
         assert told(baselines.observe(changes(rows))) == oracle.observe(rows)
     assert kept(baselines) == oracle.final()
 
 
-@settings(deadline=None)
 @given(growing_counts(in_order=False))
-def test_however_the_changes_are_split_and_ordered_what_is_learnt_is_the_same(calls):
+def test_however_the_changes_are_split_and_ordered_what_is_learnt_is_the_same(
+    calls: list[list[Row]],
+) -> None:
     baselines, oracle = Baselines.empty(HOUR), Oracle()
     for rows in calls:
         baselines = Baselines.decode(baselines.encode())
@@ -119,13 +128,13 @@ def test_however_the_changes_are_split_and_ordered_what_is_learnt_is_the_same(ca
     assert pick(kept(baselines)) == pick(oracle.final())
 
 
-def test_hours_before_the_first_event_do_not_count_and_zeros_after_it_do():
+def test_hours_before_the_first_event_do_not_count_and_zeros_after_it_do() -> None:
     baselines = Baselines.empty(HOUR)
     seen = told(baselines.observe(changes([(5, "a", "x", 0, 3), (9, "a", "x", 0, 1)])))
     assert seen == {(5, "a", "x"): (0, 0, 0.0), (9, "a", "x"): (4, 3, 9.0)}
 
 
-def test_a_late_window_is_compared_with_all_the_others():
+def test_a_late_window_is_compared_with_all_the_others() -> None:
     baselines = Baselines.empty(HOUR)
     baselines.observe(changes([(2, "a", "x", 0, 3), (6, "a", "x", 0, 5)]))
     late = told(baselines.observe(changes([(4, "a", "x", 0, 1)])))
@@ -134,13 +143,13 @@ def test_a_late_window_is_compared_with_all_the_others():
     assert earlier == {(0, "a", "x"): (6, 9, 35.0)}
 
 
-def test_hops_count_in_steps():
+def test_hops_count_in_steps() -> None:
     baselines = Baselines.empty(2 * HOUR, HOUR)
     seen = told(baselines.observe(changes([(0, "a", "x", 0, 1), (3, "a", "x", 0, 1)])))
     assert seen[3, "a", "x"] == (3, 1, 1.0)
 
 
-def ordinary(hours, users=80, seed=3, start=0):
+def ordinary(hours: int, users: int = 80, seed: int = 3, start: int = 0) -> list[Row]:
     random = np.random.default_rng(seed)
     counts = random.poisson(random.gamma(4, 0.5, (users, 1)), (users, hours))
     return [
@@ -151,7 +160,7 @@ def ordinary(hours, users=80, seed=3, start=0):
     ]
 
 
-def test_an_outbreak_does_not_raise_what_is_expected_later():
+def test_an_outbreak_does_not_raise_what_is_expected_later() -> None:
     baselines = Baselines.empty(HOUR)
     quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
     baselines.observe(changes(ordinary(30) + quiet))
@@ -164,7 +173,7 @@ def test_an_outbreak_does_not_raise_what_is_expected_later():
     assert len(baselines.protected) == 5
 
 
-def test_an_outbreak_does_not_move_what_is_known_of_peers():
+def test_an_outbreak_does_not_move_what_is_known_of_peers() -> None:
     calm, shaken = (Baselines.empty(HOUR) for _ in range(2))
     history = ordinary(30)
     outbreak = [(29, f"new {user}", "x", 0, 300) for user in range(10)]
@@ -178,7 +187,7 @@ def test_an_outbreak_does_not_move_what_is_known_of_peers():
     assert rates[1] == pytest.approx(rates[0], rel=0.2)
 
 
-def test_a_window_once_protected_stays_so_while_it_grows():
+def test_a_window_once_protected_stays_so_while_it_grows() -> None:
     baselines = Baselines.empty(HOUR)
     quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
     baselines.observe(changes(ordinary(30) + quiet))
@@ -191,7 +200,7 @@ def test_a_window_once_protected_stays_so_while_it_grows():
     assert (after["total"], after["skipped"], len(baselines.protected)) == (before, 1, 1)
 
 
-def test_a_level_that_lasts_becomes_normal():
+def test_a_level_that_lasts_becomes_normal() -> None:
     baselines = Baselines.empty(HOUR)
     baselines.observe(changes(ordinary(30)))
     rows = [(30 + hour, "steady", "x", 0, 100) for hour in range(60)]
@@ -202,7 +211,7 @@ def test_a_level_that_lasts_becomes_normal():
     assert total == 100 * n
 
 
-def test_small_counts_are_always_learnt_from():
+def test_small_counts_are_always_learnt_from() -> None:
     baselines = Baselines.empty(HOUR)
     rows = [(hour, f"u{user}", "x", 0, 1) for hour in (0, 40, 80) for user in range(100)]
     baselines.observe(changes(rows))
@@ -210,7 +219,7 @@ def test_small_counts_are_always_learnt_from():
     assert len(baselines.protected) == 0
 
 
-def test_an_open_window_is_scored_with_what_closed_windows_taught():
+def test_an_open_window_is_scored_with_what_closed_windows_taught() -> None:
     baselines = Baselines.empty(HOUR)
     baselines.observe(changes(ordinary(20)))
     first = baselines.observe(changes([(20, "user 1", "x", 0, 1)])).moments
@@ -220,7 +229,7 @@ def test_an_open_window_is_scored_with_what_closed_windows_taught():
     assert again.to_pylist() == first.to_pylist()
 
 
-def test_moments_are_told_of_the_first_the_last_and_thirty_windows_between():
+def test_moments_are_told_of_the_first_the_last_and_thirty_windows_between() -> None:
     baselines = Baselines.empty(HOUR)
     rows = [(hour, f"u{user}", "x", 0, 1) for hour in range(200) for user in range(2)]
     moments = baselines.observe(changes(rows)).moments
@@ -230,7 +239,7 @@ def test_moments_are_told_of_the_first_the_last_and_thirty_windows_between():
     assert max(np.diff(starts)) <= 8 * HOUR
 
 
-def test_material_keeps_the_order_and_the_dictionaries_it_was_given():
+def test_material_keeps_the_order_and_the_dictionaries_it_was_given() -> None:
     rows = [(3, "b", "x", 0, 2), (1, "a", "y", 0, 1), (2, "a", "y", 0, 9)]
     given_rows = changes(rows)
     material = Baselines.empty(HOUR).observe(given_rows.to_batches()[0]).material
@@ -239,7 +248,7 @@ def test_material_keeps_the_order_and_the_dictionaries_it_was_given():
     assert material.select(names).to_pylist() == given_rows.select(names).to_pylist()
 
 
-def test_plain_text_and_several_chunks_are_taken_too():
+def test_plain_text_and_several_chunks_are_taken_too() -> None:
     rows = changes([(0, "a", "x", 0, 2), (1, "ü", "", 0, 1)])
     plain = rows.set_column(1, "user", rows["user"].cast(pa.string()))
     chunked = pa.concat_tables([plain, changes([]).cast(plain.schema), plain.slice(0, 0)])
@@ -248,7 +257,7 @@ def test_plain_text_and_several_chunks_are_taken_too():
     assert set(kept(baselines)) == {("a", "x"), ("ü", "")}
 
 
-def test_no_changes_change_nothing():
+def test_no_changes_change_nothing() -> None:
     baselines = Baselines.empty(HOUR)
     baselines.observe(changes([(0, "a", "x", 0, 2)]))
     before = baselines.encode()
@@ -257,7 +266,7 @@ def test_no_changes_change_nothing():
     assert baselines.encode() == before
 
 
-def test_what_was_not_seen_for_long_is_forgotten():
+def test_what_was_not_seen_for_long_is_forgotten() -> None:
     baselines = Baselines.empty(HOUR)
     quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
     outbreak = [(30, "quiet", "x", 0, 500), (30, "user 1", "x", 0, 500)]
@@ -272,7 +281,7 @@ def test_what_was_not_seen_for_long_is_forgotten():
     assert baselines.cells.users.to_pylist() == ["quiet", "zoe"]
 
 
-def test_what_is_protected_still_is_after_others_were_forgotten():
+def test_what_is_protected_still_is_after_others_were_forgotten() -> None:
     baselines = Baselines.empty(HOUR)
     quiet = [(hour, "quiet", "x", 0, 2) for hour in range(5, 30)]
     baselines.observe(changes([(0, "gone", "w", 0, 1), *ordinary(30), *quiet]))
@@ -283,7 +292,7 @@ def test_what_is_protected_still_is_after_others_were_forgotten():
     assert kept(baselines)["quiet", "x"]["total"] == 50
 
 
-def test_a_block_comes_back_as_it_was():
+def test_a_block_comes_back_as_it_was() -> None:
     baselines = Baselines.empty(2 * HOUR, HOUR)
     baselines.observe(changes(ordinary(20)))
     block = baselines.encode()
@@ -293,12 +302,12 @@ def test_a_block_comes_back_as_it_was():
     assert again.encode() == block
 
 
-def test_a_block_of_a_newer_version_is_refused_by_name():
-    with pytest.raises(FormatError, match="block of baselines of version 9.*up to version 1"):
+def test_a_block_of_a_newer_version_is_refused_by_name() -> None:
+    with pytest.raises(FormatError, match=r"block of baselines of version 9.*up to version 1"):
         Baselines.decode(b"\x09" + Baselines.empty(HOUR).encode()[1:])
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, -20])
-def test_a_damaged_block_is_refused(cut):
+def test_a_damaged_block_is_refused(cut: int) -> None:
     with pytest.raises(FormatError):
         Baselines.decode(Baselines.empty(HOUR).encode()[:cut])

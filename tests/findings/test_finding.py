@@ -1,49 +1,18 @@
+# ruff: noqa: RUF001 - a range of numbers is written with an en dash
 from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Finding, Findings
+from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.sentence import chance
-
-START = 1_442_052_000_000  # 12 September 2015, 10:00 UTC
-MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+from tests.findings.made import CEILING, DAY, HOUR, MINUTE, START, UNKNOWN, finding, findings
 
 
-def finding(**changed):
-    facts = {
-        "rule": "Unusual 1 hour, 5 false alarms a day",
-        "kind": "Unusual",
-        "user": "ClueBot NG",
-        "action": "Main",
-        "window": "1 hour",
-        "window_ms": HOUR,
-        "window_start_ms": START,
-        "count": 61,
-        "expected_low": 2,
-        "expected_high": 14,
-        "baseline_windows": 19,
-        "peers": 4112,
-        "log10_probability": -8.5,
-        "first_seen_ms": START + HOUR,
-    }
-    return Finding(**facts | changed)
-
-
-def findings(*records):
-    rows = [{name: getattr(r, name) for name in FINDINGS_SCHEMA.names} for r in records]
-    rows = [row | {"other_levels": list(row["other_levels"].items())} for row in rows]
-    return Findings(pa.Table.from_pylist(rows, schema=FINDINGS_SCHEMA))
-
-
-CEILING = {"rule": "Ceiling 100 per 1 minute", "kind": "Ceiling", "ceiling": 100}
-UNKNOWN = dict.fromkeys(["expected_low", "expected_high", "peers", "log10_probability"])
-
-
-def test_a_finding_reads_as_one_sentence():
+def test_a_finding_reads_as_one_sentence() -> None:
     assert finding().sentence == (
         "ClueBot NG did “Main” 61 times between 10:00 and 11:00 UTC on 12 September 2015; "
         "it usually does 2–14 in an hour (19 earlier hours, 4,112 peers); "
@@ -62,8 +31,8 @@ def test_a_finding_reads_as_one_sentence():
         ({"window": "1 day", "window_ms": DAY, "window_start_ms": START - 10 * HOUR},
          "61 times on 12 September 2015 (UTC); it usually does 2–14 in a day (19 earlier days"),
         ({"window": "5 minutes every 1 minute", "window_ms": 5 * MINUTE},
-         "between 10:00 and 10:05 UTC on 12 September 2015; it usually does 2–14 in 5 minutes "
-         "(19 earlier windows of 5 minutes, "),
+         "between 10:00 and 10:05 UTC on 12 September 2015; it usually does 2–14 in 5 minutes ("),
+        ({"window": "5 minutes", "window_ms": 5 * MINUTE}, "(19 earlier windows of 5 minutes, "),
         ({"window": "10 seconds", "window_ms": 10_000, "window_start_ms": START + 50_000},
          "between 10:00:50 and 10:01 UTC"),
         ({"window_start_ms": START + 13 * HOUR}, "between 23:00 and 00:00 UTC on 12 September"),
@@ -72,12 +41,14 @@ def test_a_finding_reads_as_one_sentence():
         ({"first_seen_window": "1 minute"}, "; first seen in a window of 1 minute."),
         (UNKNOWN, "; what is usual is unknown (too few peers)."),
         (CEILING | UNKNOWN | {"window": "1 minute", "window_ms": MINUTE},
-         "between 10:00 and 10:01 UTC on 12 September 2015; more than the ceiling of 100 a minute."),
+         "10:00 and 10:01 UTC on 12 September 2015; more than the ceiling of 100 a minute."),
         (CEILING | {"window": "5 minutes", "window_ms": 5 * MINUTE}, "ceiling of 100 in 5 minutes"),
         (CEILING, "more than the ceiling of 100 an hour; it usually does 2–14"),
     ],
 )  # fmt: skip
-def test_sentences_are_grammatical_for_every_kind_of_finding(changed, part):
+def test_sentences_are_grammatical_for_every_kind_of_finding(
+    changed: dict[str, Any], part: str
+) -> None:
     assert part in finding(**changed).sentence
 
 
@@ -86,25 +57,25 @@ def test_sentences_are_grammatical_for_every_kind_of_finding(changed, part):
     [(0.0, "1 in 1"), (-1.0, "1 in 10"), (-2.3, "5 in 1,000"), (-6.0, "1 in 1,000,000"),
      (-8.01, "1 in 10⁸"), (-8.53, "3 in 10⁹"), (-1234.5, "3 in 10¹²³⁵")],
 )  # fmt: skip
-def test_chances_are_told_as_people_say_them(log10, text):
+def test_chances_are_told_as_people_say_them(log10: float, text: str) -> None:
     assert chance(log10) == text
 
 
-def test_times_are_aware_and_utc():
+def test_times_are_aware_and_utc() -> None:
     assert finding().window_end.isoformat() == "2015-09-12T11:00:00+00:00"
 
 
-def test_a_probability_below_every_float_is_zero_and_its_logarithm_tells():
+def test_a_probability_below_every_float_is_zero_and_its_logarithm_tells() -> None:
     assert finding(log10_probability=-5000.0).probability == 0.0
     assert "1 in 10⁵⁰⁰⁰" in finding(log10_probability=-5000.0).sentence
 
 
-def test_records_come_back_from_the_table():
+def test_records_come_back_from_the_table() -> None:
     records = [finding(other_levels={"1 minute": 9, "1 day": 70}), finding(**UNKNOWN)]
     assert list(findings(*records)) == records
 
 
-def test_findings_are_a_sequence():
+def test_findings_are_a_sequence() -> None:
     many = findings(*(finding(count=count) for count in range(5)))
     assert [f.count for f in many[1:4]] == [1, 2, 3]
     assert many[-1].count == 4
@@ -113,13 +84,13 @@ def test_findings_are_a_sequence():
         many[5]
 
 
-def test_the_top_takes_the_best_of_each_kind_in_turn():
+def test_the_top_takes_the_best_of_each_kind_in_turn() -> None:
     rows = [finding(user=f"u{n}", log10_probability=-float(n)) for n in range(10, 14)]
     over = [finding(user=f"c{n}", count=n, **CEILING) for n in (150, 900)]
     assert [f.user for f in findings(*rows, *over).top(4)] == ["c900", "u13", "c150", "u12"]
 
 
-def test_pandas_gets_tidy_columns():
+def test_pandas_gets_tidy_columns() -> None:
     frame = findings(finding(), finding(**UNKNOWN)).to_pandas()
     assert str(frame["window_start"][0]) == "2015-09-12 10:00:00+00:00"
     assert str(frame["window_end"][0]) == "2015-09-12 11:00:00+00:00"
@@ -128,7 +99,7 @@ def test_pandas_gets_tidy_columns():
     assert findings().to_pandas().columns.tolist() == frame.columns.tolist()
 
 
-def test_json_rows_are_plain_and_complete():
+def test_json_rows_are_plain_and_complete() -> None:
     row = json.loads(json.dumps(findings(finding(other_levels={"1 day": 70})).to_json_rows()))[0]
     assert row["window_end_ms"] == START + HOUR
     assert row["sentence"] == finding().sentence
@@ -137,18 +108,18 @@ def test_json_rows_are_plain_and_complete():
 
 
 class Cells(HTMLParser):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.tags, self.texts = set(), []
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         self.texts.append(data)
 
 
-def test_html_shows_the_facts_of_the_repr_and_escapes_what_comes_from_users():
+def test_html_shows_the_facts_of_the_repr_and_escapes_what_comes_from_users() -> None:
     hostile = "<script>alert('&')</script>"
     found = findings(finding(user=hostile), finding(action=hostile))
     cells = Cells()
@@ -159,12 +130,12 @@ def test_html_shows_the_facts_of_the_repr_and_escapes_what_comes_from_users():
     assert "2 about 2 users: 2 Unusual" in cells.texts
 
 
-def test_html_says_how_many_are_shown():
+def test_html_says_how_many_are_shown() -> None:
     many = findings(*(finding(user=f"u{n}") for n in range(30)))
     assert "30 about 30 users: 30 Unusual; the top 20 are shown" in many._repr_html_()
     assert many._repr_html_().count("<tr>") == 21
 
 
-def test_none_found_is_said():
+def test_none_found_is_said() -> None:
     assert repr(findings()) == "Findings(none)"
     assert "none" in findings()._repr_html_()

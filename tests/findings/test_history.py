@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +13,7 @@ from kstoolkit.findings.rules import Ceiling, Unusual
 MINUTE, HOUR = 60_000, 3_600_000
 
 
-def level(every_ms, window, user, count):
+def level(every_ms: int, window: Any, user: Any, count: Any) -> pa.Table:
     return pa.table(
         {
             "window_start_ms": np.asarray(window, np.int64) * every_ms,
@@ -23,7 +25,7 @@ def level(every_ms, window, user, count):
 
 
 @pytest.fixture(scope="module")
-def levels():
+def levels() -> dict[str, pa.Table]:
     random = np.random.default_rng(8)
     hours = random.poisson(random.gamma(3, 1, (200, 1)), (200, 50))
     hours[17, 40] = 90
@@ -34,7 +36,7 @@ def levels():
     return {"1 minute": minutes, "1 hour": level(HOUR, hour, user, hours[user, hour])}
 
 
-def test_the_planted_outbreak_is_found_and_little_else(levels):
+def test_the_planted_outbreak_is_found_and_little_else(levels: dict[str, pa.Table]) -> None:
     findings = find_in_windows(levels, [Unusual("1 hour", false_alarms_per_day=0.5)])
     outbreak = [f for f in findings if (f.user, f.window_start_ms) == ("user 17", 40 * HOUR)]
     assert len(outbreak) == 1
@@ -42,24 +44,27 @@ def test_the_planted_outbreak_is_found_and_little_else(levels):
     assert len(findings) <= 3
 
 
-def test_one_story_over_two_levels_is_one_finding(levels):
+def test_one_story_over_two_levels_is_one_finding(levels: dict[str, pa.Table]) -> None:
     findings = find_in_windows(levels, [Ceiling("1 minute", 50), Ceiling("1 hour", 60)])
     assert [(f.window, f.first_seen_window) for f in findings] == [("1 hour", "1 minute")]
 
 
-def test_the_order_of_rows_does_not_matter(levels):
+def test_the_order_of_rows_does_not_matter(levels: dict[str, pa.Table]) -> None:
     rules = [Unusual("1 hour", false_alarms_per_day=50)]
     hours = levels["1 hour"].sort_by([("count", "descending"), ("user", "ascending")])
     once, again = (find_in_windows({"1 hour": table}, rules) for table in (levels["1 hour"], hours))
-    assert once.to_json_rows() == again.to_json_rows()
+    assert len(once) > 3
+    for one, other in zip(once, again, strict=True):
+        assert one.sentence == other.sentence
+        assert one.log10_probability == pytest.approx(other.log10_probability)
 
 
-def test_a_rule_without_its_level_is_refused(levels):
+def test_a_rule_without_its_level_is_refused(levels: dict[str, pa.Table]) -> None:
     with pytest.raises(ConfigurationError, match="looks at 1 day, which is not counted"):
         find_in_windows(levels, [Ceiling("1 day", 5)])
 
 
-def test_no_counts_or_no_rules_find_nothing(levels):
+def test_no_counts_or_no_rules_find_nothing(levels: dict[str, pa.Table]) -> None:
     empty = {name: table.slice(0, 0) for name, table in levels.items()}
     assert len(find_in_windows(empty, [Unusual("1 hour"), Ceiling("1 minute", 1)])) == 0
     assert len(find_in_windows(levels, [])) == 0

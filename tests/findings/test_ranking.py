@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.benchmarks.ranking import by_counts, data_file, ours, quality, read_edits
 
 from kstoolkit.findings.ranking import FEWEST_ALIKE, RANKING_SCHEMA, rank_users
+from tests.benchmarks.ranking import by_counts, ours, quality, read_edits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def tables(counts, peaks):
+def tables(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> tuple[pa.Table, pa.Table]:
     totals = [(user, action, n) for user, mix in counts.items() for action, n in mix.items()]
     user, action, n = zip(*totals, strict=True) if totals else ((), (), ())
     text = pa.string()
@@ -23,7 +27,7 @@ def tables(counts, peaks):
     )  # fmt: skip
 
 
-def oracle(counts, peaks):
+def oracle(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> dict[str, float]:
     """The definition, user by user."""
     n = {user: sum(mix.values()) for user, mix in counts.items()}
     actions = {action for mix in counts.values() for action in mix}
@@ -51,9 +55,9 @@ def oracle(counts, peaks):
     return scores
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 400), st.integers(1, 6), st.integers(0, 2**32 - 1))
-def test_scores_are_those_of_the_definition(users, actions, seed):
+def test_scores_are_those_of_the_definition(users: int, actions: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     counts, peaks = {}, {}
     for number in range(users):
@@ -67,20 +71,20 @@ def test_scores_are_those_of_the_definition(users, actions, seed):
     assert ours_ == pytest.approx(known)
 
 
-def test_the_most_abnormal_come_first_and_ties_by_name():
+def test_the_most_abnormal_come_first_and_ties_by_name() -> None:
     counts = {name: {"x": 1} for name in ("c", "a", "b")} | {"z": {"x": 50, "y": 1}}
     ranked = rank_users(*tables(counts, dict.fromkeys(counts, 1)))
     assert ranked["user"].to_pylist() == ["z", "a", "b", "c"]
     assert ranked.schema == RANKING_SCHEMA
 
 
-def test_one_action_alone_makes_no_mix_unusual():
+def test_one_action_alone_makes_no_mix_unusual() -> None:
     counts = {f"u{number}": {"x": number + 1} for number in range(50)}
     ranked = rank_users(*tables(counts, dict.fromkeys(counts, 1)))
     assert set(ranked["mix_share"].to_pylist()) == {1.0}
 
 
-def test_reasons_say_volume_mix_and_busiest_window():
+def test_reasons_say_volume_mix_and_busiest_window() -> None:
     counts = {f"u{number}": {"x": 60, "y": 6} for number in range(199)} | {"odd": {"z": 66}}
     peaks = dict.fromkeys(counts, 2) | {"odd": 20}
     first = rank_users(*tables(counts, peaks), window="5 minutes")["reason"].to_pylist()[0]
@@ -94,18 +98,17 @@ def test_reasons_say_volume_mix_and_busiest_window():
     )
 
 
-def test_a_user_without_a_peak_counts_with_none():
+def test_a_user_without_a_peak_counts_with_none() -> None:
     ranked = rank_users(*tables({"a": {"x": 3}}, {"somebody else": 9}))
     assert ranked["busiest"].to_pylist() == [0]
 
 
-def test_nobody_is_ranked_without_events():
+def test_nobody_is_ranked_without_events() -> None:
     assert rank_users(*tables({}, {})).num_rows == 0
 
 
-@pytest.mark.skipif(not data_file().exists(), reason="real data not present")
-def test_the_real_days_robots_are_ranked_better_than_by_counts():
-    edits = read_edits(data_file())
+def test_the_real_days_robots_are_ranked_better_than_by_counts(wikiticker: Path) -> None:
+    edits = read_edits(wikiticker)
     robots = edits.groupby("user")["isRobot"].any()
     counted = quality(by_counts(edits), robots)
     assert counted.average_precision == pytest.approx(0.347, abs=0.003)

@@ -1,28 +1,33 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
-from tests.findings.test_finding import CEILING, DAY, HOUR, MINUTE, START, finding, findings
 
 from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
 from kstoolkit.windows import Hop, as_window
+from tests.findings.made import CEILING, DAY, HOUR, MINUTE, START, finding, findings
+
+if TYPE_CHECKING:
+    from kstoolkit.findings.finding import Finding
 
 
-def ceiling(window, window_ms, start_ms=START, **changed):
+def ceiling(window: str, window_ms: int, start_ms: int = START, **changed: Any) -> Finding:
     facts = CEILING | {"window": window, "window_ms": window_ms, "window_start_ms": start_ms}
     return finding(**facts | {"rule": f"Ceiling 9 per {window}"} | changed)
 
 
-def folded(*records):
+def folded(*records: Finding) -> list[Finding]:
     return list(Findings(fold_stories(findings(*records).table)))
 
 
-def counts(*rows):
+def counts(*rows: tuple[int, str, str, int]) -> pa.Table:
     names = ("window_start_ms", "user", "action", "count")
     return pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def test_a_finding_told_again_is_listed_once_with_its_latest_count_and_first_sight():
+def test_a_finding_told_again_is_listed_once_with_its_latest_count_and_first_sight() -> None:
     tables = [
         findings(finding(count=count, first_seen_ms=seen)).table
         for count, seen in ((20, 100), (61, 200), (60, 300))
@@ -31,7 +36,7 @@ def test_a_finding_told_again_is_listed_once_with_its_latest_count_and_first_sig
     assert [(f.count, f.first_seen_ms) for f in merged] == [(60, 100)]
 
 
-def test_findings_of_another_rule_user_action_or_window_stay_apart():
+def test_findings_of_another_rule_user_action_or_window_stay_apart() -> None:
     others = [
         finding(rule="another"), finding(user="b"), finding(action="b"),
         finding(window_start_ms=START + HOUR), finding(window="1 day", window_ms=DAY),
@@ -39,11 +44,11 @@ def test_findings_of_another_rule_user_action_or_window_stay_apart():
     assert merge_findings([findings(finding(), *others).table]).num_rows == 6
 
 
-def test_merging_nothing_is_nothing():
+def test_merging_nothing_is_nothing() -> None:
     assert merge_findings([]).num_rows == 0
 
 
-def test_the_same_story_in_a_finer_window_is_folded_into_the_coarser():
+def test_the_same_story_in_a_finer_window_is_folded_into_the_coarser() -> None:
     minute = ceiling("1 minute", MINUTE, START + 7 * MINUTE, first_seen_ms=5)
     hour = ceiling("1 hour", HOUR, first_seen_ms=9)
     kept = folded(minute, hour)
@@ -52,7 +57,7 @@ def test_the_same_story_in_a_finer_window_is_folded_into_the_coarser():
     ]
 
 
-def test_three_levels_of_a_story_are_one_that_names_the_finest():
+def test_three_levels_of_a_story_are_one_that_names_the_finest() -> None:
     levels = [
         ceiling("1 hour", HOUR), ceiling("1 minute", MINUTE, START + MINUTE),
         ceiling("1 day", DAY, START - 10 * HOUR), ceiling("1 minute", MINUTE, START + HOUR),
@@ -61,7 +66,7 @@ def test_three_levels_of_a_story_are_one_that_names_the_finest():
     assert [(f.window, f.first_seen_window) for f in kept] == [("1 day", "1 minute")]
 
 
-def test_another_user_action_kind_or_time_is_another_story():
+def test_another_user_action_kind_or_time_is_another_story() -> None:
     hour = ceiling("1 hour", HOUR)
     others = [
         ceiling("1 minute", MINUTE, user="b"), ceiling("1 minute", MINUTE, action="b"),
@@ -71,7 +76,7 @@ def test_another_user_action_kind_or_time_is_another_story():
     assert len(folded(hour, *others)) == 6
 
 
-def test_a_window_inside_any_hop_is_folded_into_it():
+def test_a_window_inside_any_hop_is_folded_into_it() -> None:
     hop = ceiling("5 minutes every 1 minute", 5 * MINUTE)
     first, last, after = (ceiling("1 minute", MINUTE, START + n * MINUTE) for n in (0, 4, 5))
     assert [f.window_start_ms for f in folded(hop, first, last, after)] == [
@@ -80,15 +85,16 @@ def test_a_window_inside_any_hop_is_folded_into_it():
     ]
 
 
-def test_folding_nothing_is_nothing():
+def test_folding_nothing_is_nothing() -> None:
     assert folded() == []
 
 
-def test_other_levels_are_the_window_around_and_the_busiest_inside():
+def test_other_levels_are_the_window_around_and_the_busiest_inside() -> None:
     levels = {
         as_window("1 minute"): counts(
             (START - MINUTE, "ClueBot NG", "Main", 99), (START, "ClueBot NG", "Main", 3),
-            (START + 59 * MINUTE, "ClueBot NG", "Main", 8), (START + HOUR, "ClueBot NG", "Main", 98),
+            (START + 59 * MINUTE, "ClueBot NG", "Main", 8),
+            (START + HOUR, "ClueBot NG", "Main", 98),
             (START, "ClueBot NG", "Talk", 97), (START, "other", "Main", 96),
         ),
         as_window("1 hour"): counts((START, "ClueBot NG", "Main", 61)),
@@ -101,8 +107,24 @@ def test_other_levels_are_the_window_around_and_the_busiest_inside():
     assert [f.other_levels for f in told] == [expected, {}, {}]
 
 
-def test_without_other_levels_or_findings_nothing_is_put_beside():
+def test_without_other_levels_or_findings_nothing_is_put_beside() -> None:
     assert with_other_levels(findings(finding()).table, {}).num_rows == 1
     levels = {as_window("1 day"): counts((START, "a", "b", 1)).slice(0, 0)}
     assert with_other_levels(findings().table, levels).num_rows == 0
     assert Findings(with_other_levels(findings(finding()).table, levels))[0].other_levels == {}
+
+
+def test_a_window_that_ends_after_a_hop_is_not_inside_it() -> None:
+    hop = ceiling("5 minutes every 1 minute", 5 * MINUTE)
+    inside, across = (ceiling("2 minutes", 2 * MINUTE, START + n * MINUTE) for n in (3, 4))
+    starts = [f.window_start_ms for f in folded(hop, inside, across)]
+    assert starts == [START, START + 4 * MINUTE]
+
+
+def test_a_finding_tells_the_final_count_of_its_window() -> None:
+    told = findings(finding(count=10))
+    user, action = told[0].user, told[0].action
+    grown = counts((START, user, action, 25))
+    final = Findings(with_other_levels(told.table, {as_window(told[0].window): grown}))
+    assert final[0].count == 25
+    assert final[0].other_levels == {}

@@ -1,0 +1,100 @@
+"""The README keeps its word: every command, program, rule file and query in it is run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import kstoolkit as kst
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[str]:
+    return [text for name, text in BLOCKS if name == language]
+
+
+def commands() -> list[list[str]]:
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    return [shlex.split(line, comments=True) for line in lines if line.startswith("kstoolkit ")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder like a clone, in which the README's commands have been run."""
+    folder = tmp_path_factory.mktemp("readme")
+    (folder / "data").symlink_to(ROOT / "data")
+    for command in commands():
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert "Traceback" not in done.stderr
+    return folder
+
+
+def test_the_commands_of_the_readme_work_and_leave_what_they_promise(place: Path) -> None:
+    assert (place / "out/sample.html").stat().st_size > 10_000
+    names = {path.name for path in (place / "out/sample").iterdir()}
+    promised = re.findall(r"^  (\S+?)/?  ", blocks_without_language(), flags=re.MULTILINE)
+    assert promised
+    assert set(promised) <= names
+
+
+def test_the_query_for_duckdb_gives_the_counts_of_the_run(place: Path) -> None:
+    query = blocks("sql")[0].replace("out/sample", str(place / "out/sample"))
+    found = duckdb.sql(query).df()["count"].sum()
+    assert found == kst.load_run(place / "out/sample").counts("1 hour")["count"].sum() == 85_405
+
+
+def test_the_rules_of_the_readme_load_and_run_over_the_changelog(
+    place: Path, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(blocks("toml")[0], encoding="utf-8")
+    found = kst.find(place / "out/sample/changelog", kst.load_rules(rules))
+    assert {finding.kind for finding in found} == {"Ceiling", "Unusual"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("program", blocks("python"), ids=["pipeline", "session"])
+def test_the_programs_of_the_readme_run(program: str, tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_two_commands_are_targets_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, flags=re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+
+
+def test_every_picture_and_file_that_the_readme_names_is_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def blocks_without_language() -> str:
+    return "\n".join(re.findall(r"^```\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL))
