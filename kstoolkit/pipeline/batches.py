@@ -3,7 +3,11 @@
 A batch's folder counts once its done-marker is there, which is written last. Spark repeats a batch
 that it is not sure of, under the same number: the folder is then emptied and written again, with
 the same content. Readers take marked batches only, in the order of their numbers; the newest value
-of a key wins. Names with a leading underscore or dot are passed over by Spark, pandas and DuckDB.
+of a key wins. Spark and pandas pass over names with a leading underscore or dot; DuckDB does if its
+pattern says so.
+
+A compaction writes the fold of many batches into the folder of the newest of them, then a
+fold-marker, and only then takes away what the fold covers.
 """
 
 from __future__ import annotations
@@ -34,8 +38,11 @@ class Batch:
 
     def files(self, suffix: str) -> list[Path]:
         """Return the batch's files; of a folded one, just the fold."""
-        prefix = "fold-" if (self.folder / FOLD).exists() else "part-"
-        return sorted(self.folder.glob(f"{prefix}*{suffix}"))
+        parts = sorted(self.folder.glob(f"part-*{suffix}"))
+        # Asked afterwards: parts are taken away only once the marker is there.
+        if not (self.folder / FOLD).exists():
+            return parts
+        return sorted(self.folder.glob(f"fold-*{suffix}"))
 
 
 @dataclass(frozen=True, slots=True)

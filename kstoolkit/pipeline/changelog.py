@@ -16,87 +16,42 @@ changed_at    timestamp[ms, UTC]    the clock of the micro-batch that reported i
 ============  ====================  ==========================================================
 
 The newest (epoch, batch) wins for each (window_ms, window_start, user, action). Only batches with
-a ``_done`` marker count. Each row group holds one level of one bucket of users; the file's metadata
-names them, so that one user's counts are found without reading the others'.
+a ``_done`` marker count. ``kstoolkit compact`` folds all but the newest batch into one of the
+highest number among them (:mod:`kstoolkit.pipeline.compaction`); the rules of reading stay.
+
+Spark and pandas read the folder as it is, and pass over hidden files of their own accord. The
+latest counts of one kind of window in DuckDB, whose ``*`` would take in hidden files::
+
+    SELECT window_start, user, action, arg_max(count, (epoch, batch)) AS count
+    FROM read_parquet('out/changelog/*/*/[a-z]*.parquet', hive_partitioning = true, filename = true)
+    WHERE window_ms = 3_600_000
+      AND parse_dirpath(filename) IN (
+        SELECT parse_dirpath(file) FROM glob('out/changelog/*/*/_done')
+      )
+    GROUP BY ALL
+    ORDER BY ALL
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.dictionaries import buckets_of
 from kstoolkit.errors import InputError
 from kstoolkit.pipeline.batches import Batch, BatchFolders
+from kstoolkit.pipeline.countsfile import CountsFile
+from kstoolkit.pipeline.countswriter import SCHEMA, ChangelogWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable
 
-__all__ = ["SCHEMA", "Changelog", "ChangelogWriter"]
+    Answer = TypeVar("Answer")
 
-_TIME = pa.timestamp("ms", tz="UTC")
-SCHEMA = pa.schema(
-    [
-        pa.field("window_ms", pa.int64()),
-        pa.field("window_start", _TIME),
-        pa.field("user", pa.string()),
-        pa.field("action", pa.string()),
-        pa.field("count", pa.int64()),
-        pa.field("changed_at", _TIME),
-    ]
-)
-_TEXT = pa.dictionary(pa.int32(), pa.string())
-_WRITTEN = SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
-_GROUPS_KEY = "kstoolkit.row_groups"
-_GROUP_ROWS = 8_000_000
-
-
-class ChangelogWriter:
-    """Writes one task's part of a batch: a row group for each level of each bucket."""
-
-    def __init__(self, path: Path, *, buckets: int, changed_ms: int) -> None:
-        self.buckets, self.changed_ms = buckets, changed_ms
-        self.groups: list[tuple[int, int]] = []
-        self.rows = 0
-        # Without Arrow's own schema inside, every reader sees plain strings.
-        self._file = pq.ParquetWriter(path, _WRITTEN, compression="zstd", store_schema=False)
-
-    def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
-        """Write the latest counts of one level of one bucket."""
-        for start in range(0, len(counters), _GROUP_ROWS):
-            part = counters.take(np.arange(start, min(start + _GROUP_ROWS, len(counters))))
-            self._file.write_batch(self._batch(part, window_ms), row_group_size=_GROUP_ROWS)
-            self.groups.append((bucket, window_ms))
-            self.rows += len(part)
-
-    def _batch(self, counters: Counters, window_ms: int) -> pa.RecordBatch:
-        columns = counters.to_batch().columns
-        rows = len(counters)
-        return pa.record_batch(
-            [
-                pa.repeat(pa.scalar(window_ms, pa.int64()), rows),
-                columns[0].cast(_TIME),
-                columns[1],
-                columns[2],
-                columns[3].cast(pa.int64()),
-                pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(_TIME), rows),
-            ],
-            schema=_WRITTEN,
-        )
-
-    def close(self) -> None:
-        """Write the file's end, with what its row groups hold."""
-        told = {"buckets": self.buckets, "groups": self.groups}
-        self._file.add_key_value_metadata({_GROUPS_KEY: json.dumps(told)})
-        self._file.close()
+__all__ = ["SCHEMA", "Changelog", "ChangelogWriter", "latest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +88,25 @@ class Changelog:
 
     def window_lengths_ms(self) -> list[int]:
         """Return the lengths of the windows that have counts here, the shortest first."""
-        found: set[int] = set()
-        for path in self._files():
-            groups = _Groups.of(pq.ParquetFile(path))
-            found.update(window_ms for _, window_ms in groups.named)
-        return sorted(found)
+        return self._asked(
+            lambda files: sorted({each for file in files for each in file.window_lengths_ms()})
+        )
+
+    def span_ms(self, window_ms: int) -> tuple[int, int] | None:
+        """Return the first and the last start of windows of one length, from the files' ends.
+
+        Returns
+        -------
+        tuple of int or None
+            Epoch ms UTC; ``None`` if there are no such windows.
+        """
+
+        def span(files: Iterable[CountsFile]) -> tuple[int, int] | None:
+            spans = [file.span_ms("window_start", window_ms) for file in files]
+            known = [each for each in spans if each is not None]
+            return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+
+        return self._asked(span)
 
     def counters(
         self, window_ms: int, *, users: set[str] | None = None, bucket: int | None = None
@@ -151,76 +120,71 @@ class Changelog:
         users
             Only these.
         bucket
-            Only users of this bucket.
+            Only users of this bucket, of as many as :meth:`buckets` says.
+
+        Raises
+        ------
+        FormatError
+            If a file is damaged, or is no part of a changelog.
         """
-        wanted = None if users is None else pa.array(sorted(users), pa.string())
-        parts = [part for path in self._files() for part in _read(path, window_ms, wanted, bucket)]
-        return latest(parts)
+        names = None if users is None else pa.array(sorted(users), pa.string())
+        chosen = None if bucket is None else (bucket, self.buckets())
+        return self._asked(
+            lambda files: latest(
+                counters
+                for file in files
+                for counters in file.read(window_ms, users=names, bucket=chosen)
+            )
+        )
 
     def buckets(self) -> int:
         """Return among how many buckets the users are spread; 1 if the files do not say."""
-        spread = {_Groups.of(pq.ParquetFile(path)).buckets for path in self._files()}
-        return spread.pop() if len(spread) == 1 else 1
+        return self._asked(buckets_among)
 
-    def _files(self) -> Iterator[Path]:
-        for batch in self.batches:
-            yield from batch.files(".parquet")
+    def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
+        """Ask the files of all batches; once more if a compaction folds them meanwhile."""
+        while True:
+            paths = self._paths()
+            try:
+                return question(CountsFile.open(path) for path in paths)
+            except FileNotFoundError:
+                if paths == self._paths():
+                    raise
 
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """What the row groups of a file hold."""
-
-    buckets: int
-    named: list[tuple[int, int]]
-
-    @classmethod
-    def of(cls, file: pq.ParquetFile) -> _Groups:
-        metadata = file.metadata.metadata or {}
-        told = json.loads(metadata.get(_GROUPS_KEY.encode(), b'{"buckets": 1, "groups": []}'))
-        return cls(told["buckets"], [tuple(group) for group in told["groups"]])
-
-    def chosen(self, window_ms: int, users: pa.Array | None, bucket: int | None) -> list[int]:
-        wanted = None if users is None else set(buckets_of(users, self.buckets).tolist())
-        return [
-            number
-            for number, (held, length_ms) in enumerate(self.named)
-            if length_ms == window_ms
-            and (wanted is None or held in wanted)
-            and (bucket is None or held == bucket)
-        ]
+    def _paths(self) -> list[Path]:
+        return [path for batch in self.batches for path in batch.files(".parquet")]
 
 
-def _read(
-    path: Path, window_ms: int, users: pa.Array | None, bucket: int | None
-) -> Iterator[Counters]:
-    with pq.ParquetFile(path, read_dictionary=["user", "action"]) as file:
-        chosen = _Groups.of(file).chosen(window_ms, users, bucket)
-        for number in chosen:
-            table = file.read_row_group(number, ["window_start", "user", "action", "count"])
-            if users is not None:
-                table = table.filter(pc.is_in(table.column("user"), value_set=users))
-            if table.num_rows:
-                yield _as_counters(table)
+def buckets_among(files: Iterable[CountsFile]) -> int:
+    """Return among how many buckets the users of some files are spread; 1 if they do not agree."""
+    told = {file.buckets for file in files} - {None}
+    return (told.pop() or 1) if len(told) == 1 else 1
 
 
-def _as_counters(table: pa.Table) -> Counters:
-    starts = table.column("window_start").cast(pa.int64()).to_numpy()
-    count = table.column("count").to_numpy().astype(np.uint64)
-    return Counters.of(starts, table.column("user"), table.column("action"), count)
-
-
-def latest(parts: list[Counters]) -> Counters:
+def latest(parts: Iterable[Counters]) -> Counters:
     """Return the newest count of every key; ``parts`` come in the order that they were written.
+
+    A part is folded into the one before as soon as it is half as large, so that a long history
+    takes little more memory than its result, and each counter is touched a few times only.
 
     Examples
     --------
+    >>> import numpy as np
     >>> one = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]), np.array([5], np.uint64))
     >>> two = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]), np.array([9], np.uint64))
     >>> latest([one, two]).count.tolist()
     [9]
     """
-    while len(parts) > 1:  # counts never fall, so pairs may be folded in any order that keeps age
-        pairs = zip(parts[::2], [*parts[1::2], Counters.empty()], strict=False)
-        parts = [older.replaced_by(newer) for older, newer in pairs]
-    return parts[0] if parts else Counters.empty()
+    folded = [Counters.empty()]
+    for part in parts:
+        folded.append(part)
+        while len(folded) > 1 and len(folded[-2]) <= 2 * len(folded[-1]):
+            _fold_last(folded)
+    while len(folded) > 1:
+        _fold_last(folded)
+    return folded[0]
+
+
+def _fold_last(parts: list[Counters]) -> None:
+    newer = parts.pop()
+    parts[-1] = parts[-1].replaced_by(newer)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
+from pathlib import Path
+from shutil import disk_usage
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
@@ -23,10 +26,11 @@ from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.operator import Plan
-from kstoolkit.pipeline.progress import InputProgress, Progress
+from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.session import spark_session, streaming_conf
 from kstoolkit.pipeline.sink import Sink
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,11 +39,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.pipeline.pipeline import Pipeline
+    from kstoolkit.pipeline.progress import Progress
     from kstoolkit.pipeline.statistics import BatchStatistics
 
 __all__ = ["BatchLimits", "Job", "prepare"]
 
 _SEEN_FILES = 3
+_CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception))(?:: (.+))?")
+_WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
+"""Errors that only carry another one."""
+_LITTLE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +104,7 @@ class Job:
             writer = writer.queryName("kstoolkit").trigger(**trigger)
             return writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
 
-    def finish(self, *, shown: bool) -> None:
+    def finish(self, progress: Progress) -> None:
         """Run to the end of the input.
 
         Raises
@@ -106,19 +115,19 @@ class Job:
         source = self.pipeline.source
         paths = _paths(source) if isinstance(source, Files) else []
         reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
-        with Progress(total_bytes=reached.total_bytes, shown=shown) as progress:
+        progress.begin(reached.total_bytes)
 
-            def on_batch(done: BatchStatistics) -> None:
-                progress.batch(done)
-                progress.reach(reached.after(done.batch))
+        def on_batch(done: BatchStatistics) -> None:
+            progress.batch(done)
+            progress.reach(reached.after(done.batch))
 
-            query = self.start(on_batch, availableNow=True)
-            try:
-                query.awaitTermination()
-            except StreamingQueryException as error:
-                raise _failed(error, self.folder) from error
-            finally:
-                query.stop()
+        query = self.start(on_batch, availableNow=True)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            raise _failed(error, self.folder) from error
+        finally:
+            query.stop()
         self.folder.save(replace(self.settings, was_live=False))
 
 
@@ -268,12 +277,24 @@ def _paths(source: Files) -> list[str]:
 def _check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
     """Say at once what is wrong with the files, before Spark is started for it."""
     found = _paths(source)
-    if not found and not live and not folder.ledger.exists():
+    begins = not live and not folder.ledger.exists()
+    if not found and begins:
         message = f"No events in {source.path!r}: no file there has a known format."
         raise InputError(
             message, hint="Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
         )
+    if begins and all(_is_empty(path) for path in found):
+        files = "the file is empty" if len(found) == 1 else f"all {len(found)} files are empty"
+        message = f"No events in {source.path!r}: {files}."
+        raise InputError(message, hint="Fill it, or give another.")
     check_columns(found, source.columns, source.file_format)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return Path(path).stat().st_size == 0
+    except FileNotFoundError:
+        return True
 
 
 def _schema_of(source: Files, spark: SparkSession) -> str:
@@ -295,13 +316,24 @@ def _schema_of(source: Files, spark: SparkSession) -> str:
 
 def _failed(error: StreamingQueryException, folder: RunFolder) -> RunFailed:
     """Return what Spark said as one sentence, and where the rest of it is."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    known = ("OSError", "PermissionError", "MemoryError", "FileNotFoundError")
-    causes = [line for line in lines if line.startswith(known)]
-    told = causes[-1] if causes else (lines[0] if lines else "no reason given")
-    message = f"Spark gave up: {told}"
+    message = f"Spark gave up: {_root_cause(str(error))}."
+    free_bytes = disk_usage(folder.path).free
+    # A state store that can't write breaks off without a word to the Python that waits for it.
+    if free_bytes < _LITTLE_BYTES:
+        message += f" Only {format_bytes(free_bytes)} are free where {str(folder.path)!r} lies."
     return RunFailed(
         message,
         hint="Nothing is lost: mend it and run again, it goes on from the last whole batch. "
         f"Spark's own words are in {folder.log}.",
     )
+
+
+def _root_cause(said: str) -> str:
+    """Return the error at the bottom of Python's and Java's traces, which wrap one another."""
+    trace, _, _ = said.partition("=== Streaming Query ===")
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    causes = [found for line in lines if (found := _CAUSE.fullmatch(line))]
+    known = [cause for cause in causes if cause[1] not in _WRAPPERS]
+    if not known:
+        return next(iter(lines), "no reason given")
+    return f"{known[-1][1]}: {known[-1][2] or 'a worker lost its connection'}".rstrip(".")

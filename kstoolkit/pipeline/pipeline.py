@@ -111,9 +111,9 @@ class Pipeline:
         """
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
-        with folder.hold():
+        with folder.hold(), Progress(shown=progress) as shown:
             job = prepare(self, folder, master=master, limits=limits, live=False)
-            job.finish(shown=progress)
+            job.finish(shown)
         return Run(folder)
 
     def start(
@@ -140,12 +140,13 @@ class Pipeline:
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         every = format_duration(parse_duration(trigger))
-        hold = folder.hold()
+        hold, shown = folder.hold(), Progress(shown=progress)
         try:
             job = prepare(self, folder, master=master, limits=limits, live=True)
-            shown = Progress(total_bytes=None, shown=progress)
+            shown.begin(None)
             query = job.start(shown.batch, processingTime=every)
         except BaseException:
+            shown.close()
             hold.release()
             raise
         return Run(folder, query=query, hold=hold, progress=shown)

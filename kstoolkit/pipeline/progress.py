@@ -26,18 +26,15 @@ class Progress:
 
     Parameters
     ----------
-    total_bytes
-        Size of the input; ``None`` where the end is not known.
     shown
         Whether to show anything.
     """
 
-    def __init__(self, *, total_bytes: int | None, shown: bool) -> None:
+    def __init__(self, *, shown: bool) -> None:
         self.events = 0
         self.batches = 0
         self._lock = threading.Lock()
         self._bar = tqdm(
-            total=total_bytes or None,
             desc="starting Spark",
             unit="B",
             unit_scale=True,
@@ -46,7 +43,12 @@ class Progress:
             dynamic_ncols=True,
             leave=False,
         )
-        self._total_bytes = total_bytes
+
+    def begin(self, total_bytes: int | None) -> None:
+        """Take in that counting begins, and the input's size: ``None`` where no end is known."""
+        with self._lock:
+            self._bar.total = total_bytes
+            self._bar.set_description_str("counting")
 
     def batch(self, done: BatchStatistics) -> None:
         """Take in that a micro-batch is done."""
@@ -54,7 +56,6 @@ class Progress:
             self.events += done.events
             self.batches += 1
             rate = done.events / done.seconds if done.seconds else 0
-            self._bar.set_description_str("counting")
             self._bar.set_postfix_str(
                 f"{self.events:,} events, {rate:,.0f}/s, {done.findings:,} findings"
             )
@@ -90,7 +91,7 @@ class InputProgress:
         self.ledger, self.checkpoint = ledger, checkpoint
         known = Ledger(ledger)
         before = {entry.path for entry in known.entries(0, len(known))}
-        sizes = [Path(path).stat().st_size for path in paths if path not in before]
+        sizes = [_size_bytes(path) for path in paths if path not in before]
         self.total_bytes = sum(sizes) if sizes else None
         self._before = len(known)
         self._done: list[int] | None = None
@@ -111,3 +112,10 @@ class InputProgress:
             return 0
         told = [json.loads(line) for line in lines if line.startswith('{"files"')]
         return int(told[0]["files"]) if told else 0
+
+
+def _size_bytes(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except FileNotFoundError:  # gone since it was listed, or a link to nowhere: it will be told
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -176,21 +178,40 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether the run is live, and still counting."""
-        return self.query is not None and bool(self.query.isActive)
+        active = False
+        with _ended_with_java():
+            active = self.query is not None and bool(self.query.isActive)
+        return active
 
     def stop(self) -> None:
-        """End a live run after the micro-batch that is under way; it can be started again."""
-        if self.query is not None:
-            self.query.stop()
-        if self.progress is not None:
-            self.progress.close()
-        if self.hold is not None:
-            self.hold.release()
+        """End a live run; it can be started again, and goes on from the last whole batch."""
+        try:
+            with _ended_with_java():
+                if self.query is not None:
+                    self.query.stop()
+        finally:
+            if self.progress is not None:
+                self.progress.close()
+            if self.hold is not None:
+                self.hold.release()
 
     def __repr__(self) -> str:
         settings = self.settings
         state = "live, " if self.is_active else ""
         return f"Run({str(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
+
+
+@contextmanager
+def _ended_with_java() -> Iterator[None]:
+    """Take it for an end if Spark's Java is gone: who stops a service stops all its processes."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - only a live run has Java
+
+    try:
+        yield
+    except Py4JJavaError:  # Java is there, and has something to say
+        raise
+    except Py4JError:
+        return
 
 
 def load_run(out: str | os.PathLike[str]) -> Run:

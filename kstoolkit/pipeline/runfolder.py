@@ -183,9 +183,22 @@ class RunFolder:
             raise OutputError(message, hint="Take another output folder.") from error
 
     def save(self, settings: Settings) -> None:
-        """Write the settings, durably and at once."""
+        """Write the settings, durably and at once.
+
+        Raises
+        ------
+        OutputError
+            If they can't be written; what was there before stays.
+        """
+        try:
+            self._write({"format": _FORMAT, **asdict(settings)})
+        except OSError as error:
+            message = f"{self.path / 'run.json'} can't be written: {error.strerror}."
+            hint = "Make room there, or mend the permissions, and run again: nothing is lost."
+            raise OutputError(message, hint=hint) from error
+
+    def _write(self, told: dict[str, Any]) -> None:
         hidden = self.path / ".run.json"
-        told = {"format": _FORMAT, **asdict(settings)}
         with hidden.open("w", encoding="utf-8") as file:
             json.dump(told, file, indent=2)
             file.write("\n")

@@ -102,7 +102,7 @@ class Summary:
             ("events", format_count(self.events)),
             *late,
             *dead,
-            ("findings", format_count(self.findings)),
+            ("findings reported", format_count(self.findings)),
             ("micro-batches", self._batches()),
             ("records into the shuffle", self._per_event(self.counters_in)),
             ("changelog", self._changelog()),

@@ -1,0 +1,209 @@
+"""Compaction: many batches of a changelog become one, which holds the latest counts alone.
+
+Of each epoch the marked batches are folded into the folder of the newest among them::
+
+    batch=<n>/.fold-00000                  being written; a hidden name
+    batch=<n>/fold-00000.parquet           whole and on disk, but nobody reads it yet
+    batch=<n>/_fold                        from here on it counts, and part-* no longer does
+    batch=<m>/ for m < n, batch=<n>/part-* taken away
+
+Ended at any point, however hard, it leaves either the old batches or the fold to be read; the next
+compaction finishes the rest. The newest batch of all is left alone, as Spark may repeat it, and so
+are unmarked ones: a run may go on meanwhile. The fold keeps the highest number that it covers, so
+whoever follows the changelog by number goes on as before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import OutputError
+from kstoolkit.pipeline.batches import DONE, FOLD, BatchFolders, sync
+from kstoolkit.pipeline.changelog import Changelog, buckets_among, latest
+from kstoolkit.pipeline.countsfile import CountsFile
+from kstoolkit.pipeline.countswriter import ChangelogWriter
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kstoolkit.pipeline.batches import Batch
+
+__all__ = ["Compaction", "compact"]
+
+_LOCK = ".compact.lock"
+_NAME = "fold-00000"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compaction:
+    """What a compaction came to.
+
+    Parameters
+    ----------
+    batches_folded
+        How many batches became part of a fold; 0 if there was nothing to fold.
+    records_before, records_after
+        Counts that these batches held, and that the folds hold.
+    bytes_before, bytes_after
+        Size of their files, and of the folds.
+
+    Examples
+    --------
+    >>> Compaction(120, 90_000, 7_000, 1 << 20, 81_920)
+    Compaction(120 batches folded: 90,000 → 7,000 records, 1.0 MiB → 80.0 KiB)
+    >>> Compaction(0, 0, 0, 0, 0)
+    Compaction(nothing to fold)
+    """
+
+    batches_folded: int
+    records_before: int
+    records_after: int
+    bytes_before: int
+    bytes_after: int
+
+    def __add__(self, other: Compaction) -> Compaction:
+        """Return what both came to together."""
+        sums = (getattr(self, name) + getattr(other, name) for name in self.__slots__)
+        return Compaction(*sums)
+
+    def __repr__(self) -> str:
+        if not self.batches_folded:
+            return "Compaction(nothing to fold)"
+        records = (
+            f"{format_count(self.records_before)} → {format_count(self.records_after)} records"
+        )
+        size = f"{format_bytes(self.bytes_before)} → {format_bytes(self.bytes_after)}"
+        return f"Compaction({format_count(self.batches_folded)} batches folded: {records}, {size})"
+
+
+def compact(path: str | os.PathLike[str]) -> Compaction:
+    """Fold a changelog to its latest counts, and return what that saved.
+
+    A run may write to the changelog, and others may read it, at the same time.
+
+    Parameters
+    ----------
+    path
+        A run's output folder, or its changelog folder.
+
+    Raises
+    ------
+    InputError
+        If there is no changelog.
+    OutputError
+        If another compaction is at work on it, or it can't be written.
+    FormatError
+        If one of its files is damaged; nothing is folded then.
+    """
+    folder = Changelog.open(Path(path)).path
+    try:
+        with _alone(folder):
+            return _compacted(folder)
+    except OSError as error:
+        message = f"The changelog {str(folder)!r} can't be compacted: {error.strerror or error}."
+        raise OutputError(
+            message, hint="Its counts are as they were. Mend that, and compact again."
+        ) from error
+
+
+def _compacted(folder: Path) -> Compaction:
+    marked = BatchFolders(folder).marked()
+    for batch in marked:
+        _take_away_what_is_folded(batch)
+    done = Compaction(0, 0, 0, 0, 0)
+    # Spark may repeat the newest batch; its beginning says that all before it are settled.
+    settled = [batch for batch in marked[:-1] if (batch.folder / DONE).exists()]
+    for _, batches in groupby(settled, key=lambda batch: batch.epoch):
+        done += _fold(list(batches))
+    return done
+
+
+def _fold(batches: Sequence[Batch]) -> Compaction:
+    """Fold the batches of one epoch into the folder of the last."""
+    if len(batches) == 1:
+        return Compaction(0, 0, 0, 0, 0)
+    files = [CountsFile.open(path) for batch in batches for path in batch.files(".parquet")]
+    target = batches[-1]
+    hidden, place = target.folder / f".{_NAME}", target.folder / f"{_NAME}.parquet"
+    try:
+        _write(files, hidden)
+        hidden.replace(place)
+    finally:
+        hidden.unlink(missing_ok=True)  # half a fold would fill a full disk
+    done = Compaction(
+        batches_folded=len(batches),
+        records_before=sum(file.num_rows for file in files),
+        records_after=CountsFile.open(place).num_rows,
+        bytes_before=sum(file.path.stat().st_size for file in files),
+        bytes_after=place.stat().st_size,
+    )
+    _mark(target, [batch.number for batch in batches])
+    _take_away_what_is_folded(target)
+    return done
+
+
+def _write(files: Sequence[CountsFile], path: Path) -> None:
+    """Write the latest counts of some files, given in the order of their age, into one."""
+    buckets = buckets_among(files)
+    lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
+    spans = [file.span_ms("changed_at") for file in files]
+    writer = ChangelogWriter(
+        path, buckets=buckets, changed_ms=max((span[1] for span in spans if span), default=0)
+    )
+    try:
+        for bucket in range(buckets):
+            for length_ms in lengths_ms:
+                parts = (file.read(length_ms, bucket=(bucket, buckets)) for file in files)
+                writer.write(bucket, length_ms, latest(chain.from_iterable(parts)))
+    finally:
+        writer.close()
+    sync(path)
+
+
+def _mark(target: Batch, numbers: list[int]) -> None:
+    """Say that the fold counts, and which batches it stands for."""
+    sync(target.folder)
+    hidden = target.folder / f".{FOLD}"
+    hidden.write_text(json.dumps({"covers": numbers}), encoding="utf-8")
+    sync(hidden)
+    hidden.replace(target.folder / FOLD)
+    sync(target.folder)
+
+
+def _take_away_what_is_folded(batch: Batch) -> None:
+    """Take away the batches that a fold stands for, marker first, and what it was made of."""
+    marker = batch.folder / FOLD
+    if not marker.exists():
+        return
+    for number in json.loads(marker.read_text(encoding="utf-8"))["covers"]:
+        older = batch.folder.with_name(f"batch={number}")
+        if older != batch.folder and older.exists():
+            (older / DONE).unlink(missing_ok=True)
+            shutil.rmtree(older)
+    for part in batch.folder.glob("part-*"):
+        part.unlink()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the changelog against other compactions; the kernel lets go when the process ends."""
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        message = f"Another compaction is at work on {str(folder)!r}."
+        raise OutputError(message, hint="Wait for it to end; it does the same work.") from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,223 @@
+"""One file of the changelog, read no further than is asked for.
+
+The file's metadata says which row group holds which level of which bucket of users
+(:mod:`kstoolkit.pipeline.countswriter`). A file that another tool wrote does not say; it is read
+whole, and filtered.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.dictionaries import buckets_of
+from kstoolkit.errors import FormatError
+from kstoolkit.pipeline.countswriter import CODED, GROUPS_KEY, SCHEMA, TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    _Bucket = tuple[int, int]
+
+__all__ = ["CountsFile"]
+
+_COUNTER = ["window_start", "user", "action", "count"]
+_WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than reading it
+
+
+@dataclass(frozen=True, slots=True)
+class CountsFile:
+    """One file of the changelog, to be read.
+
+    Parameters
+    ----------
+    path
+        Where it lies.
+    num_rows
+        How many counts it holds.
+    buckets
+        Among how many buckets its users are spread; ``None`` if the file does not say.
+    groups
+        The bucket and the window length of each row group; none if the file does not say.
+    """
+
+    path: Path
+    num_rows: int
+    buckets: int | None
+    groups: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def open(cls, path: Path) -> CountsFile:
+        """Read the end of the file, where it is said what the rest holds.
+
+        Raises
+        ------
+        FormatError
+            If it is damaged, or lacks a column.
+        """
+        with _opened(path) as file:
+            told = json.loads((file.metadata.metadata or {}).get(GROUPS_KEY.encode(), b"null"))
+            # Arrow hands metadata on to whatever is written from a table, true or not by then.
+            if told is None or len(told["groups"]) != file.num_row_groups:
+                return cls(path, file.metadata.num_rows, None, ())
+            groups = tuple((bucket, window_ms) for bucket, window_ms in told["groups"])
+            return cls(path, file.metadata.num_rows, told["buckets"], groups)
+
+    def window_lengths_ms(self) -> set[int]:
+        """Return the lengths of the windows that have counts here."""
+        if self.buckets is not None:
+            return {window_ms for _, window_ms in self.groups}
+        with _opened(self.path) as file:
+            return set(file.read(["window_ms"])["window_ms"].unique().to_pylist())
+
+    def read(
+        self, window_ms: int, *, users: pa.Array | None = None, bucket: _Bucket | None = None
+    ) -> Iterator[Counters]:
+        """Yield the counts of one window length, in pieces that fit into memory.
+
+        Parameters
+        ----------
+        window_ms
+            The window's length.
+        users
+            Only these users.
+        bucket
+            Only users of this bucket: its number, and of how many.
+        """
+        if self.buckets is None:
+            tables = _filtered(self.path, window_ms)
+        else:
+            tables = self._picked(self._groups_with(window_ms, users, bucket))
+        sorted_out = bucket is None or bucket[1] == self.buckets
+        for table in tables:
+            counters = _as_counters(_of_users(table, users))
+            if bucket is not None and not sorted_out:
+                counters = _of_bucket(counters, *bucket)
+            if len(counters):
+                yield counters
+
+    def span_ms(self, column: str, window_ms: int | None = None) -> tuple[int, int] | None:
+        """Return the first and the last time in a column, epoch ms UTC; ``None`` without rows.
+
+        Parameters
+        ----------
+        column
+            ``"window_start"`` or ``"changed_at"``.
+        window_ms
+            Only in rows of windows of this length.
+        """
+        with _opened(self.path) as file:
+            if self.buckets is None:
+                spans = [_read_span(file, column, window_ms)]
+            else:
+                spans = [
+                    _told_span(file, number, column)
+                    for number, (_, length_ms) in enumerate(self.groups)
+                    if window_ms in {None, length_ms}
+                ]
+        known = [span for span in spans if span is not None]
+        return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+
+    def _groups_with(
+        self, window_ms: int, users: pa.Array | None, bucket: _Bucket | None
+    ) -> list[int]:
+        """Return the row groups that may hold what is asked for."""
+        wanted = None if users is None else set(buckets_of(users, self.buckets or 1).tolist())
+        if bucket is not None and bucket[1] == self.buckets:
+            wanted = {bucket[0]} if wanted is None else wanted & {bucket[0]}
+        return [
+            number
+            for number, (held, length_ms) in enumerate(self.groups)
+            if length_ms == window_ms and (wanted is None or held in wanted)
+        ]
+
+    def _picked(self, groups: list[int]) -> Iterator[pa.Table]:
+        if not groups:  # most files hold nothing of a few users
+            return
+        with _opened(self.path) as file:
+            for number in groups:
+                yield _row_group(file, number, self.path)
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        file = pq.ParquetFile(path, read_dictionary=["user", "action"])
+    except pa.ArrowInvalid as error:
+        raise _damaged(path, error) from error
+    except KeyError as error:
+        raise _lacking(path, error.args[0].decode()) from error
+    for name in SCHEMA.names:
+        if name not in file.schema_arrow.names:
+            file.close()
+            raise _lacking(path, name)
+    return file
+
+
+def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:
+    many = file.metadata.row_group(number).num_rows >= _WORTH_THREADS
+    try:
+        return file.read_row_group(number, _COUNTER, use_threads=many)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> FormatError:
+    message = f"{path} is damaged: {error}"
+    return FormatError(message, hint="Restore it from a copy.")
+
+
+def _lacking(path: Path, column: str) -> FormatError:
+    message = f"{path} is no part of a changelog: it has no column {column!r}."
+    return FormatError(message, hint=f"It takes: {', '.join(SCHEMA.names)}.")
+
+
+def _filtered(path: Path, window_ms: int) -> Iterator[pa.Table]:
+    columns = ["window_ms", *_COUNTER]
+    # Other tools have their own widths of text, and their own units of time.
+    types = pa.schema([CODED.field(name) for name in columns])
+    with _opened(path) as file:
+        for batch in file.iter_batches(columns=columns):
+            table = pa.Table.from_batches([batch]).select(columns).cast(types)
+            yield table.filter(pc.equal(table["window_ms"], window_ms))
+
+
+def _of_users(table: pa.Table, users: pa.Array | None) -> pa.Table:
+    return table if users is None else table.filter(pc.is_in(table["user"], value_set=users))
+
+
+def _as_counters(table: pa.Table) -> Counters:
+    starts = table["window_start"].cast(pa.int64()).to_numpy()
+    count = table["count"].to_numpy().astype(np.uint64)
+    return Counters.of(starts, table["user"], table["action"], count)
+
+
+def _of_bucket(counters: Counters, number: int, buckets: int) -> Counters:
+    mine = buckets_of(counters.users, buckets) == number
+    return counters.take(mine[counters.user])
+
+
+def _told_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:
+    told = file.metadata.row_group(number).column(SCHEMA.get_field_index(column)).statistics
+    if told is not None and told.has_min_max:
+        return int(told.min_raw), int(told.max_raw)
+    return _span(file.read_row_group(number, [column])[column])
+
+
+def _read_span(file: pq.ParquetFile, column: str, window_ms: int | None) -> tuple[int, int] | None:
+    table = file.read(["window_ms", column])
+    if window_ms is not None:
+        table = table.filter(pc.equal(table["window_ms"], window_ms))
+    return _span(table[column].cast(TIME))
+
+
+def _span(times: pa.ChunkedArray) -> tuple[int, int] | None:
+    found = pc.min_max(times.cast(pa.int64())).as_py()
+    return None if found["min"] is None else (found["min"], found["max"])

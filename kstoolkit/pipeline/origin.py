@@ -1,0 +1,108 @@
+"""Where a report comes from: what took part, what makes it again, and the time that it covers."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.findings.rulefile import rules_from_json
+from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.report.content import Origin
+
+if TYPE_CHECKING:
+    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
+
+__all__ = ["from_files", "origin_of", "shown_path"]
+
+_FRAMES = {"frame", "staged"}
+
+
+def origin_of(run: Run) -> Origin:
+    """Return where a run's report comes from, with the time that its counts cover.
+
+    The time goes from the start of the first window to the end of the last one, of the shortest
+    windows that there are.
+    """
+    settings = run.settings
+    finest = min(settings.cascade.windows, key=lambda window: window.size_ms)
+    span = run.changelog.span_ms(finest.size_ms)
+    first_ms, last_ms = span or (None, None)
+    return Origin(
+        generated_at=datetime.now(UTC),
+        versions=_versions(settings),
+        command=command_of(settings, run.folder.path),
+        first_event_ms=first_ms,
+        last_event_ms=None if last_ms is None else last_ms + finest.size_ms,
+    )
+
+
+def from_files(settings: Settings) -> bool:
+    """Return whether the events came from files, rather than from a DataFrame."""
+    return settings.feed not in _FRAMES
+
+
+def command_of(settings: Settings, out: Path) -> str | None:
+    """Return what makes a run and its report again; ``None`` for one on a DataFrame.
+
+    Rules other than the default ones are in a file of the user's; the command can but name one.
+    """
+    if not from_files(settings):
+        return None
+    columns = settings.columns
+    options = {
+        "--event-time": columns["event_time"],
+        "--user": columns["user"],
+        "--action": columns["action"],
+        "--windows": ",".join(settings.windows),
+        "--buckets": str(settings.buckets),
+    }
+    least = set(settings.min_count)
+    if len(least) == 1 and least != {1}:
+        options["--min-count"] = str(*least)
+    own_rules = rules_from_json(settings.rules) != DEFAULT_RULES
+    if own_rules:
+        options["--rules"] = "rules.toml"
+    words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    if settings.time == "processing":
+        words.append("--processing-time")
+    folder = _quoted(out)
+    run = f"kstoolkit run {_quoted(Path(settings.source))} {' '.join(words)} --out {folder}"
+    note = "  # rules.toml: the rules named above" if own_rules else ""
+    return f"{run} && kstoolkit report {folder}{note}"
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path as a reader elsewhere may see it: from this folder, or from the home folder.
+
+    Examples
+    --------
+    >>> shown_path(Path.home() / "events" / "a.json"), shown_path(Path.cwd() / "a.json")
+    ('~/events/a.json', 'a.json')
+    """
+    place = Path(path)
+    for base, said in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if place.is_relative_to(base) and place != base:
+            return f"{said}{place.relative_to(base)}"
+    return str(path)
+
+
+def _quoted(path: Path) -> str:
+    """Return a path for a shell, which must still see the ``~``."""
+    said = shown_path(path)
+    return f"~/{shlex.quote(said[2:])}" if said.startswith("~/") else shlex.quote(said)
+
+
+def _versions(settings: Settings) -> list[tuple[str, str]]:
+    mine = version("kstoolkit")
+    if settings.written_by != mine:
+        mine = f"{mine} (the run: {settings.written_by})"
+    return [
+        ("kstoolkit", mine),
+        ("PySpark", version("pyspark")),
+        ("Python", platform.python_version()),
+    ]

@@ -1,0 +1,203 @@
+"""From a run to its report: what a stranger should see first, as the report's plain records.
+
+Findings come as :meth:`~kstoolkit.findings.finding.Findings.top` orders them: the best of each
+kind of rule in turn, ceilings by how many times over they are exceeded, others by how improbable
+the count is. Of a user's action, each kind of rule tells the most abnormal window alone; the other
+ones are marked in its plot and counted beside its sentence.
+
+This module joins the pipeline to the report, which brings the plots along: nobody imports it
+before a report is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kstoolkit.findings.rulefile import rules_from_json
+from kstoolkit.findings.sentence import chance
+from kstoolkit.pipeline.origin import from_files, origin_of
+from kstoolkit.pipeline.reportedletters import reported_letters
+from kstoolkit.report.content import (
+    CountSeries,
+    ReportContent,
+    ReportFinding,
+    ReportUser,
+)
+from kstoolkit.units import format_count
+from kstoolkit.windows import as_window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from kstoolkit.findings.finding import Finding, Findings
+    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
+    from kstoolkit.pipeline.summary import Summary
+    from kstoolkit.windows import Window
+
+__all__ = ["report_of"]
+
+SHOWN = 20
+"""Findings and users in a report: what one person looks at in one sitting."""
+
+_STORY = ("kind", "user", "action", "window")
+
+
+def report_of(run: Run, *, top: int = SHOWN) -> ReportContent:
+    """Return what a report says of a run.
+
+    Parameters
+    ----------
+    run
+        The run; a live one is reported as far as it is.
+    top
+        How many findings and users to describe; the report says how many there are.
+
+    Raises
+    ------
+    FormatError
+        If a file of the run is damaged.
+    """
+    settings, summary = run.settings, run.summary()
+    findings, users = run.findings, run.users()
+    return ReportContent(
+        title=_title(settings),
+        summary=_summary_rows(settings, summary),
+        findings=_report_findings(run, settings, findings, top),
+        num_findings=len(findings),
+        users=_users(users.head(top)),
+        num_users=len(users),
+        dead_letters=reported_letters(run.folder.path, summary.dead_letters),
+        origin=origin_of(run),
+    )
+
+
+def _title(settings: Settings) -> str:
+    source = f" in {Path(settings.source).name}" if from_files(settings) else ""
+    return f"Abnormal users{source}"
+
+
+def _summary_rows(settings: Settings, summary: Summary) -> list[tuple[str, str]]:
+    """Return the summary's rows, with what was looked for, and without what the page says itself.
+
+    The page lists each finding once, where the summary counts each time that it was reported; and
+    it has a section for dead letters.
+    """
+    rules = "; ".join(rule.name for rule in rules_from_json(settings.rules)) or "none"
+    (events, *rest) = [
+        (what, figure)
+        for what, figure in summary.rows()
+        if what != "findings" and not what.startswith("dead letters")
+    ]
+    return [events, ("windows", ", ".join(settings.windows)), ("rules", rules), *rest]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The counts of one kind of window, of the users found there."""
+
+    window: Window
+    counts: pa.Table
+    min_count: int
+
+    def series(self, finding: Finding, flagged_ms: NDArray[np.int64]) -> CountSeries:
+        """Return the counts around a finding, with the starts of all windows to mark."""
+        mine = _about(self.counts, user=finding.user, action=finding.action)
+        return CountSeries(
+            times_ms=mine["window_start_ms"].to_numpy(),
+            counts=mine["count"].to_numpy(),
+            window_ms=self.window.size_ms,
+            every_ms=self.window.every_ms,
+            flagged_ms=flagged_ms,
+            expected_low=finding.expected_low,
+            expected_high=finding.expected_high,
+            ceiling=finding.ceiling,
+            min_count=self.min_count,
+        )
+
+
+def _about(table: pa.Table, **wanted: str) -> pa.Table:
+    return table.filter(reduce(pc.and_, (pc.equal(table[name], wanted[name]) for name in wanted)))
+
+
+def _levels(run: Run, settings: Settings, findings: Iterable[Finding]) -> dict[str, _Level]:
+    """Return what to draw, by window: each level is read once, for all its users together."""
+    users: dict[str, set[str]] = {}
+    for finding in findings:
+        users.setdefault(finding.window, set()).add(finding.user)
+    least = dict(zip(settings.windows, settings.min_count, strict=False))
+    levels = {}
+    for label, names in users.items():
+        window = as_window(label)
+        counts = run.changelog.counters(window.size_ms, users=names).to_table()
+        levels[label] = _Level(window, counts, least.get(label, 1))
+    return levels
+
+
+def _report_findings(
+    run: Run, settings: Settings, findings: Findings, top: int
+) -> list[ReportFinding]:
+    stories: dict[tuple[str, ...], Finding] = {}
+    for finding in findings.top(len(findings)):
+        if len(stories) == top:
+            break
+        stories.setdefault(_story(finding), finding)
+    levels = _levels(run, settings, stories.values())
+    return [_report_finding(each, levels[each.window], findings) for each in stories.values()]
+
+
+def _story(finding: Finding) -> tuple[str, ...]:
+    return tuple(getattr(finding, name) for name in _STORY)
+
+
+def _report_finding(finding: Finding, level: _Level, findings: Findings) -> ReportFinding:
+    same = _about(findings.table, **dict(zip(_STORY, _story(finding), strict=True)))
+    return ReportFinding(
+        sentence=finding.sentence + _others(same.num_rows - 1, finding.window),
+        rule=finding.rule,
+        user=finding.user,
+        action=finding.action,
+        window=finding.window,
+        window_start_ms=finding.window_start_ms,
+        window_end_ms=finding.window_end_ms,
+        count=finding.count,
+        expected=_expected(finding),
+        probability=_probability(finding),
+        first_seen_ms=finding.first_seen_ms - finding.first_seen_ms % 1_000,
+        other_levels=tuple(finding.other_levels.items()),
+        series=level.series(finding, same["window_start_ms"].to_numpy()),
+    )
+
+
+def _others(number: int, window: str) -> str:
+    if not number:
+        return ""
+    said = "one other window" if number == 1 else f"{format_count(number)} other windows"
+    return f" Also found: {said} of {window}, marked in the plot."
+
+
+def _expected(finding: Finding) -> str:
+    if finding.ceiling is not None and finding.expected_high is None:
+        return "unknown (no baseline)"
+    return finding.expected
+
+
+def _probability(finding: Finding) -> str:
+    if finding.ceiling is not None:
+        return f"unknown (ceiling {format_count(finding.ceiling)})"
+    return chance(finding.log10_probability)
+
+
+def _users(ranked: pd.DataFrame) -> list[ReportUser]:
+    rows = ranked[["user", "score", "reason"]].to_dict("records")
+    return [ReportUser(user=row["user"], score=row["score"], reason=row["reason"]) for row in rows]

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kstoolkit.counters.dictionaries import buckets_of
+from kstoolkit.errors import FormatError, InputError
+from kstoolkit.pipeline import changelog as documented
+from kstoolkit.pipeline.changelog import SCHEMA, Changelog, latest
+from kstoolkit.pipeline.countsfile import CountsFile
+from tests.pipeline.changelogs import (
+    BUCKETS,
+    HOUR,
+    MINUTE,
+    Rows,
+    counters,
+    levels,
+    newest,
+    read,
+    rows_of,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PEOPLE = ["Anna", "Bo", "Čeněk", "d", "e e", "名前", "g", "h"]
+TOLD: dict[int, Rows] = {
+    MINUTE: {(MINUTE * n, user, "read"): n + 1 for n in range(3) for user in PEOPLE},
+    HOUR: {(0, user, action): 70 for user in PEOPLE for action in ("read", "write")},
+}
+LATER: dict[int, Rows] = {
+    MINUTE: {(MINUTE * 2, "Bo", "read"): 9, (MINUTE * 3, "Bo", "read"): 1},
+    HOUR: {(0, "Bo", "read"): 76},
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A changelog of two batches."""
+    path = tmp_path / "out" / "changelog"
+    write(path, 9, TOLD)
+    write(path, 10, LATER)
+    return path
+
+
+def bucket(user: str) -> int:
+    return int(buckets_of(pa.array([user]), BUCKETS)[0])
+
+
+@settings(max_examples=40)
+@given(batches=st.lists(levels, max_size=5), first_of_next_epoch=st.integers(0, 5))
+def test_what_is_read_is_the_newest_value_of_every_key(
+    batches: list[dict[int, Rows]], first_of_next_epoch: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for number, told in enumerate(batches):
+            epoch = int(number >= first_of_next_epoch)
+            write(Path(folder), 9 + number - epoch * first_of_next_epoch, told, epoch=epoch)
+        assert read(Path(folder)) == newest(*batches)
+
+
+@given(parts=st.lists(levels, max_size=12))
+def test_folding_keeps_the_newest_of_any_number_of_parts(parts: list[dict[int, Rows]]) -> None:
+    hours = [part.get(HOUR, {}) for part in parts]
+    told = newest(*({HOUR: rows} for rows in hours)).get(HOUR, {})
+    assert rows_of(latest(counters(rows) for rows in hours)) == told
+
+
+def test_a_batch_without_its_marker_is_not_read(root: Path) -> None:
+    write(root, 11, {HOUR: {(0, "Bo", "read"): 99}}, marked=False)
+    assert read(root) == newest(TOLD, LATER)
+
+
+def test_hidden_files_are_not_read(root: Path) -> None:
+    (root / "epoch=0" / "batch=10" / ".7-00003.parquet").write_bytes(b"half")
+    assert read(root) == newest(TOLD, LATER)
+
+
+def test_the_window_lengths_are_those_that_have_counts(root: Path) -> None:
+    assert Changelog(root).window_lengths_ms() == [MINUTE, HOUR]
+    write(root, 11, {1_000: {(0, "a", "x"): 1}, 2_000: {}})
+    assert Changelog(root).window_lengths_ms() == [1_000, MINUTE, HOUR]
+
+
+def test_a_length_that_was_not_counted_has_no_counts(root: Path) -> None:
+    assert len(Changelog(root).counters(7)) == 0
+
+
+def test_some_users_are_read_apart(root: Path) -> None:
+    found = rows_of(Changelog(root).counters(HOUR, users={"Bo", "d", "nobody"}))
+    assert found == {k: n for k, n in newest(TOLD, LATER)[HOUR].items() if k[1] in {"Bo", "d"}}
+    assert len(Changelog(root).counters(HOUR, users=set())) == 0
+
+
+def test_buckets_part_the_users(root: Path) -> None:
+    changelog = Changelog(root)
+    assert changelog.buckets() == BUCKETS
+    parts = [rows_of(changelog.counters(HOUR, bucket=number)) for number in range(BUCKETS)]
+    for number, part in enumerate(parts):
+        assert {bucket(user) for _, user, _ in part} <= {number}
+    assert {key: n for part in parts for key, n in part.items()} == read(root)[HOUR]
+
+
+def test_of_one_user_the_row_groups_of_other_buckets_and_levels_are_left_alone(
+    tmp_path: Path,
+) -> None:
+    folder = write(tmp_path, 0, TOLD)
+    for path in folder.glob("*.parquet"):
+        spoil_all_but(path, bucket("Bo"), HOUR)
+    changelog = Changelog(tmp_path)
+    assert set(rows_of(changelog.counters(HOUR, users={"Bo"}))) <= set(TOLD[HOUR])
+    assert len(changelog.counters(HOUR, bucket=bucket("Bo"))) > 0
+    with pytest.raises(FormatError, match="is damaged"):
+        changelog.counters(MINUTE, users={"Bo"})
+    with pytest.raises(FormatError, match="is damaged"):
+        changelog.counters(HOUR)
+
+
+def spoil_all_but(path: Path, held: int, window_ms: int) -> None:
+    """Overwrite the pages of all row groups but those of one level of one bucket."""
+    content = bytearray(path.read_bytes())
+    with pq.ParquetFile(path) as file:
+        groups = CountsFile.open(path).groups
+        for number in range(file.num_row_groups):
+            if groups[number] == (held, window_ms):
+                continue
+            for column in range(len(SCHEMA)):
+                chunk = file.metadata.row_group(number).column(column)
+                begin = chunk.dictionary_page_offset or chunk.data_page_offset
+                content[begin : begin + chunk.total_compressed_size] = (
+                    b"\xff" * chunk.total_compressed_size
+                )
+    path.write_bytes(content)
+
+
+def test_the_span_of_a_level_goes_from_its_first_start_to_its_last(root: Path) -> None:
+    changelog = Changelog(root)
+    assert changelog.span_ms(MINUTE) == (0, 3 * MINUTE)
+    assert changelog.span_ms(HOUR) == (0, 0)
+    assert changelog.span_ms(7) is None
+
+
+def by_pandas(path: Path) -> None:
+    pd.read_parquet(path).to_parquet(path)
+
+
+def by_duckdb(path: Path) -> None:
+    duckdb.sql(f"COPY (FROM '{path}') TO '{path}.new' (FORMAT parquet)")
+    Path(f"{path}.new").replace(path)
+
+
+def by_arrow(path: Path) -> None:
+    """As pyarrow does by itself: into one row group, with the old file's metadata."""
+    table = pq.read_table(path)
+    assert b"kstoolkit.row_groups" in table.schema.metadata
+    pq.write_table(table, path)
+
+
+def by_a_tool_with_wide_types(path: Path) -> None:
+    table = pq.ParquetFile(path).read()
+    types = {
+        pa.string(): pa.large_string(),
+        pa.timestamp("ms", tz="UTC"): pa.timestamp("us", "UTC"),
+    }
+    wide = pa.schema([pa.field(f.name, types.get(f.type, f.type)) for f in table.schema])
+    pq.write_table(table.select(SCHEMA.names[::-1]).cast(pa.schema(list(wide)[::-1])), path)
+
+
+@pytest.mark.parametrize(
+    "rewrite", [by_pandas, by_duckdb, by_arrow, by_a_tool_with_wide_types], ids=lambda f: f.__name__
+)
+def test_files_that_another_tool_wrote_anew_are_read_alike(
+    root: Path, rewrite: Callable[[Path], None]
+) -> None:
+    before = read(root)
+    for path in (root / "epoch=0" / "batch=9").glob("part-*"):
+        rewrite(path)
+    changelog = Changelog(root)
+    assert read(root) == before
+    assert rows_of(changelog.counters(HOUR, users={"Bo"})).keys() == {
+        (0, "Bo", "read"),
+        (0, "Bo", "write"),
+    }
+    parts = [rows_of(changelog.counters(HOUR, bucket=number)) for number in range(BUCKETS)]
+    assert (changelog.buckets(), sum(map(len, parts))) == (BUCKETS, len(before[HOUR]))
+    assert changelog.span_ms(MINUTE) == (0, 3 * MINUTE)
+
+
+def test_a_changelog_that_never_says_has_one_bucket(root: Path) -> None:
+    for path in root.rglob("part-*"):
+        by_pandas(path)
+    changelog = Changelog(root)
+    assert changelog.buckets() == 1
+    assert rows_of(changelog.counters(HOUR, bucket=0)) == newest(TOLD, LATER)[HOUR]
+
+
+def test_a_file_that_lacks_a_column_is_named(root: Path) -> None:
+    path = root / "epoch=0" / "batch=9" / "part-00001.parquet"
+    for missing in SCHEMA.names:
+        pq.write_table(SCHEMA.empty_table().drop_columns(missing), path)
+        with pytest.raises(FormatError, match=rf"part-00001.*has no column '{missing}'"):
+            Changelog(root).counters(HOUR)
+
+
+def test_a_damaged_file_is_named(root: Path) -> None:
+    path = root / "epoch=0" / "batch=9" / "part-00001.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(FormatError, match=r"batch=9/part-00001\.parquet is damaged"):
+        Changelog(root).counters(HOUR)
+
+
+def test_a_file_that_is_gone_for_good_is_not_passed_over(root: Path) -> None:
+    path = root / "epoch=0" / "batch=9" / "part-00001.parquet"
+    path.unlink()
+    path.symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError):
+        Changelog(root).counters(HOUR)
+
+
+def test_a_changelog_is_found_in_its_run_folder(root: Path) -> None:
+    assert Changelog.open(root) == Changelog.open(str(root.parent)) == Changelog(root)
+
+
+def test_no_changelog_is_said_to_be_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No changelog in"):
+        Changelog.open(tmp_path)
+
+
+def as_rows(found: list[tuple[Any, ...]]) -> Rows:
+    return {(round(start.timestamp() * 1000), *names): count for start, *names, count in found}
+
+
+def test_the_documented_query_gives_the_latest_counts_in_duckdb(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root, 11, {HOUR: {(0, "Bo", "read"): 99}}, marked=False)
+    (root / "epoch=0" / "batch=10" / ".7-00003.parquet").write_bytes(b"half")
+    query = re.search(r"::\n\n(    SELECT.+?)(?:\n\n|\Z)", str(documented.__doc__), re.DOTALL)
+    assert query is not None
+    monkeypatch.chdir(root.parents[1])
+    with duckdb.connect() as database:
+        found = database.execute(dedent(query[1])).fetchall()
+    assert as_rows(found) == newest(TOLD, LATER)[HOUR]
+
+
+def test_pandas_reads_the_folder_as_it_is(root: Path) -> None:
+    (root / "epoch=0" / "batch=10" / ".7-00003.parquet").write_bytes(b"half")
+    frame = pd.read_parquet(root).astype({"batch": int})
+    assert [str(kind) for kind in frame.dtypes.iloc[:6]] == [
+        *("int64", "datetime64[ms, UTC]", "object", "object", "int64", "datetime64[ms, UTC]")
+    ]
+    names = ["window_start", "user", "action"]
+    hours = frame[frame["window_ms"] == HOUR].sort_values("batch")
+    last = hours.drop_duplicates(names, keep="last")[[*names, "count"]]
+    assert as_rows(list(last.itertuples(index=False, name=None))) == newest(TOLD, LATER)[HOUR]
+
+
+def test_texts_are_plain_strings_to_every_reader(root: Path) -> None:
+    for path in root.rglob("part-*.parquet"):
+        assert pq.read_schema(path).remove_metadata() == SCHEMA
+
+
+def test_an_empty_changelog_has_nothing(tmp_path: Path) -> None:
+    changelog = Changelog(tmp_path / "changelog")
+    assert (changelog.window_lengths_ms(), changelog.span_ms(HOUR)) == ([], None)
+    assert (len(changelog.counters(HOUR)), changelog.buckets()) == (0, 1)
+    shutil.rmtree(tmp_path)
+    assert changelog.batches == []
