@@ -44,8 +44,6 @@ BLOCK, LETTERS, TICK = "block", "letters", "tick"
 MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
 
-_ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
-
 
 class Tally:
     """The counters of a file, or of a task's files, while they are read.
@@ -109,7 +107,8 @@ def parcel(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
 def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
     """Return columns as the bytes of an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_ZSTD) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")  # as a global it could not be pickled
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 

@@ -97,7 +97,7 @@ def _summary_rows(settings: Settings, summary: Summary) -> list[tuple[str, str]]
     (events, *rest) = [
         (what, figure)
         for what, figure in summary.rows()
-        if what != "findings" and not what.startswith("dead letters")
+        if what != "findings reported" and not what.startswith("dead letters")
     ]
     return [events, ("windows", ", ".join(settings.windows)), ("rules", rules), *rest]
 

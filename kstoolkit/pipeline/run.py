@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
 
 from kstoolkit.errors import InputError
 from kstoolkit.events.dead_letters import SCHEMA as LETTERS_SCHEMA
@@ -29,7 +30,6 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -178,15 +178,16 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether the run is live, and still counting."""
-        active = False
-        with _ended_with_java():
-            active = self.query is not None and bool(self.query.isActive)
-        return active
+        try:
+            return self.query is not None and bool(self.query.isActive)
+        except Py4JError:  # Java is gone, and the query with it
+            return False
 
     def stop(self) -> None:
         """End a live run; it can be started again, and goes on from the last whole batch."""
         try:
-            with _ended_with_java():
+            # Who stops a service stops all its processes: Java may be ending, or gone already.
+            with suppress(Py4JError):
                 if self.query is not None:
                     self.query.stop()
         finally:
@@ -199,19 +200,6 @@ class Run:
         settings = self.settings
         state = "live, " if self.is_active else ""
         return f"Run({str(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
-
-
-@contextmanager
-def _ended_with_java() -> Iterator[None]:
-    """Take it for an end if Spark's Java is gone: who stops a service stops all its processes."""
-    from py4j.protocol import Py4JError, Py4JJavaError  # noqa: PLC0415 - only a live run has Java
-
-    try:
-        yield
-    except Py4JJavaError:  # Java is there, and has something to say
-        raise
-    except Py4JError:
-        return
 
 
 def load_run(out: str | os.PathLike[str]) -> Run:

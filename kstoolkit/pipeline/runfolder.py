@@ -15,7 +15,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.errors import CheckpointError, FormatError, OutputError
 from kstoolkit.windows import Cascade, as_window
