@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree: each message says what happened, with which value, and what to do.
+"""What can go wrong, as one tree. Messages say what happened, with which value, and what to do.
 
 ``UserError`` and what derives from it are the user's mistakes: the command line ends with code 2
 and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
@@ -78,7 +78,8 @@ class ColumnError(InputError):
         near = get_close_matches(column, names, n=1)
         guess = f"Did you mean {near[0]!r}? " if near else ""
         return cls(
-            f"No column {column!r} in {where}.", hint=f"{guess}It has: {', '.join(names) or 'none'}."
+            f"No column {column!r} in {where}.",
+            hint=f"{guess}It has: {', '.join(names) or 'none'}.",
         )
 
 

@@ -221,9 +221,7 @@ class Cascade:
         return fitting[-1] if fitting else None
 
     def __repr__(self) -> str:
-        names = (
-            repr(w.label) if w.is_tumbling else repr(w) for w in self.windows
-        )
+        names = (repr(w.label) if w.is_tumbling else repr(w) for w in self.windows)
         return f"Cascade({', '.join(names)})"
 
 

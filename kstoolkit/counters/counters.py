@@ -43,7 +43,8 @@ class Counters:
 
     Examples
     --------
-    >>> events = Counters.of(np.array([0, 0, 60_000]), pa.array(["a", "a", "a"]), pa.array(["x"] * 3))
+    >>> who, what = pa.array(["a", "a", "a"]), pa.array(["x", "x", "x"])
+    >>> events = Counters.of(np.array([0, 0, 60_000]), who, what)
     >>> events.count.tolist(), events.total
     ([2, 1], 3)
     """
@@ -243,7 +244,6 @@ class Counters:
         changed = np.sort(np.searchsorted(keys, came))
         return now, now.take(changed), old_of_all[changed]
 
-
     def replaced_by(self, newer: Counters) -> Counters:
         """Return these counts, with those of ``newer`` in place of the ones that it names.
 
@@ -260,7 +260,7 @@ class Counters:
         return Counters.merge([self.take(~np.isin(mine, theirs)), newer])
 
 
-def _collapsed(  # noqa: PLR0913, PLR0917 - the six columns of a counter
+def _collapsed(  # noqa: PLR0917 - the six columns of a counter
     users: pa.Array,
     actions: pa.Array,
     user: NDArray[np.int32],
@@ -308,7 +308,7 @@ def _keys_of(parts: Sequence[Counters]) -> list[NDArray[np.int64]]:
 def _aligned(
     parts: Sequence[Counters],
 ) -> tuple[pa.Array, pa.Array, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
-    """Return one pair of dictionaries, and the key columns of all parts, end to end, in its codes."""
+    """Return one pair of dictionaries, and in its codes the key columns of all parts, in a row."""
     users, user_places = unify([part.users for part in parts])
     actions, action_places = unify([part.actions for part in parts])
     user = [places[part.user] for places, part in zip(user_places, parts, strict=True)]

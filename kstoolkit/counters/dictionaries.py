@@ -41,7 +41,9 @@ def unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.i
 
 
 def as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:
-    """Return the distinct texts, and for each value which one it is. There must be no nulls.
+    """Return the distinct texts, and for each value which one it is.
+
+    There must be no nulls, and a given dictionary must name each text once.
 
     Examples
     --------
@@ -59,9 +61,7 @@ def as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray[
     return texts.dictionary.cast(pa.string()), codes
 
 
-def prune(
-    dictionary: pa.Array, codes: NDArray[np.int32]
-) -> tuple[pa.Array, NDArray[np.int32]]:
+def prune(dictionary: pa.Array, codes: NDArray[np.int32]) -> tuple[pa.Array, NDArray[np.int32]]:
     """Return the dictionary without entries that no code uses, and the codes into it.
 
     Examples

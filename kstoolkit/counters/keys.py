@@ -44,19 +44,19 @@ class PackedKeys:
         cls, user: NDArray[np.int32], start_ms: NDArray[np.int64], action: NDArray[np.int32]
     ) -> PackedKeys:
         """Pack three columns of one length, which must not be empty."""
-        user = user.astype(np.int64)
-        users, width = int(user.max()) + 1, int(action.max()) + 1
+        wide = user.astype(np.int64)
+        users, width = int(wide.max()) + 1, int(action.max()) + 1
         origin_ms, step_ms = int(start_ms.min()), 1
         spread = int(start_ms.max()) - origin_ms + 1
-        if not _fits(users, spread, width):
+        if not _fits(users, spread, width) and _fits(spread):
             step_ms = int(np.gcd.reduce(start_ms - origin_ms)) or 1
             spread = (spread - 1) // step_ms + 1
         if not _fits(users, spread, width):
-            return cls._of_pairs(user, start_ms, action)
+            return cls._of_pairs(wide, start_ms, action)
         place = start_ms - origin_ms
         if step_ms > 1:
             place //= step_ms
-        return cls((user * spread + place) * width + action, origin_ms, step_ms, spread, width)
+        return cls((wide * spread + place) * width + action, origin_ms, step_ms, spread, width)
 
     @classmethod
     def _of_pairs(

@@ -2,90 +2,208 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
-from collections.abc import Iterator
+import re
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from kstoolkit.errors import ColumnError
-from kstoolkit.events.judging import as_text
 from kstoolkit.events.opening import open_stream
-from kstoolkit.events.pieces import Columns, Piece
+from kstoolkit.events.pieces import Piece, require
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
+
+    from kstoolkit.events.pieces import Columns
 
 __all__ = ["csv_header", "read_csv"]
 
 CHUNK_BYTES = 8 << 20
+_HEADER_BYTES = 1 << 20
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_SUBSTITUTE = "\x1a"
+"""What ASCII has for a garbled character."""
 
 
 def csv_header(path: str | Path) -> list[str]:
-    """Return the names in the file's first line."""
-    with open_stream(path) as stream:
-        first = stream.read(CHUNK_BYTES).decode("utf-8-sig", "replace")
-    return next(csv.reader(io.StringIO(first)), [])
+    """Return the names in the file's first line; none if there is nothing in it.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read, or its first line is no header.
+    """
+    return _header(path)[0]
 
 
-def read_csv(path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Piece]:
+def read_csv(
+    path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Piece]:
     """Yield the file's records, some megabytes at a time.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed. A byte order mark at its start is passed over.
+    columns
+        Which columns are what.
+    chunk_bytes
+        How much is read at a time; no record may be longer.
 
     Raises
     ------
     ColumnError
-        If the header lacks a column.
+        If the header lacks a column, or has it twice.
     OSError
         If the file can't be read to its end.
     """
-    header = csv_header(path)
+    header, blank_lines = _header(path)
     if not header:
         return
-    for name in columns:
-        if name not in header:
-            raise ColumnError.missing(name, header, str(path))
-    unparseable: list[tuple[str, str]] = []
+    require(columns, header, str(path))
+    ragged: list[tuple[str, str]] = []
 
     def skip(row: pv.InvalidRow) -> str:
         told = f"{row.actual_columns} values in place of {row.expected_columns}"
-        unparseable.append((row.text or "", told))
+        ragged.append((_shown(row.text or ""), told))
         return "skip"
 
-    reading = pv.ReadOptions(use_threads=False, block_size=chunk_bytes)
+    places = [header.index(name) for name in columns]
+    options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
+    clean = _Clean(open_stream(path))
+    try:
+        with pa.PythonFile(clean, "r") as stream:
+            for batch in pv.open_csv(stream, *options):
+                told, ragged[:] = list(ragged), []
+                yield _piece(batch, places, told, may_be_garbled=clean.has_substituted)
+    except pa.ArrowException as error:
+        raise OSError(_what(error, chunk_bytes)) from error
+    if ragged:
+        nothing = pa.array([], pa.string())
+        yield Piece(nothing, nothing, nothing, lambda _: [], ragged)
+
+
+def _header(path: str | Path) -> tuple[list[str], int]:
+    """Return the names in the first line that holds something, and how many lines precede it."""
+    with open_stream(path) as stream:
+        first = stream.read(_HEADER_BYTES).decode("utf-8-sig", "replace")
+    try:
+        for place, row in enumerate(csv.reader(io.StringIO(first, newline=""))):
+            if row:
+                return row, place
+    except csv.Error as error:
+        message = f"its first line is no CSV header: {error}"
+        raise OSError(message) from error
+    return [], 0
+
+
+def _options(
+    width: int, skipped_lines: int, chunk_bytes: int, skip: object
+) -> tuple[pv.ReadOptions, pv.ParseOptions, pv.ConvertOptions]:
+    # Columns go by number: names may be there twice, or not be UTF-8.
+    names = [str(place) for place in range(width)]
+    reading = pv.ReadOptions(
+        use_threads=False,
+        block_size=chunk_bytes,
+        column_names=names,
+        skip_rows_after_names=skipped_lines,
+    )
     parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
     converting = pv.ConvertOptions(
-        column_types=dict.fromkeys(header, pa.binary()), strings_can_be_null=False, check_utf8=False
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False
     )
-    try:
-        with open_stream(path) as stream, pv.open_csv(stream, reading, parsing, converting) as reader:
-            for batch in reader:
-                yield _piece(batch, columns, unparseable)
-                unparseable = []
-    except pa.ArrowInvalid as error:
-        raise OSError(str(error)) from error
-    if unparseable:
-        nothing = pa.array([], pa.string())
-        yield Piece(nothing, nothing, nothing, lambda _: [], unparseable)
+    return reading, parsing, converting
 
 
-def _piece(batch: pa.RecordBatch, columns: Columns, unparseable: list[tuple[str, str]]) -> Piece:
+def _piece(
+    batch: pa.RecordBatch,
+    places: list[int],
+    unparseable: list[tuple[str, str]],
+    *,
+    may_be_garbled: bool,
+) -> Piece:
+    """Return a batch as a piece, the rows that are garbled among what is unparseable."""
+    if may_be_garbled:
+        garbled = _garbled([batch.column(place) for place in places])
+        texts = _lines(batch, np.flatnonzero(garbled))
+        unparseable = [*unparseable, *((text, "not UTF-8") for text in texts)]
+        batch = batch.filter(pa.array(~garbled))
+    times, users, actions = (batch.column(place) for place in places)
+
     def raw(chosen: NDArray[np.intp]) -> list[str]:
-        rows = batch.take(pa.array(chosen))
-        values = [[v.decode("utf-8", "replace") for v in c.to_pylist()] for c in rows.columns]
-        return [_line(row) for row in zip(*values, strict=True)]
+        return _lines(batch, chosen)
 
-    told = list(unparseable)
-    unparseable.clear()
-    arrays = (as_text(batch.column(name)) for name in columns)
-    return Piece(*arrays, raw, told, batch.nbytes)
+    return Piece(times, users, actions, raw, unparseable, batch.nbytes)
+
+
+def _garbled(columns: list[pa.Array]) -> NDArray[np.bool_]:
+    found = [np.array(pc.match_substring(column, _SUBSTITUTE)) for column in columns]
+    return np.logical_or.reduce(found)  # type: ignore[no-any-return]
+
+
+def _lines(batch: pa.RecordBatch, chosen: NDArray[np.intp]) -> list[str]:
+    """Return rows as CSV again."""
+    values = [column.to_pylist() for column in batch.take(pa.array(chosen)).columns]
+    return [_shown(_line(row)) for row in zip(*values, strict=True)]
 
 
 def _line(values: tuple[str, ...]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(values)
     return text.getvalue()
+
+
+def _shown(text: str) -> str:
+    return text.replace(_SUBSTITUTE, "\N{REPLACEMENT CHARACTER}")
+
+
+def _what(error: pa.ArrowException, chunk_bytes: int) -> str:
+    if "straddl" not in str(error):
+        return str(error)
+    return f"a record is longer than {format_bytes(chunk_bytes)}; is a quote never closed?"
+
+
+class _Clean:
+    """A stream's bytes with a substitute for each one that is not UTF-8, and a line end at its end.
+
+    Arrow can't tell of a row with too few values if it can't decode the row.
+    """
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self.has_substituted = False
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self._ready, self._next, self._has_begun = b"", b"", False
+
+    @property
+    def closed(self) -> bool:
+        return bool(self._stream.closed)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        if not self._has_begun:
+            self._has_begun, self._next = True, self._stream.read(size)
+        while self._next and not self._ready:
+            read, self._next = self._next, self._stream.read(size)
+            self._ready = self._cleaned(read, is_last=not self._next)
+        ready, self._ready = self._ready[:size], self._ready[size:]
+        return ready
+
+    def _cleaned(self, read: bytes, *, is_last: bool) -> bytes:
+        if not read.isascii() or self._decoder.getstate()[0]:
+            text = self._decoder.decode(read, final=is_last)
+            text, number = _NOT_UTF8.subn(_SUBSTITUTE, text)
+            self.has_substituted |= number > 0
+            read = text.encode()
+        return read + b"\n" if is_last and not read.endswith(b"\n") else read

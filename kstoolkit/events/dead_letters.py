@@ -10,6 +10,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
 __all__ = ["REASONS", "SCHEMA", "DeadLetters", "letters"]
 
 LONGEST_RAW = 64 * 1024
@@ -56,7 +58,7 @@ def letters(
     columns = [
         list(reasons),
         [_cut(raw) for raw in raws],
-        _for_each(file, number),
+        [None if name is None else _storable(name) for name in _for_each(file, number)],
         _for_each(details, number),
     ]
     return pa.record_batch(
@@ -70,10 +72,15 @@ def _for_each(value: Sequence[str | None] | str | None, number: int) -> list[str
 
 
 def _cut(raw: str) -> str:
-    raw = raw.encode("utf-8", "replace").decode()  # lone surrogates can't be stored
+    raw = _storable(raw)
     if len(raw) <= LONGEST_RAW:
         return raw
     return f"{raw[:LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
+
+
+def _storable(text: str) -> str:
+    """Return text that has UTF-8: lone surrogates have none."""
+    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +107,9 @@ class DeadLetters:
             for each in sorted(counts, key=lambda each: (-each["counts"], each["values"]))
         }
 
-    def to_pandas(self) -> object:
+    def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, one dead letter a row."""
-        return self.table.to_pandas()
+        return self.table.to_pandas()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         told = ", ".join(f"{number:,} {reason}" for reason, number in self.by_reason.items())

@@ -1,13 +1,13 @@
 """JSON lines: one object a line.
 
-Whole chunks of lines go through Arrow's parser. Where one line of a chunk is not what it should
-be, that chunk alone is read line by line, which finds the culprit and keeps its raw text.
+Whole chunks of lines go through Arrow's parser. Where a line of a chunk is not what it should be,
+the chunk is halved until the culprit's neighbours are few; these are read line by line, which
+keeps the raw text of each bad one. Both ways read a good line alike.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,116 +15,197 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from kstoolkit.events.opening import open_stream
-from kstoolkit.events.pieces import Columns, Piece
+from kstoolkit.events.pieces import Piece
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from kstoolkit.events.pieces import Columns
 
 __all__ = ["read_json_lines"]
 
 CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 32 << 20
-_NEWLINE, _OPEN, _CLOSE = 10, ord("{"), ord("}")
-_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_FEW_BYTES = 64 << 10
+_MOST_DIGITS = 4_000
+"""Python turns no longer number into an int."""
+
+_BOM = b"\xef\xbb\xbf"
+_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _TEXT = pa.string()
+_TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+_Types = dict[str, pa.DataType]
 
 
 def read_json_lines(
-    path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES
+    path: str | Path,
+    columns: Columns,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    longest_bytes: int = LONGEST_LINE_BYTES,
 ) -> Iterator[Piece]:
     """Yield the file's records, some megabytes at a time.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed. A byte order mark at its start is passed over.
+    columns
+        Which fields are what.
+    chunk_bytes
+        How much is read at a time.
+    longest_bytes
+        A longer line is not parsed; its beginning becomes a dead letter.
 
     Raises
     ------
     OSError
         If the file can't be read to its end; what was yielded before is of a damaged file.
     """
-    types = dict.fromkeys(columns, _TEXT)
-    for chunk, too_long in _chunks(path, chunk_bytes):
-        piece = _parsed(chunk, columns, types) if not too_long else None
-        if piece is None:
-            piece, types = _line_by_line(chunk, columns, types)
-        yield piece
+    types: _Types = dict.fromkeys(columns, _TEXT)
+    for chunk in _chunks(path, chunk_bytes, longest_bytes):
+        yield from _pieces(chunk, columns, types, longest_bytes)
 
 
-def _chunks(path: str | Path, chunk_bytes: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield runs of whole lines; a line beyond all limits comes alone, cut, and is marked."""
-    rest, skipping = b"", False
+def _chunks(path: str | Path, chunk_bytes: int, longest_bytes: int) -> Iterator[bytes]:
+    """Yield runs of whole lines; of a line that is too long, a beginning that is too long."""
+    held, skipping = b"", False
     with open_stream(path) as stream:
-        while read := stream.read(chunk_bytes):
-            head, newline, tail = read.rpartition(b"\n")
+        begin = stream.read(len(_BOM)).removeprefix(_BOM)
+        while read := begin + stream.read(chunk_bytes):
+            begin = b""
             if skipping:
-                _, newline, kept = read.partition(b"\n")
+                _, newline, read = read.partition(b"\n")
                 skipping = not newline
-                rest = kept
+            if skipping:
                 continue
+            lines, newline, rest = read.rpartition(b"\n")
             if newline:
-                yield rest + head, False
-                rest = tail
-            else:
-                rest += read
-            if len(rest) > LONGEST_LINE_BYTES:
-                yield rest[:LONGEST_LINE_BYTES], True
-                rest, skipping = b"", True
-    if rest.strip():
-        yield rest, False
+                yield held + lines
+                held = b""
+            held += rest
+            if len(held) > longest_bytes:
+                yield held[: longest_bytes + 1]
+                held, skipping = b"", True
+    if held:
+        yield held
 
 
-def _parsed(chunk: bytes, columns: Columns, types: dict[str, pa.DataType]) -> Piece | None:
+def _pieces(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Iterator[Piece]:
+    """Parse a chunk at once; else its halves; else line by line."""
+    piece = _parsed(chunk, columns, types, longest_bytes)
+    middle = chunk.find(b"\n", len(chunk) // 2) if piece is None else -1
+    if piece is not None:
+        yield piece
+    elif len(chunk) <= _FEW_BYTES or middle < 0:
+        yield _line_by_line(chunk, columns, types, longest_bytes)
+    else:
+        yield from _pieces(chunk[:middle], columns, types, longest_bytes)
+        yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
+
+
+def _parsed(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Piece | None:
     """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
     lines = _Lines.of(chunk)
-    if not lines.one_object_each or not _is_utf8(chunk):
+    if not lines.one_object_each or lines.longest_bytes > longest_bytes:
+        return None
+    if b"\0" in chunk or not _is_utf8(chunk):
         return None
     if not len(lines.starts):
-        return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, [], len(chunk))
-    schema = pa.schema([pa.field(name, kind) for name, kind in types.items()])
-    parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    # Twice the length: a block must hold the longest row and its successor's start.
-    read = pj.ReadOptions(use_threads=False, block_size=2 * len(chunk) + 64)
+        return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
     try:
-        table = pj.read_json(pa.BufferReader(chunk), read, parse)
+        table = _read(chunk, types)
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines.starts):
         return None
-    arrays = (_one(table.column(name)) for name in columns)
-    return Piece(*arrays, lines.raw, [], len(chunk))
+    times, users, actions = (_one(table.column(name)) for name in columns)
+    return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
 
 
-def _line_by_line(
-    chunk: bytes, columns: Columns, types: dict[str, pa.DataType]
-) -> tuple[Piece, dict[str, pa.DataType]]:
+def _read(chunk: bytes, types: _Types) -> pa.Table:
+    """Return the fields that have a type; other fields are passed over, however deep they are."""
+    schema = pa.schema([pa.field(name, kind) for name, kind in types.items()])
+    parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    # Twice the length: a block must hold the longest row and its successor's start.
+    read = pj.ReadOptions(use_threads=False, block_size=2 * len(chunk) + 64)
+    return pj.read_json(pa.BufferReader(chunk), read, parse)
+
+
+def _line_by_line(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
     rows: list[dict[str, Any]] = []
     lines: list[bytes] = []
     unparseable: list[tuple[str, str]] = []
     for line in chunk.split(b"\n"):
-        if not line.strip():
+        if not line.strip() and len(line) <= longest_bytes:
             continue
         try:
-            rows.append(_record(line))
+            rows.append(_record(line, columns, longest_bytes))
             lines.append(line)
-        except (ValueError, RecursionError) as error:
-            unparseable.append((line.decode("utf-8", "replace"), str(error)))
-    values = [[_text(row.get(name)) for row in rows] for name in columns]
-    learnt = {name: _TYPES.get(type(rows[0].get(name)), types[name]) for name in columns if rows}
+        except ValueError as error:
+            unparseable.append((_shown(line), str(error)))
+    if rows:
+        types.update(_learnt(rows[0], columns))
+    texts = [pa.array([_text(row.get(name)) for row in rows], _TEXT) for name in columns]
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
-        return [lines[place].decode("utf-8", "replace") for place in chosen]
+        return [_shown(lines[place]) for place in chosen]
 
-    arrays = (pa.array(column, _TEXT) for column in values)
-    return Piece(*arrays, raw, unparseable, len(chunk)), {**types, **learnt}
+    return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
 
 
-def _record(line: bytes) -> dict[str, Any]:
-    record = json.loads(line.decode())
+def _record(line: bytes, columns: Columns, longest_bytes: int) -> dict[str, Any]:
+    if len(line) > longest_bytes:
+        message = f"a line longer than {format_bytes(longest_bytes)}"
+        raise ValueError(message)
+    text = line.decode()
+    try:
+        record = json.loads(text, parse_int=_integer)
+        if "\\u" in text:
+            json.dumps(record, ensure_ascii=False).encode()  # lone surrogates have no UTF-8
+    except RecursionError:
+        return _deep(line, columns)
     if not isinstance(record, dict):
         message = f"a JSON object was expected, not {type(record).__name__}"
         raise ValueError(message)  # noqa: TRY004 - one error for all that is wrong with a line
-    json.dumps(record, ensure_ascii=False).encode()  # lone surrogates have no UTF-8
     return record
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+
+def _deep(line: bytes, columns: Columns) -> dict[str, Any]:
+    """Read the columns alone: Arrow's parser does not recurse, but wants to know their types."""
+    if _read(line, {}).num_rows != 1 or not line.rstrip().endswith(b"}"):
+        message = "more than one JSON value in a line"
+        raise ValueError(message)
+    record: dict[str, Any] = {}
+    for name in columns:
+        for kind in _TYPES.values():
+            try:
+                record.setdefault(name, _read(line, {name: kind}).column(name)[0].as_py())
+            except pa.ArrowInvalid:
+                continue
+    return record
+
+
+def _learnt(record: dict[str, Any], columns: Columns) -> _Types:
+    """Return the types of a record's fields, as far as columns of them read like single values.
+
+    Users and actions that are fractions do not: an int among them would lose digits.
+    """
+    kinds = {name: _TYPES.get(type(record.get(name))) for name in columns}
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if kind is not None and (kind != pa.float64() or name == columns.event_time)
+    }
 
 
 def _text(value: Any) -> str | None:
@@ -132,8 +213,12 @@ def _text(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return pa.scalar(value).cast(_TEXT).as_py() if isinstance(value, float) else str(value)
+        return repr(value)
     return value if isinstance(value, str) else None
+
+
+def _shown(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
@@ -153,12 +238,12 @@ def _is_utf8(chunk: bytes) -> bool:
 class _Lines:
     """Where the lines of a chunk that hold something begin and end."""
 
-    __slots__ = ("chunk", "ends", "one_object_each", "starts")
+    __slots__ = ("chunk", "ends", "longest_bytes", "one_object_each", "starts")
 
-    def __init__(
-        self, chunk: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp], *, whole: bool
-    ) -> None:
-        self.chunk, self.starts, self.ends, self.one_object_each = chunk, starts, ends, whole
+    def __init__(self, chunk: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp]) -> None:
+        self.chunk, self.starts, self.ends = chunk, starts, ends
+        self.longest_bytes = int((ends - starts).max(initial=0))
+        self.one_object_each = False
 
     @classmethod
     def of(cls, chunk: bytes) -> _Lines:
@@ -170,14 +255,15 @@ class _Lines:
         """
         data = np.frombuffer(chunk, dtype=np.uint8)
         breaks = np.flatnonzero(data == _NEWLINE)
-        starts = np.r_[0, breaks + 1]
-        ends = np.r_[breaks, len(data)]
-        returns = (ends > starts) & (data[np.maximum(ends - 1, 0)] == ord("\r")) if len(data) else False
-        ends = ends - returns
+        starts, ends = np.r_[0, breaks + 1], np.r_[breaks, len(data)]
         filled = ends > starts
-        starts, ends = starts[filled], ends[filled]
-        whole = bool(((data[starts] == _OPEN) & (data[ends - 1] == _CLOSE)).all())
-        return cls(chunk, starts, ends, whole=whole)
+        lines = cls(chunk, starts[filled], ends[filled])
+        lines.ends = lines.ends - (data[lines.ends - 1] == _RETURN)
+        filled = lines.ends > lines.starts
+        lines.starts, lines.ends = lines.starts[filled], lines.ends[filled]
+        opened, closed = data[lines.starts] == _OPEN, data[lines.ends - 1] == _CLOSE
+        lines.one_object_each = bool(opened.all() and closed.all())
+        return lines
 
     def raw(self, chosen: NDArray[np.intp]) -> list[str]:
         """Return the chosen lines."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kstoolkit.events.texts import Mask, as_text, is_longer, is_missing
 from kstoolkit.events.times import TimeUnit, to_epoch_ms
 
 if TYPE_CHECKING:
@@ -77,21 +78,20 @@ def judge(
     """
     users, actions = as_text(users), as_text(actions)
     time_ms, readable = to_epoch_ms(times, limits.time_unit)
-    user_bytes, action_bytes = _lengths(users), _lengths(actions)
-    checks = (
-        user_bytes == 0,
-        action_bytes == 0,
-        np.array(times.is_null()),
+    checks: tuple[Mask, ...] = (
+        is_missing(users),
+        is_missing(actions),
+        np.array(times.is_null()) if times.null_count else np.bool_(False),  # noqa: FBT003 - a mask
         ~readable,
         time_ms > now_ms + limits.future_ms,
-        user_bytes > limits.text_bytes,
-        action_bytes > limits.text_bytes,
+        is_longer(users, limits.text_bytes),
+        is_longer(actions, limits.text_bytes),
     )
-    good = ~np.logical_or.reduce(checks)
+    good = ~reduce(np.logical_or, checks)
     if good.all():
         return Judged(time_ms, users, actions, np.zeros(0, dtype=np.intp), [])
     bad = np.flatnonzero(~good)
-    first = np.argmax(np.stack([check[bad] for check in checks]), axis=0)
+    first = np.argmax([np.broadcast_to(check, good.shape)[bad] for check in checks], axis=0)
     chosen = pa.array(good)
     return Judged(
         time_ms[good],
@@ -100,51 +100,3 @@ def judge(
         bad,
         [_CODES[place] for place in first],
     )
-
-
-def as_text(values: pa.Array) -> pa.Array:
-    """Return users or actions as text: numbers and booleans as they are written, rest as it is.
-
-    What is no text at all (a list, a struct) becomes null, and so a dead letter.
-
-    Examples
-    --------
-    >>> as_text(pa.array([7, None])).to_pylist()
-    ['7', None]
-    """
-    kind = values.type
-    if pa.types.is_dictionary(kind):
-        if pa.types.is_string(kind.value_type) and kind.index_type == pa.int32():
-            return values
-        return as_text(values.dictionary_decode())
-    if pa.types.is_string(kind):
-        return values
-    if pa.types.is_nested(kind) or pa.types.is_null(kind):
-        return pa.nulls(len(values), pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _decoded(values)
-    return values.cast(pa.string())
-
-
-def _decoded(values: pa.Array) -> pa.Array:
-    try:
-        return values.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8 somewhere; only such rows become null
-        return pa.array([_utf8(value) for value in values.to_pylist()], pa.string())
-
-
-def _utf8(value: bytes | None) -> str | None:
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def _lengths(texts: pa.Array) -> NDArray[np.int64]:
-    """Return how many bytes each text has; 0 for a missing one."""
-    if pa.types.is_dictionary(texts.type):
-        lengths = np.append(_lengths(texts.dictionary), 0)
-        codes = pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False)
-        return lengths[codes]  # type: ignore[no-any-return]
-    lengths = pc.fill_null(pc.binary_length(texts), 0)
-    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from dataclasses import asdict, dataclass
 from glob import glob, has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import FormatError, InputError
 from kstoolkit.events.opening import format_of
 
 if TYPE_CHECKING:
@@ -37,8 +38,9 @@ def list_files(pattern: str, file_format: str | None = None) -> list[str]:
     """Return the files that a path, folder or glob names, sorted, as absolute paths.
 
     Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
-    over, as Spark does, and so are files in folders whose names say no known format, unless the
-    format is given.
+    over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
+    names say no known format, unless the format is given. Links to files count under their own
+    names; links to folders are not followed.
 
     Raises
     ------
@@ -46,7 +48,10 @@ def list_files(pattern: str, file_format: str | None = None) -> list[str]:
         If a single path does not exist.
     """
     if has_magic(pattern) and not Path(pattern).exists():
-        found = [each for name in glob(pattern, recursive=True) for each in _walk(Path(name))]
+        names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
+        spelt_out = _hidden_parts(pattern)
+        shown = (Path(name) for name in names if _hidden_parts(name) <= spelt_out)
+        found = [each for path in shown for each in _walk(path)]
     elif Path(pattern).exists():
         found = list(_walk(Path(pattern)))
         if Path(pattern).is_file():
@@ -56,6 +61,10 @@ def list_files(pattern: str, file_format: str | None = None) -> list[str]:
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
     return sorted({os.path.abspath(path) for path in found if _is_events(path, file_format)})  # noqa: PTH100
+
+
+def _hidden_parts(path: str) -> int:
+    return sum(part.startswith((".", "_")) for part in Path(path).parts)
 
 
 def _walk(path: Path) -> Iterator[Path]:
@@ -106,17 +115,17 @@ class Ledger:
     def admit(self, paths: Iterable[str]) -> int:
         """Take in the files that are not known yet, durably, and return how many these are.
 
-        A file that is gone by now is passed over.
+        A file that is gone by now is passed over, and so is what is no file, such as a pipe.
         """
         now_ms = time.time_ns() // 1_000_000
         fresh = []
         for path in paths:
             if path in self._known:
                 continue
-            try:
-                fresh.append(Admitted(path, Path(path).stat().st_size, now_ms))
-            except FileNotFoundError:
+            found = _stat(path)
+            if found is None or not stat.S_ISREG(found.st_mode):
                 continue
+            fresh.append(Admitted(path, found.st_size, now_ms))
             self._known.add(path)
         if fresh:
             self._append(fresh)
@@ -129,7 +138,12 @@ class Ledger:
         if torn:  # the line that a crash cut short was never answered for: forget it
             with self.path.open("r+b") as file:
                 file.truncate(len(whole) + 1 if whole else 0)
-        return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
+        try:
+            return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
+        except (ValueError, TypeError) as error:
+            message = f"The ledger {self.path} is damaged: {error}."
+            hint = "Restore it from a copy, or begin with a new output folder."
+            raise FormatError(message, hint=hint) from error
 
     def _append(self, fresh: list[Admitted]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,3 +153,10 @@ class Ledger:
             file.flush()
             os.fsync(file.fileno())
         self._entries.extend(fresh)
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except FileNotFoundError:
+        return None

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 
-__all__ = ["FORMATS", "FileFormat", "format_of", "open_stream"]
+__all__ = ["FORMATS", "FileFormat", "check_name", "format_of", "open_stream"]
 
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
@@ -47,11 +47,14 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
             raise ConfigurationError(message, hint=f"Known formats: {', '.join(FORMATS)}.")
         return given
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    named = [_BY_SUFFIX[suffix] for suffix in suffixes if suffix in _BY_SUFFIX]
-    if not named:
+    if suffixes and suffixes[-1] in _COMPRESSED:
+        suffixes.pop()
+    named = _BY_SUFFIX.get(suffixes[-1]) if suffixes else None  # "a.json.tmp" is no JSON yet
+    if named is None:
         message = f"The name of {Path(path).name!r} does not say which format it has."
-        raise InputError(message, hint=f"Say it: --format {'|'.join(FORMATS)} (format=... in Python).")
-    return named[-1]
+        known = "|".join(FORMATS)
+        raise InputError(message, hint=f"Say it: --format {known} (format=... in Python).")
+    return named
 
 
 def open_stream(path: str | Path) -> pa.NativeFile:
@@ -60,8 +63,10 @@ def open_stream(path: str | Path) -> pa.NativeFile:
     Raises
     ------
     OSError
-        If it can't be opened; while reading, if the compressed data is damaged or cut short.
+        If it can't be opened; while reading, if the compressed data is damaged, cut short, or
+        followed by something else.
     """
+    check_name(path)
     with Path(path).open("rb") as file:
         start = file.read(4)
     compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
@@ -69,3 +74,18 @@ def open_stream(path: str | Path) -> pa.NativeFile:
         message = f"the name says compressed, but it begins with {start!r}"
         raise OSError(message)
     return pa.input_stream(str(path), compression=compression, buffer_size=1 << 20)
+
+
+def check_name(path: str | Path) -> None:
+    """Check that a file's name is UTF-8, as Arrow and Spark need it.
+
+    Raises
+    ------
+    OSError
+        If it is not.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        message = "its name is not UTF-8: rename it"
+        raise OSError(message) from error

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import ColumnError
-from kstoolkit.events.pieces import Columns, Piece
+from kstoolkit.events.opening import check_name
+from kstoolkit.events.pieces import Piece, require
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["read_parquet"]
+    from kstoolkit.events.pieces import Columns
+
+__all__ = ["parquet_names", "read_parquet"]
 
 BATCH_ROWS = 1 << 20
+_DAMAGE = (pa.ArrowException, UnicodeDecodeError)
+
+
+def parquet_names(path: str | Path) -> list[str]:
+    """Return the names of a file's columns.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read, or is damaged.
+    """
+    return list(_schema(path).names)
 
 
 def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
@@ -29,26 +43,54 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
     Raises
     ------
     ColumnError
-        If the file lacks a column.
+        If the file lacks a column, or has it twice.
     OSError
         If the file is damaged.
     """
+    schema = _schema(path)
+    require(columns, schema.names, str(path))
+    chosen = {"columns": sorted(set(columns)), "use_threads": False}
+    texts = (columns.user, columns.action)
+    dictionaries = [name for name in texts if not pa.types.is_nested(schema.field(name).type)]
     try:
-        with pq.ParquetFile(path, read_dictionary=[columns.user, columns.action]) as file:
-            names = file.schema_arrow.names
-            for name in columns:
-                if name not in names:
-                    raise ColumnError.missing(name, names, str(path))
-            for batch in file.iter_batches(BATCH_ROWS, columns=sorted(set(columns)), use_threads=False):
+        with pq.ParquetFile(
+            path, read_dictionary=dictionaries, page_checksum_verification=True
+        ) as file:
+            for batch in file.iter_batches(BATCH_ROWS, **chosen):
                 yield _piece(batch, columns)
-    except pa.ArrowInvalid as error:
+    except _DAMAGE as error:
+        raise OSError(str(error)) from error
+
+
+def _schema(path: str | Path) -> pa.Schema:
+    check_name(path)
+    try:
+        return pq.read_schema(path)
+    except _DAMAGE as error:
         raise OSError(str(error)) from error
 
 
 def _piece(batch: pa.RecordBatch, columns: Columns) -> Piece:
     def raw(chosen: NDArray[np.intp]) -> list[str]:
-        rows = batch.take(pa.array(chosen)).to_pylist()
-        return [json.dumps(row, default=str, ensure_ascii=False) for row in rows]
+        rows = batch.take(pa.array(chosen))
+        values = zip(*(_values(column) for column in rows.columns), strict=True)
+        records = (dict(zip(rows.schema.names, each, strict=True)) for each in values)
+        return [json.dumps(record, default=str, ensure_ascii=False) for record in records]
 
-    arrays = (batch.column(name) for name in columns)
-    return Piece(*arrays, raw, [], batch.nbytes)
+    times, users, actions = (_checked(batch.column(name)) for name in columns)
+    return Piece(times, users, actions, raw, size_bytes=batch.nbytes)
+
+
+def _checked(column: pa.Array) -> pa.Array:
+    """Return the column; a damaged page can point outside its dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return pa.DictionaryArray.from_arrays(column.indices, column.dictionary)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError):  # text that is no UTF-8, or a year beyond Python's last
+        texts = column.cast(pa.string()).cast(pa.binary()).to_pylist()
+        return [None if text is None else text.decode("utf-8", "replace") for text in texts]

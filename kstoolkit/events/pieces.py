@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from kstoolkit.errors import ColumnError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "Piece", "Raw"]
+__all__ = ["Columns", "Piece", "Raw", "require"]
 
 Raw = Callable[["NDArray[np.intp]"], list[str]]
 """From row numbers to the raw texts of these records."""
@@ -52,3 +55,23 @@ class Piece:
     raw: Raw
     unparseable: list[tuple[str, str]] = field(default_factory=list)
     size_bytes: int = 0
+
+
+def require(columns: Columns, names: Sequence[str], where: str) -> None:
+    """Check that each column is among the names, once.
+
+    Raises
+    ------
+    ColumnError
+        If one is missing, or there twice.
+
+    Examples
+    --------
+    >>> require(Columns("time", "user", "user"), ["time", "user", "page"], "a.csv")
+    """
+    for name in columns:
+        if name not in names:
+            raise ColumnError.missing(name, names, where)
+        if names.count(name) > 1:
+            message = f"{where} has {names.count(name)} columns {name!r}."
+            raise ColumnError(message, hint="Give each column a name of its own.")

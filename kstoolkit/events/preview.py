@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
-from kstoolkit.errors import ColumnError
 from kstoolkit.events.csvfile import csv_header
 from kstoolkit.events.opening import format_of, open_stream
+from kstoolkit.events.parquetfile import parquet_names
+from kstoolkit.events.pieces import require
 from kstoolkit.events.sources import is_plain
 
 if TYPE_CHECKING:
@@ -29,15 +28,14 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
     Raises
     ------
     ColumnError
-        If none of the first records has a column.
+        If none of the first records has a column, or a header has it twice.
     """
     if not is_plain(columns):
         return
     for path in paths[:_FIRST_FILES]:
         names = column_names(path, file_format)
-        for name in columns:
-            if names and name not in names:
-                raise ColumnError.missing(name, names, path)
+        if names:
+            require(columns, names, path)
 
 
 def column_names(path: str, file_format: str | None = None) -> list[str]:
@@ -54,7 +52,7 @@ def column_names(path: str, file_format: str | None = None) -> list[str]:
     try:
         match format_of(path, file_format):
             case "parquet":
-                return list(pq.read_schema(path).names)
+                return parquet_names(path)
             case "csv":
                 return csv_header(path)
             case "json":

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from kstoolkit.events.csvfile import read_csv
 from kstoolkit.events.dead_letters import letters
 from kstoolkit.events.jsonlines import read_json_lines
@@ -17,6 +15,7 @@ from kstoolkit.events.parquetfile import read_parquet
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 

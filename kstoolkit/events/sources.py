@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from kstoolkit.events.pieces import Columns
 from kstoolkit.units import Duration, parse_duration
 
 if TYPE_CHECKING:
-    import os
-
     from pyspark.sql import DataFrame
 
     from kstoolkit.events.times import TimeUnit
@@ -65,7 +64,7 @@ class Frame:
     limits: Limits
 
 
-def files(  # noqa: PLR0913 - keyword-only options
+def files(
     path: str | os.PathLike[str],
     *,
     event_time: str,
@@ -105,7 +104,7 @@ def files(  # noqa: PLR0913 - keyword-only options
         message = f"The format {format!r} is unknown."
         raise ConfigurationError(message, hint=f"Known formats: {', '.join(FORMATS)}.")
     limits = _limits(max_future, max_text_bytes, time_unit)
-    return Files(str(path), Columns(event_time, user, action), format, limits)
+    return Files(os.fspath(path), Columns(event_time, user, action), format, limits)
 
 
 def frame(

@@ -9,38 +9,50 @@ give these as text, or say the unit.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.events.texts import only_utf8
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["TimeUnit", "to_epoch_ms"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 _PER_MS: dict[TimeUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
-_LARGEST: tuple[tuple[float, TimeUnit], ...] = ((1e11, "s"), (1e14, "ms"), (1e17, "us"))
-_ZONED = r"[Tt ].*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
-_NUMBER = r"^\s*[+-]?\d+(?:\.\d+)?\s*$"
+_LARGEST = (1e11, 1e14, 1e17)
+_UNITS: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
+_FARTHEST = 10**15
+"""No calendar holds so many seconds, and a thousand times as many still fit 64 bits."""
+
+_ZONED = r"[Tt ].*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)\s*$"
+_WHOLE = r"^-?\d{1,18}$"
+_NUMBER = r"^[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?$"
+_FEW = 64
 _YEAR_9999_MS = 253_402_300_799_999
 _YEAR_1_MS = -62_135_596_800_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+Read = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
+"""Epoch milliseconds, and which of them could be read."""
 
-def to_epoch_ms(
-    times: pa.Array, unit: TimeUnit | None = None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+
+def to_epoch_ms(times: pa.Array, unit: TimeUnit | None = None) -> Read:
     """Return the times in epoch milliseconds, rounded down, and which of them could be read.
 
     Parameters
     ----------
     times
-        Timestamps, dates, text or numbers; nulls can't be read.
+        Timestamps, dates, text or numbers, also as a dictionary; nulls can't be read.
     unit
         The unit of epoch numbers; told from their size if not given.
 
@@ -60,120 +72,135 @@ def to_epoch_ms(
     """
     kind = times.type
     if pa.types.is_dictionary(kind):
-        milliseconds, readable = to_epoch_ms(times.dictionary, unit)
-        return _looked_up(times, milliseconds, readable)
+        return _looked_up(times, *to_epoch_ms(times.dictionary, unit))
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _of_timestamps(times)
+    if pa.types.is_decimal(kind):
+        return _of_numbers(times.cast(pa.float64()), unit)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _of_numbers(times, unit)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _of_texts(times, unit)
-    return np.zeros(len(times), dtype=np.int64), np.zeros(len(times), dtype=bool)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return _of_texts(times.cast(pa.string()), unit)
+    return _of_texts(times, unit) if pa.types.is_string(kind) else _unread(len(times))
+
+
+def _unread(number: int) -> Read:
+    return np.zeros(number, dtype=np.int64), np.zeros(number, dtype=bool)
 
 
 def _looked_up(
-    times: pa.Array, milliseconds: NDArray[np.int64], readable: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    codes = pc.fill_null(times.indices, len(milliseconds)).to_numpy(zero_copy_only=False)
-    return np.append(milliseconds, 0)[codes], np.append(readable, False)[codes]
+    times: pa.DictionaryArray, milliseconds: NDArray[np.int64], readable: NDArray[np.bool_]
+) -> Read:
+    codes = pc.fill_null(times.indices.cast(pa.int64()), len(milliseconds))
+    places = codes.to_numpy(zero_copy_only=False)
+    return np.append(milliseconds, 0)[places], np.append(readable, values=False)[places]
 
 
-def _of_timestamps(times: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _of_timestamps(times: pa.Array) -> Read:
     # Without a zone the clock is taken for UTC; with one, Arrow holds UTC already.
     if not pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp("ms"))
-    unit = times.type.unit
     ticks = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    readable = np.array(times.is_valid())
-    if unit == "s":
-        return _bounded(ticks.astype(np.float64) * 1e3, readable)
-    return _bounded(ticks // int(_PER_MS[unit]), readable)
+    return _bounded(_whole_ms(ticks, times.type.unit), np.array(times.is_valid()))
 
 
-def _of_numbers(
-    times: pa.Array, unit: TimeUnit | None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _of_numbers(times: pa.Array, unit: TimeUnit | None) -> Read:
     readable = np.array(times.is_valid())
     numbers = pc.fill_null(times, 0).to_numpy(zero_copy_only=False)
-    if unit is not None:
-        return _bounded(_in_ms(numbers, unit), readable)
-    size = np.abs(numbers.astype(np.float64))
-    chosen = np.searchsorted([limit for limit, _ in _LARGEST], size, side="right")
-    milliseconds = np.zeros(len(numbers), dtype=np.float64 if numbers.dtype.kind == "f" else np.int64)
-    for place, each in enumerate((*(name for _, name in _LARGEST), "ns")):
-        here = chosen == place
-        milliseconds[here] = _in_ms(numbers[here], each)  # type: ignore[arg-type]
-    return _bounded(milliseconds, readable & np.isfinite(size))
-
-
-def _in_ms(numbers: NDArray[np.generic], unit: TimeUnit) -> NDArray[np.generic]:
-    """Scale, exactly where the numbers are whole."""
     if numbers.dtype.kind == "f":
-        return np.round(numbers / _PER_MS[unit], 3)
+        return _bounded(_scaled(numbers.astype(np.float64), unit, _fraction_ms), readable)
+    if numbers.dtype == np.uint64:
+        readable &= numbers <= np.uint64(np.iinfo(np.int64).max)
+    return _bounded(_scaled(numbers.astype(np.int64), unit, _whole_ms), readable)
+
+
+def _scaled(
+    numbers: NDArray[_Number],
+    unit: TimeUnit | None,
+    in_ms: Callable[[NDArray[_Number], TimeUnit], NDArray[_Number]],
+) -> NDArray[_Number]:
+    """Return numbers as milliseconds, by the given unit or each by the one that its size tells."""
+    if unit is not None:
+        return in_ms(numbers, unit)
+    chosen = np.searchsorted(_LARGEST, np.abs(numbers.astype(np.float64)), side="right")
+    milliseconds = np.zeros_like(numbers)
+    for place, each in enumerate(_UNITS):
+        here = chosen == place
+        milliseconds[here] = in_ms(numbers[here], each)
+    return milliseconds
+
+
+def _whole_ms(numbers: NDArray[np.int64], unit: TimeUnit) -> NDArray[np.int64]:
     if unit == "s":
-        return numbers.astype(np.int64) * 1_000
-    return numbers.astype(np.int64) // int(_PER_MS[unit])
+        return np.clip(numbers, -_FARTHEST, _FARTHEST) * 1_000
+    return numbers // int(_PER_MS[unit])
 
 
-def _bounded(
-    milliseconds: NDArray[np.generic], readable: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _fraction_ms(numbers: NDArray[np.float64], unit: TimeUnit) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.round(numbers / _PER_MS[unit], 3)  # a float's own error is not a fraction of 1 ms
+
+
+def _bounded(milliseconds: NDArray[Any], readable: NDArray[np.bool_]) -> Read:
     """Refuse what no calendar holds, and round down."""
-    with np.errstate(invalid="ignore"):
-        readable = readable & (milliseconds >= _YEAR_1_MS) & (milliseconds <= _YEAR_9999_MS)
-    return np.floor(np.where(readable, milliseconds, 0)).astype(np.int64), readable
+    readable = readable & (milliseconds >= _YEAR_1_MS) & (milliseconds <= _YEAR_9999_MS)
+    kept = milliseconds if readable.all() else np.where(readable, milliseconds, 0)
+    return np.floor(kept).astype(np.int64) if kept.dtype.kind == "f" else kept, readable
 
 
-def _of_texts(
-    times: pa.Array, unit: TimeUnit | None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    zoned = pc.match_substring_regex(times, _ZONED)
-    zoned = np.array(pc.fill_null(zoned, False))
-    milliseconds = np.zeros(len(times), dtype=np.int64)
-    readable = np.zeros(len(times), dtype=bool)
-    for mask, zone in ((zoned, "UTC"), (~zoned, None)):
-        chosen = np.flatnonzero(mask)
-        if chosen.size:
-            part = times if chosen.size == len(times) else times.take(pa.array(chosen))
-            milliseconds[chosen], readable[chosen] = _of_iso(part, zone, unit)
+def _of_texts(times: pa.StringArray, unit: TimeUnit | None) -> Read:
+    read = _of_like_texts(times)
+    if read is not None:
+        return read
+    trimmed = pc.ascii_trim_whitespace(only_utf8(times))
+    whole, number, zoned = (_matches(trimmed, each) for each in (_WHOLE, _NUMBER, _ZONED))
+    kinds = np.select([whole, number, zoned], [0, 1, 2], default=3)
+    if (kinds == 0).all():
+        return _of_numbers(trimmed.cast(pa.int64()), unit)
+    if (kinds == 1).all():
+        return _of_numbers(trimmed.cast(pa.float64()), unit)
+    if (kinds == kinds[0]).all():  # all alike, but some of them are wrong: narrow these down
+        kinds = np.arange(len(times)) >= len(times) // 2
+        if len(times) <= _FEW:
+            return _one_by_one(trimmed)
+    milliseconds, readable = _unread(len(times))
+    for kind in np.unique(kinds):
+        here = np.flatnonzero(kinds == kind)
+        milliseconds[here], readable[here] = _of_texts(trimmed.take(pa.array(here)), unit)
     return milliseconds, readable
 
 
-def _of_iso(
-    times: pa.Array, zone: str | None, unit: TimeUnit | None
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    try:
-        return _of_timestamps(times.cast(pa.timestamp("ns", tz=zone)))
-    except pa.ArrowInvalid:  # some of them are something else: numbers, longer years, rubbish
-        pass
-    milliseconds = np.zeros(len(times), dtype=np.int64)
-    readable = np.zeros(len(times), dtype=bool)
-    numeric = np.array(pc.fill_null(pc.match_substring_regex(times, _NUMBER), False))
-    if numeric.any():
-        texts = times.filter(pa.array(numeric))
-        whole = pc.cast(pc.utf8_trim_whitespace(texts), pa.float64())
-        milliseconds[numeric], readable[numeric] = _of_numbers(_whole(whole), unit)
-    for place in np.flatnonzero(~numeric):
-        one = _one_iso(times[place].as_py())
+def _of_like_texts(times: pa.StringArray) -> Read | None:
+    """Read texts that all have a zone, or all none; ``None`` if any of them can't be read so."""
+    for zone in ("UTC", None):
+        kind = pa.timestamp("ns", tz=zone)
+        try:
+            times[:1].cast(kind)  # each text that does not fit costs Arrow ten that do
+            return _of_timestamps(times.cast(kind))
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def _matches(texts: pa.StringArray, pattern: str) -> NDArray[np.bool_]:
+    found = pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False)
+    return np.array(found)
+
+
+def _one_by_one(times: pa.StringArray) -> Read:
+    milliseconds, readable = _unread(len(times))
+    for place, text in enumerate(times.to_pylist()):
+        one = _one_iso(text or "")
         if one is not None:
             milliseconds[place], readable[place] = one, True
-    return milliseconds, readable
+    return _bounded(milliseconds, readable)
 
 
-def _whole(numbers: pa.Array) -> pa.Array:
-    """Return whole numbers as integers where all are: floats can't hold nanoseconds."""
+def _one_iso(text: str) -> int | None:
+    """Read one time the slow way: only texts that Arrow refused, and neighbours, come here."""
     try:
-        return numbers.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return numbers
-
-
-def _one_iso(text: str | None) -> int | None:
-    """Read one time the slow way; only rows that Arrow refused come here."""
-    try:
-        moment = datetime.fromisoformat((text or "").strip())
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    difference = moment - _EPOCH
-    return (difference.days * 86_400 + difference.seconds) * 1_000 + difference.microseconds // 1_000
+    return (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -34,15 +34,16 @@ __all__ = ["VERSION", "decode", "encode"]
 
 VERSION = 1
 _NAME = "block of baselines"
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
 
 
 def encode(cells: pa.Table, protected: pa.Table) -> bytes:
     """Return the block's bytes."""
+    # As a global it could not be pickled, and so not travel to a cluster.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
     sink = pa.BufferOutputStream()
     sink.write(bytes([VERSION]))
     for table in (cells, protected):
-        with pa.ipc.new_stream(sink, table.schema, options=_OPTIONS) as writer:
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 

@@ -30,6 +30,7 @@ from kstoolkit.errors import FormatError
 __all__ = ["SCHEMA", "VERSION", "decode", "encode"]
 
 VERSION = 1
+_NAME = "CountBlock"
 _LARGEST_UINT32 = 0xFFFF_FFFF
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -44,7 +45,7 @@ SCHEMA = pa.schema(
 """Columns of a decoded block; a written one narrows ``count`` to uint32 where every count fits."""
 
 _NARROW = SCHEMA.set(3, pa.field("count", pa.uint32(), nullable=False))
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
 def encode(batch: pa.RecordBatch) -> bytes:
@@ -70,7 +71,8 @@ def encode(batch: pa.RecordBatch) -> bytes:
         batch = pa.record_batch(columns, schema=_NARROW)
     sink = pa.BufferOutputStream()
     sink.write(bytes([VERSION]))
-    with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")  # as a global it could not be pickled
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
@@ -81,17 +83,35 @@ def decode(block: bytes) -> pa.RecordBatch:
     Raises
     ------
     FormatError
-        If the version is unknown, or the bytes are no CountBlock.
+        If the version is unknown, or the bytes are no CountBlock: cut short, damaged, or with
+        other columns.
     """
     if not block or block[0] != VERSION:
-        raise FormatError.version("CountBlock", block[0] if block else 0, VERSION)
+        raise FormatError.version(_NAME, block[0] if block else 0, VERSION)
+    if not block.endswith(_END_OF_STREAM):
+        raise _damaged(block, "they are cut short")
     try:
         batch = pa.ipc.open_stream(pa.py_buffer(block)[1:]).read_next_batch()
-    except (pa.ArrowInvalid, OSError, StopIteration) as error:
-        message = f"{len(block)} bytes that are no CountBlock: {error}"
-        raise FormatError(message, hint="They are damaged; restore them from a copy.") from error
-    if batch.schema.names != SCHEMA.names:
-        message = f"A CountBlock with the columns {', '.join(batch.schema.names)}."
-        raise FormatError(message, hint=f"It should have: {', '.join(SCHEMA.names)}.")
+        batch.validate(full=True)  # places in dictionaries, and UTF-8, before anyone trusts them
+        _check_columns(batch)
+    except (pa.ArrowException, OSError, StopIteration, UnicodeDecodeError) as error:
+        raise _damaged(block, str(error) or "there are no counters in them") from error
     count = batch.column("count").to_numpy().astype(np.uint64, copy=False)
     return pa.record_batch([*batch.columns[:3], pa.array(count)], schema=SCHEMA)
+
+
+def _check_columns(batch: pa.RecordBatch) -> None:
+    if batch.schema not in (SCHEMA, _NARROW):
+        told = ", ".join(f"{field.name} {field.type}" for field in batch.schema)
+        message = f"its columns are {told}"
+        raise pa.ArrowInvalid(message)
+    if any(column.null_count for column in batch.columns):
+        message = "something is missing in it"
+        raise pa.ArrowInvalid(message)
+
+
+def _damaged(block: bytes, what: str) -> FormatError:
+    return FormatError(
+        f"{len(block):,} bytes that are no {_NAME}: {what}.",
+        hint="They are damaged; restore them from a copy.",
+    )

@@ -147,7 +147,7 @@ def prepare(
         If the input, the settings or the folder are not usable.
     """
     source = _source_of(pipeline, folder)
-    earlier = folder.settings()
+    earlier = folder.settings() if folder.has_begun else None
     mine = _settings(pipeline, source)
     settings = mine if earlier is None else mine.continued(earlier)
     if isinstance(source, Files):

@@ -159,6 +159,11 @@ class RunFolder:
         """What Spark had to say."""
         return self.path / "spark.log"
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything may have been counted: before that, no setting is bound to it."""
+        return self.checkpoint.exists() or self.staged.exists()
+
     def settings(self) -> Settings | None:
         """Return the folder's settings; ``None`` if it holds no run.
 

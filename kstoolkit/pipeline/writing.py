@@ -150,7 +150,7 @@ class _Part:
             self.dead_letters[each["values"]] = known + each["counts"]
 
     def _path(self, folder: str, name: str) -> Path:
-        """Return a hidden name to write to, which no glob takes in, and remember where it belongs."""
+        """Return a hidden name, which no glob takes in, and remember where the file belongs."""
         hidden = Path(folder) / f".{self.attempt}-{name}.tmp"
         self.moves.append((hidden, Path(folder) / f"part-{name}"))
         return hidden

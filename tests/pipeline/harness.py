@@ -16,19 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psutil
-from pyspark.sql import SparkSession
 
 import kstoolkit as kst
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kstoolkit.events.sources import Files
     from kstoolkit.pipeline.run import Run
 
 ROOT = Path(__file__).parents[2]
 BEGIN = datetime(2025, 3, 1, tzinfo=UTC)
-NAMES = ("Zoë", "O'Neil", "a b", "名前", 'quo"te', "back\\slash", "tab\tnew\nline", "😀", "../up", "%s")
+NAMES = (
+    "Zoë",
+    "O'Neil",
+    "a b",
+    "名前",
+    'quo"te',
+    "back\\slash",
+    "tab\tnew\nline",
+    "😀",
+    "../up",
+    "%s",
+)
 ACTIONS = ("read", "write", "läs", "Main/Talk")
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -179,7 +189,7 @@ def kill_group(process: subprocess.Popen[str]) -> None:
 
 def _runs(pid: int) -> bool:
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        return str(psutil.Process(pid).status()) != str(psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
 
@@ -197,18 +207,5 @@ def until(true: Callable[[], Any], what: str, *, seconds: float = 90, every: flo
 
 def newest(folder: Path) -> int:
     """Return the highest number that names a file in a folder of a checkpoint; -1 if none does."""
-    names = os.listdir(folder) if folder.is_dir() else []
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return max((int(name) for name in names if name.isdigit()), default=-1)
-
-
-def quiet_stop(run: Run) -> None:
-    """Stop a live run between two micro-batches, if it can be had."""
-    run.stop()
-    session = SparkSession.getActiveSession()
-    assert session is None or not session.streams.active
-
-
-def numbers(folder: Path) -> Iterator[int]:
-    """Yield the numbers of the batches that a folder of a run holds, marked or not."""
-    for path in folder.glob("epoch=*/batch=*"):
-        yield int(path.name.partition("=")[2])

@@ -1,0 +1,44 @@
+"""The command line: ``kstoolkit``, or ``python -m kstoolkit``.
+
+Each command is a thin edge over the package's own verbs. With ``--json``, stdout carries rows and
+nothing else; messages and progress go to stderr. Exit codes: 0 done, 1 a fault, 2 the user's
+mistake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command, and return its exit code.
+
+    Parameters
+    ----------
+    arguments
+        What comes after ``kstoolkit``; those of this process by default.
+
+    Examples
+    --------
+    >>> main(["--version"])
+    kstoolkit 0.1.0
+    0
+    """
+    from kstoolkit.cli.application import app  # noqa: PLC0415 - Typer's import has its price
+    from kstoolkit.cli.endings import INTERRUPTED  # noqa: PLC0415
+    from kstoolkit.cli.terminal import accept_any_text, quieten_libraries  # noqa: PLC0415
+
+    accept_any_text()
+    quieten_libraries()
+    try:
+        app(arguments, prog_name="kstoolkit")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(bool(end.code))
+    except KeyboardInterrupt:  # before a command had begun
+        return INTERRUPTED
+    return 0

@@ -1,0 +1,75 @@
+"""Which commands there are, in the order in which a newcomer needs them."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as version_of
+
+import typer
+
+from kstoolkit.cli import data, results, upkeep
+from kstoolkit.cli.endings import ending
+from kstoolkit.cli.run import run
+from kstoolkit.cli.terminal import say
+
+__all__ = ["app"]
+
+_HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_EPILOG = """\b
+Try it:
+  kstoolkit run data/sample --event-time time --user user --action action --out out
+  kstoolkit findings out
+Exit codes: 0 done, 1 a fault, 2 a mistake in what was given.
+"""
+
+
+def _commands(epilog: str | None = None) -> typer.Typer:
+    """Return an empty group of commands with plain help, which any terminal, pipe and log takes."""
+    return typer.Typer(
+        epilog=epilog,
+        no_args_is_help=True,
+        context_settings=_HELP,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+
+app = _commands(_EPILOG)
+samples = _commands()
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        say(f"kstoolkit {version_of('kstoolkit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def kstoolkit(
+    _version: bool = typer.Option(
+        False, "--version", help="Print the version.", callback=_show_version, is_eager=True
+    ),
+) -> None:
+    """Count what users do in windows on Spark, find the abnormal ones, and see why."""
+
+
+@samples.callback()
+def real_data() -> None:
+    """Get real data to try things on."""
+
+
+for command in (
+    run,
+    results.findings,
+    results.users,
+    results.counts,
+    results.summary,
+    results.report,
+    results.find,
+    upkeep.compact,
+    data.simulate,
+):
+    app.command(command.__name__)(ending(command))
+app.add_typer(samples, name="data")
+samples.command("fetch")(ending(data.fetch))
+app.command("doctor")(ending(upkeep.doctor))

@@ -1,0 +1,201 @@
+"""A pipeline run in a terminal: to the end of its input, or until somebody stops it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import socketserver
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kstoolkit.cli.endings import INTERRUPTED
+from kstoolkit.cli.results import say_findings
+from kstoolkit.cli.terminal import note, say
+from kstoolkit.errors import RunFailed
+from kstoolkit.pipeline.run import Run
+from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from kstoolkit.pipeline.pipeline import Pipeline
+
+__all__ = ["Work", "tell"]
+
+TOP = 5
+LOOK_SECONDS = 0.5
+GO_ON = "The same command goes on from here."
+
+_CAUSE = re.compile(r"\w*(Error|Exception): ")
+"""The last line of what Python says of an exception; Java's names have dots in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A pipeline to run, and how.
+
+    Parameters
+    ----------
+    pipeline, out
+        What, and the output folder.
+    master, max_files_per_batch
+        As the pipeline's own verbs take them.
+    shown
+        Whether to show progress on stderr.
+    """
+
+    pipeline: Pipeline
+    out: str
+    master: str | None
+    max_files_per_batch: int | None
+    shown: bool
+
+    def events_before(self) -> int | None:
+        """Return how many events earlier runs counted; ``None`` if there was none."""
+        folder = RunFolder(Path(self.out).absolute())
+        return None if folder.settings() is None else Run(folder).summary().events
+
+    def finish(self) -> Run:
+        """Run to the end of the input, and return the run.
+
+        Raises
+        ------
+        typer.Exit
+            If Ctrl-C stopped it.
+        """
+        with _interruptible(INTERRUPTED, f"Stopped; nothing is lost. {GO_ON}"):
+            return self.pipeline.run(
+                self.out,
+                master=self.master,
+                max_files_per_batch=self.max_files_per_batch,
+                progress=self.shown,
+            )
+
+    def follow(self, trigger: str) -> Run:
+        """Keep counting what arrives until SIGINT or SIGTERM comes, and return the run.
+
+        Raises
+        ------
+        typer.Exit
+            If it was stopped before it began.
+        RunFailed
+            If Spark gave up.
+        """
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
+        socketserver.BaseServer.handle_error = _pass_over  # type: ignore[method-assign] # as below
+        with _interruptible(0, f"Stopped before it began. {GO_ON}"):
+            run = self.pipeline.start(
+                self.out,
+                trigger=trigger,
+                master=self.master,
+                max_files_per_batch=self.max_files_per_batch,
+                progress=self.shown,
+            )
+        try:
+            _wait(run)
+        finally:
+            run.stop()
+        note(f"Stopped. {GO_ON}")
+        return run
+
+
+@contextmanager
+def _interruptible(code: int, words: str) -> Iterator[None]:
+    """Say something and end with a code if Ctrl-C comes, whatever Spark makes of it."""
+    try:
+        yield
+    except BaseException as error:
+        if not _was_interrupted(error):
+            raise
+        note(words)
+        raise typer.Exit(code) from None
+
+
+def _pass_over(*_: Any, **__: Any) -> None:
+    """Print nothing where pyspark's own server would print a traceback, when Java ends first."""
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Return whether it came of Ctrl-C, even if stopping Spark met with an error of its own."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _wait(run: Run) -> None:
+    """Wait until somebody asks a live run to stop; who asks twice does not wait for the batch."""
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, ask)
+    while not asked.wait(LOOK_SECONDS):
+        if not run.is_active and not asked.is_set():
+            raise _gave_up(run)
+
+
+def _gave_up(run: Run) -> RunFailed:
+    error = None if run.query is None else run.query.exception()
+    lines = [line.strip() for line in str(error or "no reason given").splitlines()]
+    causes = [line for line in lines if _CAUSE.match(line)]
+    message = f"Spark gave up: {causes[-1] if causes else lines[0]}"
+    hint = f"Nothing is lost: mend it and run again. Spark's own words are in {run.folder.log}."
+    return RunFailed(message, hint=hint)
+
+
+def tell(run: Run, out: str, events_before: int | None) -> None:
+    """Print what a run came to, its foremost findings, and what to type next."""
+    summary = run.summary()
+    for line in str(summary).splitlines():
+        say(line)
+    if events_before:
+        say()
+        say(_added(summary.events - events_before))
+    say()
+    found = run.findings
+    say(_heading(len(found)))
+    say_findings(found, TOP)
+    say()
+    say("Next:")
+    steps = _next_steps(run, out)
+    width = max(len(command) for command, _ in steps)
+    for command, what in steps:
+        say(f"  {command:<{width}}  {what}")
+
+
+def _added(events: int) -> str:
+    if not events:
+        return "No events were added: every file there had been counted before."
+    return f"{format_count(events)} of the events are new; the rest was counted before."
+
+
+def _heading(found: int) -> str:
+    if not found:
+        return "Nothing was found: no count breaks a rule."
+    if found <= TOP:
+        return "Found:"
+    return f"Found (the {TOP} that most deserve a look, of {format_count(found)}):"
+
+
+def _next_steps(run: Run, out: str) -> list[tuple[str, str]]:
+    name = shlex.quote(out)
+    window = shlex.quote(run.settings.windows[len(run.settings.windows) // 2])
+    html = shlex.quote(str(Path(out) / "report.html"))
+    return [
+        (f"kstoolkit findings {name}", "what was found"),
+        (f"kstoolkit users {name}", "who to look at, most abnormal first"),
+        (f"kstoolkit counts {name} --window {window}", "the counts"),
+        (f"kstoolkit report {name} --html {html}", "all of it to read, print and share"),
+    ]

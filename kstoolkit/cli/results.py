@@ -1,0 +1,233 @@
+"""Commands that read what a run left: none of them starts Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT
+from kstoolkit.cli.terminal import note, print_csv, print_json, print_table, say
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from kstoolkit.findings.finding import Findings
+    from kstoolkit.pipeline.run import Run
+
+__all__ = ["counts", "find", "findings", "report", "say_findings", "summary", "users"]
+
+COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
+ROWS_AT_A_TIME = 50_000
+
+
+def counts(
+    out: str = OUT,
+    *,
+    window: str | None = typer.Option(
+        None,
+        metavar="WINDOW",
+        help="Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required.",
+        show_default=False,
+    ),
+    user: str | None = typer.Option(
+        None, metavar="USER", help="Only this user's.  [default: all users]", show_default=False
+    ),
+    as_json: bool = AS_JSON,
+    as_csv: bool = typer.Option(
+        False, "--csv", help="Print everything as CSV with a header, exactly as it is."
+    ),
+    limit: int = typer.Option(
+        20, min=1, metavar="N", help="How many to show; --json and --csv print all of them anyway."
+    ),
+) -> None:
+    """Print the counts of a window, in order of time.
+
+    The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
+    outside), user, action, count.
+    """
+    _check_one_format(as_json=as_json, as_csv=as_csv)
+    run = _opened(out)
+    chosen = run.window(_required(window, run))
+    found = run.counts(chosen, user=user, limit=None)
+    if as_json:
+        print_json(_count_rows(found))
+    elif as_csv:
+        print_csv(COUNT_FIELDS, _count_rows(found))
+    elif found.empty:
+        whose = "" if user is None else f" of {user!r}"
+        note(f"No counts{whose} in windows of {chosen.label}.")
+    else:
+        _show_counts(found, limit)
+
+
+def findings(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> None:
+    """Print what was found, each story once.
+
+    The fields of --json: rule, user, action, window, window_start_ms (epoch ms UTC), count,
+    expected_low, expected_high, probability, sentence, and more. Null is unknown.
+    """
+    _print_findings(_opened(out).findings, as_json=as_json, limit=limit)
+
+
+def find(
+    out: str = typer.Argument(
+        ..., metavar="OUT", help="A run's output folder, or a changelog.", show_default=False
+    ),
+    rules: str | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="A TOML file of rules.  [default: unusual counts in an hour, 5 false alarms a day]",
+        show_default=False,
+    ),
+    as_json: bool = AS_JSON,
+    limit: int = LIMIT,
+) -> None:
+    """Judge the counts by other rules.
+
+    Nothing is counted again; the findings are printed and not kept. The fields of --json
+    are those of findings.
+    """
+    from kstoolkit.findings.rulefile import load_rules  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.findings.rules import DEFAULT_RULES  # noqa: PLC0415
+    from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
+
+    chosen = DEFAULT_RULES if rules is None else load_rules(rules)
+    _print_findings(judged(out, chosen), as_json=as_json, limit=limit)
+
+
+def users(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> None:
+    """Print every user with a score, most abnormal first.
+
+    The score is over all windows and actions. The fields of --json: user, score, reason, and the
+    figures behind it.
+    """
+    ranked = _opened(out).users()
+    if as_json:
+        print_json(_rows(ranked))
+        return
+    top = ranked.head(limit)
+    cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]
+    print_table(["user", "score", "why"], cells, right="score")
+    _announce(len(top), len(ranked), "users", "--json prints all; --limit N more")
+
+
+def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
+    """Print a run in figures: events, dead letters, speed.
+
+    The fields of --json: events, late (by window), dead_letters (reason to count), batches, and
+    more. Null is unknown.
+    """
+    run = _opened(out)
+    figures = run.summary()
+    if as_json:
+        print_json([figures.to_dict()])
+    else:
+        for line in str(figures).splitlines():
+            say(line)
+
+
+def report(
+    out: str = OUT,
+    html: str | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="Where to write it.  [default: report.html in OUT]",
+        show_default=False,
+    ),
+) -> None:
+    """Write a report: one HTML file that needs no network."""
+    run = _opened(out)
+    path = run.report(html or f"{out}/report.html")
+    say(f"The report is in {path}.")
+
+
+def say_findings(found: Findings, limit: int) -> None:
+    """Print the sentences of the findings that most deserve a look."""
+    top = found.top(limit)
+    for number, finding in enumerate(top, start=1):
+        say(f"{number:>2}. {finding.sentence}")
+
+
+def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
+    if as_json:
+        print_json(row for part in _parts(found) for row in part.to_json_rows())
+    elif not len(found):
+        note("Nothing was found: no count breaks a rule.")
+    else:
+        say_findings(found, limit)
+        more = "--json prints all; --limit N more"
+        _announce(min(limit, len(found)), len(found), "findings", more)
+
+
+def _parts(found: Findings) -> Iterator[Findings]:
+    for start in range(0, len(found), ROWS_AT_A_TIME):
+        yield found[start : start + ROWS_AT_A_TIME]
+
+
+def _opened(out: str) -> Run:
+    from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
+
+    return load_run(out)
+
+
+def _required(window: str | None, run: Run) -> str:
+    if window is None:
+        message = "Which window? --window is missing."
+        windows = ", ".join(repr(label) for label in run.settings.windows)
+        raise ConfigurationError(message, hint=f"This run has: {windows}.")
+    return window
+
+
+def _check_one_format(*, as_json: bool, as_csv: bool) -> None:
+    if as_json and as_csv:
+        message = "--json and --csv can't both be printed."
+        raise ConfigurationError(message, hint="Give one of them.")
+
+
+def _count_rows(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield counts as rows for programs, from columns and some at a time."""
+    for start in range(0, len(found), ROWS_AT_A_TIME):
+        part = found.iloc[start : start + ROWS_AT_A_TIME]
+        columns = [
+            _epoch_ms(part["window_start"]),
+            _epoch_ms(part["window_end"]),
+            *(part[name].tolist() for name in COUNT_FIELDS[2:]),
+        ]
+        for row in zip(*columns, strict=True):
+            yield dict(zip(COUNT_FIELDS, row, strict=True))
+
+
+def _epoch_ms(times: pd.Series[pd.Timestamp]) -> list[int]:
+    counted: list[int] = times.to_numpy("datetime64[ms]").astype("int64").tolist()
+    return counted
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    for start in range(0, len(frame), ROWS_AT_A_TIME):
+        part = frame.iloc[start : start + ROWS_AT_A_TIME]
+        columns = [part[name].tolist() for name in part.columns]
+        for row in zip(*columns, strict=True):
+            yield dict(zip(part.columns, row, strict=True))
+
+
+def _show_counts(found: pd.DataFrame, limit: int) -> None:
+    top = found.head(limit)
+    starts = top["window_start"].dt.strftime("%Y-%m-%d %H:%M:%S")
+    cells = [
+        [start, action, format_count(count), user]
+        for start, user, action, count in zip(
+            starts, top["user"], top["action"], top["count"], strict=True
+        )
+    ]
+    print_table(["window start (UTC)", "action", "count", "user"], cells, right="count")
+    _announce(len(top), len(found), "counts", "--json and --csv print all; --limit N more")
+
+
+def _announce(shown: int, there: int, what: str, how: str) -> None:
+    if shown < there:
+        say(f"{format_count(shown)} of {format_count(there)} {what} are shown; {how}.")

@@ -1,0 +1,210 @@
+"""The main command: count events, judge the counts, say what was found."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import typer
+
+from kstoolkit.cli.options import AS_JSON_OBJECT
+from kstoolkit.cli.terminal import print_json
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.windows import Cascade
+
+__all__ = ["lengths", "run"]
+
+TRIGGER = "10 seconds"
+
+
+class Format(StrEnum):
+    """What a file of events can be."""
+
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+
+
+class Unit(StrEnum):
+    """What an epoch time can be counted in."""
+
+    s = "s"
+    ms = "ms"
+    us = "us"
+    ns = "ns"
+
+
+def run(
+    source: str = typer.Argument(
+        ...,
+        metavar="INPUT",
+        help="Events: a file, a folder (searched to the bottom) or a quoted glob; JSON lines, CSV "
+        "or Parquet; plain, gzip or zstd.",
+        show_default=False,
+    ),
+    *,
+    event_time: str = typer.Option(
+        ..., metavar="COLUMN", help="The time of an event: a column, or a Spark SQL expression."
+    ),
+    user: str = typer.Option(..., metavar="COLUMN", help="Who: a column, or an expression."),
+    action: str = typer.Option(..., metavar="COLUMN", help="What: a column, or an expression."),
+    out: str = typer.Option(
+        ...,
+        metavar="OUT",
+        help="The output folder: new, empty, or an earlier run's. Then what is new in INPUT is "
+        "added; a file counts once, by its path.",
+    ),
+    windows: str = typer.Option(
+        "1 minute,1 hour,1 day",
+        metavar="LENGTHS",
+        help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
+        "every 1 minute' is one that hops.",
+    ),
+    rules: str | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="A TOML file of rules.  [default: unusual counts in an hour, 5 false alarms a day]",
+        show_default=False,
+    ),
+    file_format: Format | None = typer.Option(
+        None,
+        "--format",
+        help="The files' format.  [default: what each name says]",
+        show_default=False,
+    ),
+    time_unit: Unit | None = typer.Option(
+        None,
+        help="What epoch times are counted in.  [default: told from their size]",
+        show_default=False,
+    ),
+    max_files_per_batch: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="A micro-batch takes in no more files.  [default: 10000, and 256 MiB]",
+        show_default=False,
+    ),
+    follow: bool = typer.Option(
+        False, "--follow", help="Keep counting what arrives, until Ctrl-C.  [default: to the end]"
+    ),
+    trigger: str | None = typer.Option(
+        None,
+        metavar="DURATION",
+        help="With --follow: how often a micro-batch begins.  [default: 10 seconds]",
+        show_default=False,
+    ),
+    lateness: str | None = typer.Option(
+        None,
+        metavar="DURATION",
+        help="How long after its end a window takes events.  [default: no end; with --follow, as "
+        "long as it is retained]",
+        show_default=False,
+    ),
+    retention: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="With --follow: how many windows of each length stay in state.  [default: 3]",
+        show_default=False,
+    ),
+    min_count: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="Counts below this stay out of the changelog.  [default: 1, none does]",
+        show_default=False,
+    ),
+    buckets: int = typer.Option(
+        8, min=1, metavar="N", help="How many tasks can count at once; fixed by the first run."
+    ),
+    processing_time: bool = typer.Option(
+        False,
+        "--processing-time",
+        help="Count by when an event is processed.  [default: by its own time]",
+    ),
+    max_future: str = typer.Option(
+        "1 day",
+        metavar="DURATION",
+        help="An event whose time is further in the future than this is set aside.",
+    ),
+    master: str | None = typer.Option(
+        None,
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://host:port, yarn, k8s://…  [default: here, on "
+        "all cores]",
+        show_default=False,
+    ),
+    quiet: bool = typer.Option(
+        False,
+        "--quiet",
+        "-q",
+        help="Print no progress and no result, just errors (and what --json asks for).",
+    ),
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
+    """Count events in windows, and find the abnormal users.
+
+    It ends with the run's figures and the findings that most deserve a look; with --json, with the
+    figures alone, as summary --json prints them.
+    """
+    _check_trigger(trigger, follow=follow)
+    from kstoolkit.cli.counting import Work, tell  # noqa: PLC0415 - loads Spark
+    from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.findings.rulefile import load_rules  # noqa: PLC0415
+    from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
+
+    pipeline = Pipeline(
+        source=files(
+            source,
+            event_time=event_time,
+            user=user,
+            action=action,
+            format=file_format,
+            max_future=max_future,
+            time_unit=None if time_unit is None else time_unit.value,
+        ),
+        cascade=Cascade(
+            *lengths(windows), retention=retention, min_count=min_count, lateness=lateness
+        ),
+        rules=None if rules is None else load_rules(rules),
+        buckets=buckets,
+        time="processing" if processing_time else "event",
+    )
+    work = Work(
+        pipeline=pipeline,
+        out=out,
+        master=master,
+        max_files_per_batch=max_files_per_batch,
+        shown=not quiet,
+    )
+    before = work.events_before()
+    done = work.follow(trigger or TRIGGER) if follow else work.finish()
+    if as_json:
+        print_json([done.summary().to_dict()])
+    elif not quiet:
+        tell(done, out, before)
+
+
+def lengths(windows: str) -> list[str]:
+    """Return the windows that a text names, with commas between.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is nothing between two commas.
+
+    Examples
+    --------
+    >>> lengths("1 minute, 5 minutes every 1 minute")
+    ['1 minute', '5 minutes every 1 minute']
+    """
+    named = [part.strip() for part in windows.split(",")]
+    if not all(named):
+        message = f"--windows {windows!r} has an empty place."
+        raise ConfigurationError(message, hint="Write '1 minute,1 hour,1 day'.")
+    return named
+
+
+def _check_trigger(trigger: str | None, *, follow: bool) -> None:
+    if trigger is not None and not follow:
+        message = "--trigger says how often to look for new events, but --follow is missing."
+        raise ConfigurationError(message, hint="Add --follow, or leave --trigger out.")

@@ -1,0 +1,452 @@
+"""A bucket against a plain group-by, over any cascade, events, batches and modes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kstoolkit.counters.bucket import Advance, Bucket, DictBlocks, Meta
+from kstoolkit.counters.counters import Counters
+from kstoolkit.errors import FormatError
+from kstoolkit.windows import Cascade, Hop, Window
+
+SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
+LONG_AFTER_MS = 10**12
+Event = tuple[str, int, str]
+Key = tuple[str, int, str]
+
+SHAPES: list[tuple[str | Window, ...]] = [
+    ("1 minute", "1 hour", "1 day"),
+    ("10 seconds", "1 minute"),
+    ("7 seconds",),
+    ("1 minute", Hop("5 minutes", every="1 minute"), "1 hour"),
+    ("1 minute", Hop("15 minutes", every="1 minute")),
+    (Hop("1 hour", every="20 minutes"),),
+    (Hop("90 seconds", every="30 seconds"), Hop("5 minutes", every="1 minute")),
+    ("10 seconds", Hop("2 minutes", every="1 minute"), "1 minute", "2 hours"),
+]
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["Anna", "Bo", "Čeněk"]),
+        st.integers(-20, 1_200).map(lambda step: step * 10_007),  # some three hours, in any order
+        st.sampled_from(["read", "write"]),
+    ),
+    max_size=20,
+)
+BATCHES = st.lists(EVENTS, max_size=6)
+FEWER = settings(max_examples=60)  # each is a whole run
+
+
+def counters_of(events: list[Event], pane_ms: int) -> Counters:
+    times = np.array([time_ms for _, time_ms, _ in events], dtype=np.int64)
+    users = pa.array([user for user, _, _ in events], pa.string())
+    actions = pa.array([action for _, _, action in events], pa.string())
+    return Counters.of(times - times % pane_ms, users, actions)
+
+
+def windows_of(event: Event, window: Window) -> list[Key]:
+    user, time_ms, action = event
+    latest_ms = window.start_of(time_ms)
+    backs = range(0, window.size_ms, window.every_ms)
+    return [(user, latest_ms - back_ms, action) for back_ms in backs]
+
+
+def group_by(batches: list[list[Event]], window: Window) -> Counter[Key]:
+    return Counter(key for batch in batches for event in batch for key in windows_of(event, window))
+
+
+def rows_of(counters: Counters) -> list[Key]:
+    starts, users, actions, _ = (column.to_pylist() for column in counters.to_batch().columns)
+    return list(zip(users, starts, actions, strict=True))
+
+
+@dataclass
+class Watched:
+    """A bucket whose every report is checked against the ones before."""
+
+    cascade: Cascade
+    live: bool = False
+    number: int = 0
+    buckets: int = 1
+    blocks: DictBlocks = field(default_factory=DictBlocks)
+    now_ms: int = 0
+    latest: list[Counter[Key]] = field(default_factory=list)
+    late: Counter[int] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.latest = [Counter() for _ in self.cascade.windows]
+
+    def take(self, events: list[Event]) -> Advance:
+        bucket = Bucket(self.cascade, self.blocks, self.number, self.buckets, live=self.live)
+        done = bucket.advance(counters_of(events, self.cascade.pane_ms), now_ms=self.now_ms)
+        assert len({changes.level for changes in done.changes}) == len(done.changes)
+        for changes in done.changes:
+            latest = self.latest[changes.level]
+            counts = changes.counters.count.tolist()
+            for key, old, count in zip(
+                rows_of(changes.counters), changes.old.tolist(), counts, strict=True
+            ):
+                assert old == latest[key], "an old count is what was told last"
+                assert count > old, "counts only grow"
+                latest[key] = count
+        self.late.update(done.late)
+        return done
+
+    def wait(self, milliseconds: int) -> Advance:
+        self.now_ms += milliseconds
+        return self.take([])
+
+    def drain(self) -> None:
+        """Wait until nothing is pending."""
+        for _ in range(2_000):
+            self.wait(DAY_MS)
+            if not any(key.startswith("pending") for key in self.blocks.keys()):  # noqa: SIM118
+                return
+        pytest.fail("the backlog does not drain")
+
+    def in_state(self, level: int) -> Counter[Key]:
+        bucket = Bucket(self.cascade, self.blocks, live=self.live)
+        found: Counter[Key] = Counter()
+        for segment in bucket.segments(level):
+            found.update(dict(zip(rows_of(segment), segment.count.tolist(), strict=True)))
+        return found
+
+
+def run(cascade: Cascade, batches: list[list[Event]], *, live: bool, every_ms: int) -> Watched:
+    watched = Watched(cascade, live=live)
+    for batch in batches:
+        watched.take(batch)
+        watched.now_ms += every_ms
+    watched.drain()
+    return watched
+
+
+def late_on_arrival(cascade: Cascade, level: int, batches: list[list[Event]]) -> Counter[Key]:
+    """Return what comes after its window's end and the level's lateness, by the stream's time."""
+    window, lateness_ms = cascade.windows[level], cascade.lateness_ms[level]
+    if lateness_ms is None:
+        lateness_ms = (cascade.retention[level] - 1) * window.every_ms
+    stream_ms, late = -(10**18), Counter[Key]()
+    for batch in batches:
+        keys = [key for event in batch for key in windows_of(event, window)]
+        late.update(key for key in keys if key[1] + window.size_ms + lateness_ms <= stream_ms)
+        panes = [time_ms - time_ms % cascade.pane_ms for _, time_ms, _ in batch]
+        stream_ms = max([stream_ms, *panes])
+    return late
+
+
+@FEWER
+@given(st.sampled_from(SHAPES), BATCHES)
+def test_a_bounded_run_counts_what_a_plain_group_by_counts(
+    shape: tuple[str | Window, ...], batches: list[list[Event]]
+) -> None:
+    cascade = Cascade(*shape)
+    watched = run(cascade, batches, live=False, every_ms=1)
+    for level, window in enumerate(cascade.windows):
+        assert watched.latest[level] == group_by(batches, window)
+        assert watched.in_state(level) == watched.latest[level]
+    assert not watched.late
+
+
+@FEWER
+@given(
+    st.sampled_from(SHAPES),
+    BATCHES,
+    st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS]),
+    st.integers(1, 8),
+    st.sampled_from([1, 7, 1_000]),
+)
+def test_a_live_run_counts_the_same_whatever_it_holds_back(
+    shape: tuple[str | Window, ...],
+    batches: list[list[Event]],
+    every_ms: int,
+    buckets: int,
+    most: int,
+) -> None:
+    cascade = Cascade(*shape, retention=100_000, max_counters_per_flush=most)
+    watched = Watched(cascade, live=True, number=buckets - 1, buckets=buckets)
+    for batch in batches:
+        done = watched.take(batch)
+        assert all(len(changes.counters) <= most for changes in done.changes)
+        watched.now_ms += every_ms
+    watched.drain()
+    for level, window in enumerate(cascade.windows):
+        assert watched.latest[level] == group_by(batches, window)
+    assert not watched.late
+
+
+@FEWER
+@given(
+    st.sampled_from(SHAPES),
+    BATCHES,
+    st.sampled_from([0, 30 * SECOND_MS, 10 * MINUTE_MS]),
+    st.booleans(),
+)
+def test_with_a_lateness_each_event_is_in_a_window_or_late_for_it(
+    shape: tuple[str | Window, ...],
+    batches: list[list[Event]],
+    lateness_ms: int,
+    live: bool,  # noqa: FBT001 - drawn
+) -> None:
+    at_once = dict.fromkeys(Cascade(*shape).windows, 0)
+    cascade = Cascade(*shape, lateness=lateness_ms, flush=at_once)
+    watched = run(cascade, batches, live=live, every_ms=SECOND_MS)
+    for level, window in enumerate(cascade.windows):
+        late = late_on_arrival(cascade, level, batches)
+        assert watched.latest[level] == group_by(batches, window) - late
+        assert watched.late[level] == late.total()
+
+
+@FEWER
+@given(
+    st.sampled_from(SHAPES),
+    BATCHES,
+    st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS]),
+    st.sampled_from([1, 7, 1_000]),
+    st.integers(1, 3),
+    st.sampled_from([None, 0, 10 * SECOND_MS, 2 * HOUR_MS]),
+)
+def test_holding_back_makes_no_event_late_and_loses_none(  # noqa: PLR0917 - drawn
+    shape: tuple[str | Window, ...],
+    batches: list[list[Event]],
+    every_ms: int,
+    most: int,
+    retention: int,
+    lateness_ms: int | None,
+) -> None:
+    cascade = Cascade(
+        *shape,
+        retention=retention,
+        lateness=lateness_ms,
+        max_counters_per_flush=most,
+        flush=dict.fromkeys(Cascade(*shape).windows, "1 minute"),
+    )
+    watched = run(cascade, batches, live=True, every_ms=every_ms)
+    for level, window in enumerate(cascade.windows):
+        everything, late = group_by(batches, window), late_on_arrival(cascade, level, batches)
+        assert watched.latest[level].total() + watched.late[level] == everything.total()
+        assert watched.late[level] <= late.total()
+        timely = everything - late
+        assert all(watched.latest[level][key] >= count for key, count in timely.items())
+
+
+@FEWER
+@given(
+    st.sampled_from(SHAPES),
+    st.lists(st.tuples(st.booleans(), EVENTS, st.sampled_from([0, 90 * SECOND_MS])), max_size=8),
+    st.sampled_from([1, 4, 1_000]),
+    st.integers(1, 3),
+)
+def test_runs_may_be_live_and_bounded_in_turn(
+    shape: tuple[str | Window, ...],
+    turns: list[tuple[bool, list[Event], int]],
+    most: int,
+    retention: int,
+) -> None:
+    cascade = Cascade(*shape, retention=retention, max_counters_per_flush=most)
+    watched = Watched(cascade)
+    for live, batch, pause_ms in turns:
+        watched.live = live
+        watched.take(batch)
+        watched.now_ms += pause_ms
+    watched.live = False
+    watched.wait(0)
+    batches = [batch for _, batch, _ in turns]
+    for level, window in enumerate(cascade.windows):
+        everything = group_by(batches, window)
+        assert watched.latest[level].total() + watched.late[level] == everything.total()
+        assert watched.latest[level] <= everything
+
+
+def test_counts_are_exact_when_no_live_window_expired_before_a_bounded_run() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour"), live=True)
+    watched.take([("a", 0, "x"), ("a", 30 * SECOND_MS, "x")])
+    watched.live = False
+    watched.take([("a", 10 * DAY_MS, "x")])
+    watched.take([("a", 0, "x")])  # late in a live run; a bounded one takes all
+    assert watched.latest[0]["a", 0, "x"] == watched.latest[1]["a", 0, "x"] == 3
+    assert not watched.late
+
+
+def test_an_event_of_an_expired_window_is_late_also_in_a_bounded_run() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour"), live=True)
+    for minute in range(100):
+        watched.take([("a", minute * MINUTE_MS, "x")])
+    watched.drain()
+    watched.live = False
+    watched.take([("a", 0, "x")])
+    assert watched.late == {0: 1}
+    assert watched.latest[0]["a", 0, "x"] == 1
+    assert watched.latest[1]["a", 0, "x"] == 61
+
+
+def test_an_event_too_late_for_its_minute_still_counts_for_its_hour() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour", lateness={"1 minute": 0, "1 hour": "1 hour"}))
+    watched.take([("a", 30 * MINUTE_MS, "x")])
+    watched.take([("a", 0, "x")])
+    assert watched.late == {0: 1}
+    assert watched.latest[1] == {("a", 0, "x"): 2}
+
+
+def test_an_event_too_late_for_a_hop_is_late_once_for_each_window_it_missed() -> None:
+    watched = Watched(Cascade(Hop("5 minutes", every="1 minute"), lateness=0))
+    watched.take([("a", 8 * MINUTE_MS, "x")])
+    watched.take([("a", 5 * MINUTE_MS, "x")])  # of [1, 6) to [5, 10): three of these are over
+    assert watched.late == {0: 3}
+    starts = [start for (_, start, _), count in watched.latest[0].items() if count == 2]
+    assert starts == [4 * MINUTE_MS, 5 * MINUTE_MS]
+
+
+def test_an_event_in_time_is_not_late_because_a_finer_level_held_it_back() -> None:
+    cascade = Cascade(
+        "1 minute",
+        "1 hour",
+        lateness={"1 minute": "1 day", "1 hour": 0},
+        flush={"1 minute": 60_000},
+    )
+    watched = Watched(cascade, live=True)
+    watched.take([("a", 0, "x")])
+    watched.now_ms += 10 * SECOND_MS
+    watched.take([("a", 59 * MINUTE_MS, "x")])
+    watched.now_ms += 10 * SECOND_MS
+    watched.take([("a", 61 * MINUTE_MS, "x")])
+    watched.drain()
+    assert watched.latest[1]["a", 0, "x"] == 2
+    assert not watched.late
+
+
+def test_a_window_waits_for_what_a_finer_level_holds_back_before_it_expires() -> None:
+    cascade = Cascade("1 minute", "1 hour", retention=1, flush={"1 minute": "10 minutes"})
+    watched = Watched(cascade, live=True)
+    watched.take([])
+    watched.take([("a", 0, "x")])
+    watched.take([("a", 5 * DAY_MS, "x")])
+    watched.drain()
+    assert watched.latest[1]["a", 0, "x"] == 1
+    assert not watched.late
+
+
+def test_levels_are_flushed_at_their_intervals() -> None:
+    cascade = Cascade("1 minute", "1 hour", flush={"1 minute": 0, "1 hour": "1 minute"})
+    watched = Watched(cascade, live=True)
+    watched.take([])
+    flushed = []
+    for step in range(13):
+        watched.now_ms = step * 10 * SECOND_MS
+        done = watched.take([("a", step * 10 * SECOND_MS, "x")])
+        flushed.append([changes.level for changes in done.changes])
+    assert [1 in levels for levels in flushed] == [step in {6, 12} for step in range(13)]
+    assert all(0 in levels for levels in flushed)
+
+
+def test_buckets_do_not_all_flush_a_level_in_one_batch() -> None:
+    cascade = Cascade("1 minute", "1 hour", flush={"1 hour": "1 minute"})
+    buckets = [Watched(cascade, live=True, number=number, buckets=8) for number in range(8)]
+    for bucket in buckets:
+        bucket.take([])
+    flushes: list[list[int]] = []
+    for step in range(1, 17):
+        flushes.append([])
+        for bucket in buckets:
+            bucket.now_ms = step * 7_500
+            done = bucket.take([("a", step * 7_500, "x")])
+            flushes[-1] += [bucket.number for changes in done.changes if changes.level == 1]
+    assert flushes == [[step % 8] for step in range(1, 17)]
+
+
+def test_a_flush_that_is_not_due_leaves_the_state_alone() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour", flush={"1 hour": "1 hour"}), live=True)
+    watched.take([("a", 0, "x")])
+    watched.take([("a", 0, "x")])
+    before = dict(watched.blocks.held)
+    done = watched.wait(SECOND_MS)
+    assert not done.changes
+    changed = {key for key, block in watched.blocks.held.items() if before.get(key) != block}
+    assert changed <= {"meta"}
+
+
+def test_a_backlog_is_told_and_drains_the_earliest_windows_first() -> None:
+    watched = Watched(Cascade("1 minute", max_counters_per_flush=2), live=True)
+    done = watched.take([("a", minute * MINUTE_MS, "x") for minute in (4, 2, 0, 3, 1)])
+    told = []
+    while done.backlog:
+        told.append(done.backlog[0])
+        done = watched.wait(SECOND_MS)
+    assert told == [3, 1]
+    assert [start // MINUTE_MS for _, start, _ in watched.latest[0]] == [0, 1, 2, 3, 4]
+
+
+def test_a_bounded_run_knows_no_backlog() -> None:
+    watched = Watched(Cascade("1 minute", max_counters_per_flush=1))
+    done = watched.take([("a", minute * MINUTE_MS, "x") for minute in range(5)])
+    assert (done.backlog, len(watched.latest[0])) == ({}, 5)
+
+
+def test_the_state_of_a_live_run_stays_bounded() -> None:
+    watched = Watched(Cascade("1 minute", Hop("10 minutes", every="1 minute"), "1 hour"), live=True)
+    blocks, rows = [], []
+    for minute in range(0, 2_880, 8):
+        watched.now_ms = minute * MINUTE_MS
+        watched.take([(f"user {minute % 7}", minute * MINUTE_MS, "x")])
+        blocks.append(len(watched.blocks.held))
+        rows.append(watched.in_state(0).total() if minute % 64 == 0 else 0)
+    half = len(blocks) // 2
+    assert max(blocks[half:]) <= max(blocks[:half]) < 20
+    assert max(rows) <= 60
+
+
+def test_a_bounded_run_keeps_all_windows() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour"))
+    for hour in range(50):
+        watched.take([("a", hour * HOUR_MS, "x")])
+    assert len(watched.in_state(0)) == len(watched.in_state(1)) == 50
+
+
+def test_a_day_of_minutes_is_twenty_four_segments() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour", "1 day"))
+    watched.take([("a", minute * MINUTE_MS, "x") for minute in range(1_440)])
+    keys = list(watched.blocks.keys())
+    assert sum(key.startswith("counts/0/") for key in keys) == 24
+    assert sum(key.startswith("counts/1/") for key in keys) == 1
+
+
+def test_a_hop_without_a_longer_window_has_segments_as_long_as_itself() -> None:
+    watched = Watched(Cascade("1 minute", Hop("1 hour", every="1 minute")))
+    watched.take([("a", 59 * MINUTE_MS, "x")])
+    assert sum(key.startswith("counts/1/") for key in watched.blocks.keys()) == 1  # noqa: SIM118
+
+
+def test_a_replayed_batch_ends_in_the_same_state_and_report() -> None:
+    cascade = Cascade("1 minute", "1 hour", flush={"1 hour": "1 minute"}, max_counters_per_flush=3)
+    first = Watched(cascade, live=True)
+    first.take([("a", minute * MINUTE_MS, "x") for minute in range(9)])
+    second = Watched(cascade, live=True, blocks=DictBlocks(dict(first.blocks.held)))
+    second.latest = [counts.copy() for counts in first.latest]
+    for watched in (first, second):
+        watched.now_ms = 70 * SECOND_MS
+        watched.take([("b", 3 * MINUTE_MS, "x")])
+    assert first.blocks.held == second.blocks.held
+    assert first.latest == second.latest
+
+
+def test_a_memory_reads_back() -> None:
+    meta = Meta.new(3).at(1, flushed_ms=5, held_from_ms=-7)
+    assert Meta.decode(meta.encode()) == meta
+
+
+def test_a_memory_of_another_version_is_refused() -> None:
+    block = bytes([9]) + Meta.new(1).encode()[1:]
+    with pytest.raises(FormatError, match=r"memory of version 9.* version 1"):
+        Meta.decode(block)
+
+
+@pytest.mark.parametrize("block", [b"", b"\x01", b"\x01{", b"\x01{}", b"\x01[]", b'\x01{"a": 1}'])
+def test_a_damaged_memory_is_refused(block: bytes) -> None:
+    with pytest.raises(FormatError):
+        Meta.decode(block)

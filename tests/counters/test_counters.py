@@ -1,0 +1,211 @@
+"""Counters against Python's own: every operation is a few lines on a dict of keys."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.dictionaries import buckets_of
+from kstoolkit.windows import Hop, Window, as_window
+
+Key = tuple[str, int, str]
+Counts = Counter[Key]
+
+USERS = st.sampled_from(["Anna", "Bo", "Čeněk", "", "😀\0"]) | st.text("ab", max_size=3)
+ACTIONS = st.sampled_from(["read", "write", ""])
+STARTS = st.integers(-300, 300).map(lambda step: step * 10_000) | st.integers(-(2**40), 2**40)
+COUNTED = st.dictionaries(
+    st.tuples(USERS, STARTS, ACTIONS), st.integers(1, 2**40), max_size=25
+).map(Counter)
+MINUTE, HOUR = as_window("1 minute"), as_window("1 hour")
+WINDOWS = st.sampled_from(
+    [MINUTE, HOUR, Hop("5 minutes", every="1 minute"), Window(30_000, 10_000)]
+)
+
+
+def made(counts: Counts) -> Counters:
+    """Count the slow way round: a row for each key, in any order."""
+    users, starts, actions = zip(*counts, strict=True) if counts else ((), (), ())
+    return Counters.of(
+        np.array(starts, dtype=np.int64),
+        pa.array(users, pa.string()),
+        pa.array(actions, pa.string()),
+        np.array(list(counts.values()), dtype=np.uint64),
+    )
+
+
+def read(counters: Counters) -> Counts:
+    batch = counters.to_batch()
+    starts, users, actions, counts = (column.to_pylist() for column in batch.columns)
+    keys = list(zip(users, starts, actions, strict=True))
+    assert len(set(keys)) == len(keys), "a key stands twice"
+    places = list(zip(counters.user, counters.start_ms, counters.action, strict=True))
+    assert all(before < after for before, after in pairwise(places)), "out of order"
+    return Counter(dict(zip(keys, counts, strict=True)))
+
+
+def coarse(counts: Counts, window: Window) -> Counts:
+    summed: Counts = Counter()
+    for (user, start_ms, action), count in counts.items():
+        latest_ms = window.start_of(start_ms)
+        for back_ms in range(0, window.size_ms, window.every_ms):
+            summed[user, latest_ms - back_ms, action] += count
+    return summed
+
+
+@given(st.lists(st.tuples(USERS, STARTS, ACTIONS), max_size=60), st.booleans())
+def test_events_are_collapsed_into_counters(events: list[Key], as_dictionaries: bool) -> None:  # noqa: FBT001 - drawn
+    users = pa.array([user for user, _, _ in events], pa.string())
+    actions = pa.array([action for _, _, action in events], pa.string())
+    starts = np.array([start_ms for _, start_ms, _ in events], dtype=np.int64)
+    if as_dictionaries:
+        users, actions = users.dictionary_encode(), actions.dictionary_encode()
+    counters = Counters.of(starts, users, actions)
+    assert read(counters) == Counter(events)
+    assert counters.total == len(events)
+
+
+@given(COUNTED)
+def test_counted_rows_are_collapsed_into_their_sums(counts: Counts) -> None:
+    twice = pa.concat_tables([made(counts).to_table()] * 2)
+    starts, users, actions, numbers = twice.columns
+    summed = Counters.of(np.asarray(starts), users, actions, np.asarray(numbers).astype(np.uint64))
+    assert read(summed) == counts + counts
+
+
+@given(st.lists(COUNTED, max_size=4))
+def test_a_merge_is_the_sum(parts: list[Counts]) -> None:
+    expected: Counts = Counter()
+    for part in parts:
+        expected.update(part)
+    assert read(Counters.merge([made(part) for part in parts])) == expected
+
+
+@given(COUNTED, COUNTED)
+def test_adding_tells_what_changed_and_what_it_was_before(known: Counts, delta: Counts) -> None:
+    now, changed, old = made(known).add(made(delta))
+    assert read(now) == known + delta
+    assert read(changed) == {key: (known + delta)[key] for key in delta}
+    before = dict(zip(read(changed), old.tolist(), strict=True))
+    assert before == {key: known[key] for key in delta}
+
+
+@given(COUNTED, COUNTED)
+def test_newer_counts_take_the_place_of_those_they_name(known: Counts, newer: Counts) -> None:
+    assert read(made(known).replaced_by(made(newer))) == {**known, **newer}
+
+
+@given(COUNTED, WINDOWS)
+def test_a_coarser_window_is_the_sum_of_its_panes(counts: Counts, window: Window) -> None:
+    assert read(made(counts).coarsen(window)) == coarse(counts, window)
+
+
+@given(COUNTED)
+def test_coarsening_in_steps_is_coarsening_at_once(counts: Counts) -> None:
+    assert read(made(counts).coarsen(MINUTE).coarsen(HOUR)) == coarse(counts, HOUR)
+
+
+def test_panes_that_are_windows_already_are_left_alone() -> None:
+    panes = made(Counter({("a", 60_000, "x"): 2, ("a", 120_000, "x"): 3}))
+    assert panes.coarsen(MINUTE) is panes
+
+
+@given(COUNTED)
+def test_over_time_all_windows_are_one(counts: Counts) -> None:
+    expected: Counts = Counter()
+    for (user, _, action), count in counts.items():
+        expected[user, 0, action] += count
+    assert read(made(counts).over_time()) == expected
+
+
+@given(COUNTED)
+def test_a_peak_is_the_busiest_window_over_all_actions(counts: Counts) -> None:
+    together: Counter[tuple[str, int]] = Counter()
+    for (user, start_ms, _), count in counts.items():
+        together[user, start_ms] += count
+    peaks: dict[str, int] = {}
+    for (user, _), count in together.items():
+        peaks[user] = max(peaks.get(user, 0), count)
+    rows = made(counts).peaks().to_pylist()
+    assert {row["user"]: row["count"] for row in rows} == peaks
+    assert len(rows) == len(peaks)
+
+
+@given(COUNTED, st.sampled_from([1, 60_000, 3_600_000]))
+def test_segments_part_the_counters_by_time(counts: Counts, length_ms: int) -> None:
+    together: Counts = Counter()
+    starts = []
+    for start_ms, part in made(counts).by_segment(length_ms):
+        assert start_ms % length_ms == 0
+        assert all(start_ms <= key[1] < start_ms + length_ms for key in read(part))
+        together.update(read(part))
+        starts.append(start_ms)
+    assert together == counts
+    assert starts == sorted(set(starts))
+
+
+@given(COUNTED, st.integers(1, 8))
+def test_buckets_part_the_counters_by_user(counts: Counts, buckets: int) -> None:
+    together: Counts = Counter()
+    for number, part in made(counts).by_bucket(buckets):
+        assert set(part.users.to_pylist()) == {user for user, _, _ in read(part)}
+        assert set(buckets_of(part.users, buckets)) == {number}
+        together.update(read(part))
+    assert together == counts
+
+
+@given(COUNTED)
+def test_a_block_gives_the_counters_back(counts: Counts) -> None:
+    assert read(Counters.decode(made(counts).encode())) == counts
+
+
+@given(COUNTED, COUNTED)
+def test_counters_of_a_block_go_on_counting(known: Counts, delta: Counts) -> None:
+    decoded = Counters.decode(made(known).encode())
+    assert read(Counters.merge([decoded, made(delta)])) == known + delta
+
+
+@given(COUNTED, st.data())
+def test_chosen_counters_are_these_alone(counts: Counts, data: st.DataObject) -> None:
+    counters = made(counts)
+    mask = data.draw(st.lists(st.booleans(), min_size=len(counters), max_size=len(counters)))
+    chosen = np.array(mask, dtype=bool)
+    kept = [key for key, is_chosen in zip(read(counters), mask, strict=True) if is_chosen]
+    assert list(read(counters.take(chosen))) == kept
+    assert list(read(counters.take(np.flatnonzero(chosen)).pruned())) == kept
+
+
+def test_nothing_is_counted_of_nothing() -> None:
+    empty = Counters.empty()
+    assert (len(empty), empty.total, len(Counters.merge([empty, empty]))) == (0, 0, 0)
+    assert len(Counters.decode(empty.encode())) == 0
+    assert list(empty.by_bucket(4)) == []
+    assert list(empty.by_segment(1)) == []
+    assert empty.peaks().num_rows == 0
+    assert len(empty.over_time()) == len(empty.coarsen(HOUR)) == 0
+
+
+def test_counts_beyond_32_bits_stay_exact() -> None:
+    large = made(Counter({("a", 0, "x"): 2**63}))
+    assert read(Counters.merge([large, made(Counter({("a", 0, "x"): 2**63 - 1}))])) == {
+        ("a", 0, "x"): 2**64 - 1
+    }
+
+
+def test_a_table_for_other_tools_has_signed_counts() -> None:
+    table = made(Counter({("a", 0, "x"): 3})).to_table()
+    assert table.schema.field("count").type == pa.int64()
+    assert table.column_names == ["window_start_ms", "user", "action", "count"]
+
+
+@pytest.mark.parametrize("start_ms", [-(2**62), 2**62])
+def test_the_farthest_window_starts_are_kept(start_ms: int) -> None:
+    counts: Counts = Counter({("a", start_ms, "x"): 1, ("b", 0, "y"): 2, ("c", -start_ms, "x"): 3})
+    assert read(made(counts)) == counts
