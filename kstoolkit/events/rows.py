@@ -7,6 +7,7 @@ damaged one nothing is counted.
 
 from __future__ import annotations
 
+import codecs
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from kstoolkit.events.csvfile import csv_header
 from kstoolkit.events.opening import format_of, open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["BROKEN", "FILE", "NOW", "RAW", "first_lines", "read_rows", "row_types"]
 
@@ -45,9 +46,13 @@ def row_types(path: str, file_format: str | None) -> pa.Schema:
 def first_lines(path: str) -> list[str]:
     """Return the first lines of a file, at most a megabyte of them."""
     with open_stream(path) as stream:
-        head, newline, rest = stream.read(_FIRST_BYTES).rpartition(b"\n")
+        read = stream.read(_FIRST_BYTES)
+    whole_lines, newline, _ = read.rpartition(b"\n")
+    cut = len(read) == _FIRST_BYTES and newline
     return [
-        line.decode("utf-8", "replace") for line in (head if newline else rest).split(b"\n") if line
+        line.decode("utf-8-sig", "replace")
+        for line in (whole_lines if cut else read).split(b"\n")
+        if line.strip()
     ]
 
 
@@ -64,6 +69,8 @@ def read_rows(
     for batch in _batches(path, file_format, types):
         if batch.num_rows:
             yield _with_ours(batch, path, admitted_ms)
+    if format_of(path, file_format) == "csv":
+        yield from _ragged(path, admitted_ms, types)
 
 
 def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -81,12 +88,34 @@ def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[p
 
 
 def _csv(path: str, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in _open_csv(path, lambda _: "skip"):
+        yield _conformed(batch, types)
+
+
+def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each record that has more or fewer values than the header."""
+    found: list[tuple[str, str]] = []
+
+    def keep(row: pv.InvalidRow) -> str:
+        told = f"{row.actual_columns} values in place of {row.expected_columns}"
+        found.append((row.text or "", told))
+        return "skip"
+
+    if csv_header(path):
+        for _ in _open_csv(path, keep):
+            pass
+    for text, told in found:
+        nothing = [pa.nulls(1, field.type) for field in types]
+        row = pa.record_batch([*nothing, pa.array([text])], names=[*types.names, RAW])
+        yield _with_ours(row, path, admitted_ms, broken=told)
+
+
+def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa.RecordBatch]:
     reading = pv.ReadOptions(use_threads=False, block_size=_CHUNK_BYTES)
-    parsing = pv.ParseOptions(newlines_in_values=True)
+    parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid)
     converting = pv.ConvertOptions(column_types={name: pa.string() for name in csv_header(path)})
     with open_stream(path) as stream, pv.open_csv(stream, reading, parsing, converting) as reader:
-        for batch in reader:
-            yield _conformed(batch, types)
+        yield from reader
 
 
 def _lines(path: str) -> Iterator[pa.RecordBatch]:
@@ -101,7 +130,10 @@ def _lines(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _texts(chunk: bytes) -> pa.RecordBatch:
-    lines = [line.decode("utf-8", "replace") for line in chunk.splitlines() if line.strip()]
+    chunk = chunk.removeprefix(codecs.BOM_UTF8)
+    lines = [
+        line.rstrip(b"\r").decode("utf-8", "replace") for line in chunk.split(b"\n") if line.strip()
+    ]
     return pa.record_batch([pa.array(lines, pa.string())], names=[RAW])
 
 
