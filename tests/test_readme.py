@@ -56,7 +56,9 @@ def test_the_commands_of_the_readme_work_and_leave_what_they_promise(place: Path
 
 def test_the_query_for_duckdb_gives_the_counts_of_the_run(place: Path) -> None:
     query = blocks("sql")[0].replace("out/sample", str(place / "out/sample"))
-    found = duckdb.sql(query).df()["count"].sum()
+    relation = duckdb.sql(query)
+    assert relation is not None
+    found = relation.df()["count"].sum()
     assert found == kst.load_run(place / "out/sample").counts("1 hour")["count"].sum() == 85_405
 
 

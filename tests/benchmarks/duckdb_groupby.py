@@ -5,13 +5,10 @@ python -m tests.benchmarks.duckdb_groupby EVENTS WORK
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import duckdb
 
+from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.events import events_in
-from tests.benchmarks.marks import WINDOWS, mark
 
 # Sums over the counts, so that no column may be left out.
 QUERY = """
@@ -23,11 +20,8 @@ QUERY = """
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("events", type=Path)
-    parser.add_argument("work", type=Path)
-    asked = parser.parse_args()
-    database = duckdb.connect(config={"threads": 2})
+    asked = arguments()
+    database = duckdb.connect(config={"threads": CORES})
     database.execute("SET TimeZone = 'UTC'")
     mark("begun")
     mark("counted", events=0)

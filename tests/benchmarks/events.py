@@ -1,11 +1,10 @@
-"""The events that every contestant counts: skewed users, in time order, the same again each time."""
+"""The events that every contestant counts: skewed users, in time order, always the same."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SCHEMA = pa.schema(
     [

@@ -11,6 +11,7 @@ import ctypes
 import json
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import threading
@@ -28,9 +29,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _SAMPLE_SECONDS = 0.4
 _GRACE_SECONDS = 10
+_LAST_CHARACTERS = 2_000
 
 
-class ContestantFailed(Exception):
+class ContestantFailed(Exception):  # noqa: N818 - named as the project's own errors are
     """A contestant ended with an error; what it said is in its log."""
 
 
@@ -51,17 +53,20 @@ class Measured:
     Parameters
     ----------
     wall_seconds, cpu_seconds
-        From its start to ``told``, or to its end if it does not say so.
+        From its start to its last ``counted``.
     peak_bytes
         The largest PSS of the tree up to then.
     marks
         What it said, in order.
+    samples
+        Seconds since the start, and the PSS of the tree then.
     """
 
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
     marks: list[Mark] = field(default_factory=list)
+    samples: list[tuple[float, int]] = field(default_factory=list)
 
     def marked(self, name: str) -> list[Mark]:
         return [mark for mark in self.marks if mark.name == name]
@@ -82,35 +87,35 @@ def measure(command: Sequence[str], log: Path, *, cwd: StrPath) -> Measured:
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, cwd=cwd) as process,
     ):
         done = threading.Event()
-        sampler = threading.Thread(target=_sample, args=(measured, done))
+        sampler = threading.Thread(target=_sample, args=(measured.samples, began, done))
         sampler.start()
         for line in process.stdout or ():
             told = json.loads(line)
             name = told.pop("mark")
-            if name == "told":  # what it does now is to look at its own results
-                done.set()
             now = time.monotonic() - began, _cpu_of_tree() - spent
             measured.marks.append(Mark(name, *now, told))
         done.set()
         sampler.join()
     _wait_for_orphans()
     if process.returncode:
-        message = f"{' '.join(command)} ended with {process.returncode}: see {log}"
+        last = log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:]
+        message = f"{shlex.join(command)} ended with {process.returncode}:\n{last}"
         raise ContestantFailed(message)
-    _close(measured, time.monotonic() - began, _cpu_of_tree() - spent)
+    _close(measured)
     return measured
 
 
-def _close(measured: Measured, seconds: float, cpu_seconds: float) -> None:
-    ended = next(iter(measured.marked("counted")[-1:]), None)
-    measured.wall_seconds = ended.seconds if ended else seconds
-    measured.cpu_seconds = ended.cpu_seconds if ended else cpu_seconds
+def _close(measured: Measured) -> None:
+    ended = measured.marked("counted")[-1]  # later on it only looks at its own results
+    measured.wall_seconds, measured.cpu_seconds = ended.seconds, ended.cpu_seconds
+    sizes = [size for seconds, size in measured.samples if seconds <= ended.seconds]
+    measured.peak_bytes = max(sizes, default=0)
 
 
-def _sample(measured: Measured, done: threading.Event) -> None:
+def _sample(samples: list[tuple[float, int]], began: float, done: threading.Event) -> None:
     while not done.wait(_SAMPLE_SECONDS):
-        pss = sum(_pss_bytes(process) for process in descendants())
-        measured.peak_bytes = max(measured.peak_bytes, pss)
+        size_bytes = sum(_pss_bytes(process) for process in descendants())
+        samples.append((time.monotonic() - began, size_bytes))
 
 
 def descendants() -> list[int]:
@@ -142,7 +147,7 @@ def _stat(process: int) -> list[str]:
 
 
 def _cpu_of_tree() -> float:
-    """Return what the living descendants used, with children they waited for, and the ended ones."""
+    """Return what all descendants used: the living, those they waited for, and those we did."""
     ticks = sum(sum(map(int, _stat(process)[11:15])) for process in descendants())
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     return ticks / _TICKS + ended.ru_utime + ended.ru_stime

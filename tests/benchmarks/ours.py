@@ -5,58 +5,62 @@ python -m tests.benchmarks.ours EVENTS WORK [--frame]
 
 from __future__ import annotations
 
-import argparse
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import kstoolkit as kst
-from kstoolkit.counters.counters import Counters
-from kstoolkit.events.sources import Files, Frame
 from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.statistics import BatchStatistics
-from tests.benchmarks.marks import WINDOWS, mark
+from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
+from tests.benchmarks.footprint import block_bytes_each, dict_bytes_each
 
-FILES_PER_BATCH = 2
-COLUMNS = {"event_time": "time", "user": "user", "action": "action"}
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+    from kstoolkit.events.sources import Files, Frame
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("events", type=Path)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--frame", action="store_true", help="read through Spark's own stream")
-    asked = parser.parse_args()
+    asked = arguments(choice="frame")
     out = asked.work / "out"
-    spark = spark_session("local[2]", log_path=asked.work / "spark.log")
-    mark("begun")
     with _Watch(out):
-        run = kst.Pipeline(source=_source(asked.events, frame=asked.frame)).run(
-            out, max_files_per_batch=FILES_PER_BATCH, progress=False
+        run = kst.Pipeline(source=_source(asked)).run(
+            out,
+            master=f"local[{CORES}]",
+            max_files_per_batch=asked.files_per_batch,
+            progress=False,
         )
     counters = {label: run.changelog.counters(size_ms) for label, size_ms in WINDOWS.items()}
     mark(
         "told",
         counters={label: len(counted) for label, counted in counters.items()},
-        bytes_per_counter={label: _bytes_each(counted) for label, counted in counters.items()},
+        block_bytes_per_counter={
+            label: block_bytes_each(counters[label], size_ms) for label, size_ms in WINDOWS.items()
+        },
+        dict_bytes_per_counter=dict_bytes_each(counters["1 minute"]),
         events=run.summary().events,
         findings=len(run.findings.to_pandas()),
     )
-    spark.stop()
+    spark_session().stop()
 
 
-def _source(events: Path, *, frame: bool) -> Files | Frame:
-    if not frame:
-        return kst.files(events, **COLUMNS)
-    stream = spark_session().readStream.schema("time timestamp, user string, action string")
-    stream = stream.option("maxFilesPerTrigger", FILES_PER_BATCH)
-    return kst.frame(stream.parquet(str(events)), **COLUMNS)
+def _source(asked: argparse.Namespace) -> Files | Frame:
+    if not asked.frame:
+        return kst.files(asked.events, event_time="time", user="user", action="action")
+    spark = spark_session(f"local[{CORES}]", log_path=asked.work / "spark.log")
+    stream = spark.readStream.schema("time timestamp, user string, action string")
+    stream = stream.option("maxFilesPerTrigger", asked.files_per_batch)
+    events = stream.parquet(str(asked.events))
+    return kst.frame(events, event_time="time", user="user", action="action")
 
 
 class _Watch:
-    """Marks each batch as soon as it is marked on disk."""
+    """Marks the start, which is when the run's settings are saved, and each batch that is done."""
 
     def __init__(self, out: Path) -> None:
+        self.settings, self.begun = out / "run.json", False
         self.batches = BatchFolders(out / "statistics")
         self.seen = self.events = 0
         self.over = threading.Event()
@@ -75,20 +79,13 @@ class _Watch:
             self._look()
 
     def _look(self) -> None:
+        if not self.begun and self.settings.exists():
+            self.begun = True
+            mark("begun")
         for batch in self.batches.marked()[self.seen :]:
             self.seen += 1
             self.events += BatchStatistics.load(batch.folder).events
             mark("counted", events=self.events)
-
-
-def _bytes_each(counters: Counters) -> float:
-    """Return the size of CountBlocks, an hour of one bucket in each, as they lie in state."""
-    size = sum(
-        len(block.encode())
-        for _, of_bucket in counters.by_bucket(8)
-        for _, block in of_bucket.by_segment(3_600_000)
-    )
-    return round(size / max(len(counters), 1), 2)
 
 
 if __name__ == "__main__":

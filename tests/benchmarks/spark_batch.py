@@ -5,29 +5,29 @@ python -m tests.benchmarks.spark_batch EVENTS WORK
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
 from kstoolkit.pipeline.session import spark_session
+from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.events import events_in
-from tests.benchmarks.marks import WINDOWS, mark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
 
+PARTITIONS = {"spark.sql.shuffle.partitions": str(CORES)}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("events", type=Path)
-    parser.add_argument("work", type=Path)
-    asked = parser.parse_args()
+    asked = arguments()
     spark = spark_session(
-        "local[2]",
+        f"local[{CORES}]",
         log_path=asked.work / "spark.log",
-        extra={"spark.sql.shuffle.partitions": "2"},
+        extra=PARTITIONS,
     )
     mark("begun")
     for events in (0, events_in(asked.events)):  # the first time is the warm-up

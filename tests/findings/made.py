@@ -13,7 +13,7 @@ MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
 def finding(**changed: Any) -> Finding:
-    facts = {
+    facts: dict[str, Any] = {
         "rule": "Unusual 1 hour, 5 false alarms a day",
         "kind": "Unusual",
         "user": "ClueBot NG",

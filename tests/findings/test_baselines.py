@@ -58,7 +58,7 @@ class Oracle:
     """The definition, one cell and window at a time: every count is remembered."""
 
     def __init__(self) -> None:
-        self.counts = defaultdict(dict)
+        self.counts: defaultdict[Cell, dict[int, int]] = defaultdict(dict)
 
     def observe(self, rows: list[Row]) -> dict[Key, Sums]:
         for hour, user, action, _, _ in rows:
@@ -95,7 +95,8 @@ def growing_counts(draw: st.DrawFn, *, in_order: bool) -> list[list[Row]]:
     if in_order:
         events.sort()
     cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
-    calls, known = [], defaultdict(int)
+    calls: list[list[Row]] = []
+    known: defaultdict[Key, int] = defaultdict(int)
     for begin, end in zip([0, *cuts], [*cuts, len(events)], strict=True):
         rows = []
         for key, same in groupby(sorted(events[begin:end])):
@@ -124,7 +125,10 @@ def test_however_the_changes_are_split_and_ordered_what_is_learnt_is_the_same(
         baselines.observe(changes(rows))
         oracle.observe(rows)
     facts = ("first_ms", "last_ms", "last_count", "total", "squares", "skipped")
-    pick = lambda cells: {cell: [row[f] for f in facts] for cell, row in cells.items()}  # noqa: E731
+
+    def pick(cells: dict[Cell, dict[str, Any]]) -> dict[Cell, list[Any]]:
+        return {cell: [row[f] for f in facts] for cell, row in cells.items()}
+
     assert pick(kept(baselines)) == pick(oracle.final())
 
 

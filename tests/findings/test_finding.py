@@ -110,7 +110,8 @@ def test_json_rows_are_plain_and_complete() -> None:
 class Cells(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.tags, self.texts = set(), []
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
 
     def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)

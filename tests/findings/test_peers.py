@@ -33,7 +33,7 @@ def histories(
     return random.poisson(np.broadcast_to(rate * burst, (users, windows)))
 
 
-def sums_of(counts: Floats, action: Any = None, width: int = 1) -> Floats:
+def sums_of(counts: NDArray[np.int64], action: Any = None, width: int = 1) -> Floats:
     n = np.full(len(counts), counts.shape[1])
     squares = (counts.astype(float) ** 2).sum(axis=1)
     codes = np.zeros(len(counts), int) if action is None else action

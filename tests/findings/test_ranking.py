@@ -37,7 +37,8 @@ def oracle(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> dict[str
         user: round(sum(x / n[user] * math.log(x / n[user] / peers[a]) for a, x in mix.items()), 9)
         for user, mix in counts.items()
     }
-    groups, group = [], []
+    groups: list[list[str]] = []
+    group: list[str] = []
     for octave in range(64, -1, -1):
         group = group + [user for user in counts if int(math.log2(n[user])) == octave]
         if len(group) >= FEWEST_ALIKE:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from kstoolkit.findings.rules import Rule
+
 RULES = (
     Ceiling("1 minute", 100),
     Ceiling(Hop("5 minutes", every="1 minute"), 300, actions=["login", "ログイン"]),
@@ -129,7 +131,7 @@ def test_rules_can_be_sent_to_another_process() -> None:
     ("make", "told"),
     [
         (lambda: Ceiling("1 hour", -1), "count = -1"),
-        (lambda: Ceiling("1 hour", 1.5), "count = 1.5"),
+        (lambda: Ceiling("1 hour", 1.5), "count = 1.5"),  # type: ignore[arg-type]
         (lambda: Ceiling("1 hour", 5, actions=[]), "actions = "),
         (lambda: Ceiling("1 hour", 5, actions="login"), "actions = 'login' is one text"),
         (lambda: Ceiling("soon", 5), "'soon' is not a duration"),
@@ -141,7 +143,7 @@ def test_rules_can_be_sent_to_another_process() -> None:
         (lambda: Unusual("1 hour", min_count=0), "min_count = 0"),
         (Exempt, "either users or a pattern"),
         (lambda: Exempt(["a"], pattern="b"), "either users or a pattern"),
-        (lambda: Exempt([1]), "users = "),
+        (lambda: Exempt([1]), "users = "),  # type: ignore[list-item]
         (lambda: Exempt(pattern="(?=a)"), "is no regular expression"),
         (lambda: Exempt(pattern="a)(b"), "is no regular expression"),
     ],
@@ -159,7 +161,7 @@ def test_names_tell_rules_apart() -> None:
 
 
 def test_the_floor_is_the_smallest_count_that_any_rule_could_find() -> None:
-    rules = [*RULES, Ceiling("1 hour", 3)]
+    rules: list[Rule] = [*RULES, Ceiling("1 hour", 3)]
     assert material_floor(rules, "1 hour") == 4
     assert material_floor(RULES, "1 hour") == 10
     assert material_floor(RULES, "1 day") is None

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import typer
+
+import kstoolkit
+from kstoolkit.cli import main
+from kstoolkit.cli.application import app
+from tests.cli.commands import PROGRAM, given
+
+COMMANDS = [
+    *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
+    *("data fetch", "doctor"),
+]
+HELP = ["--help", "run --help", "data fetch --help"]
+
+
+def test_the_version_is_one_line() -> None:
+    assert given("--version").out == f"kstoolkit {kstoolkit.__version__}\n"
+
+
+def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert main(["findings", "no/such/folder"]) == 2
+    assert main(["frobnicate"]) == 2
+    assert "No such command 'frobnicate'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["--version", *HELP])
+def test_neither_help_nor_version_loads_anything_large(arguments: str) -> None:
+    program = f"""
+import sys
+from kstoolkit.cli import main
+code = main({arguments.split()!r})
+large = {{"pyspark", "pyarrow", "pandas", "numpy", "matplotlib", "rocksdict"}} & set(sys.modules)
+sys.exit(repr(large) if large else code)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_help_lists_every_command_and_what_it_is_for() -> None:
+    lines = given("--help").out.splitlines()
+    for command in COMMANDS:
+        told = next(line for line in lines if line.split()[:1] == command.split()[:1])
+        assert len(told.split()) > 3
+        assert not told.endswith("...")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_explained_with_its_default(command: str) -> None:
+    group = typer.main.get_command(app)
+    for name in command.split():
+        group = group.commands[name]  # type: ignore[attr-defined] # a group, until the last
+    for option in group.params:
+        told = getattr(option, "help", None) or ""
+        assert told, option.name
+        is_told = "default" in told.lower() or "Required" in told
+        assert option.required or option.default is not None or is_told, option.name
+
+
+def test_no_arguments_give_the_help() -> None:
+    answer = given()
+    assert answer.code == 2
+    assert answer.out + answer.err == given("--help").out
+
+
+def test_the_package_can_be_run_as_a_module() -> None:
+    done = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"kstoolkit {kstoolkit.__version__}\n")

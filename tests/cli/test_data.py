@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from kstoolkit.environment import doctor
+from kstoolkit.events.sample import WIKITICKER_FILE
+from tests.cli.commands import given, rows
+
+FEW = ("--events", 300, "--users", 40, "--seed", 5)
+
+
+def test_simulated_events_come_with_labels_and_the_command_that_counts_them(
+    tmp_path: Path,
+) -> None:
+    answer = given("simulate", *FEW, "--files", 2, "--out", tmp_path)
+    assert answer.code == 0
+    names = sorted(path.name for path in (tmp_path / "events").iterdir())
+    assert names == ["events-001.json.gz", "events-002.json.gz"]
+    assert rows((tmp_path / "labels.json").read_text(encoding="utf-8"))
+    assert f"kstoolkit run {tmp_path}/events --event-time time" in answer.out
+
+
+def test_the_same_seed_makes_the_same_events_and_another_one_others(tmp_path: Path) -> None:
+    made = {}
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        given("simulate", *FEW, "--seed", seed, "--out", tmp_path / name)
+        made[name] = (tmp_path / name / "events" / "events-001.json.gz").read_bytes()
+    assert made["a"] == made["b"] != made["c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "columns"),
+    [
+        ("--format parquet", "events-001.parquet", ["time", "user", "action"]),
+        ("--format csv --compression none", "events-001.csv", ["time", "user", "action"]),
+        ("--compression zstd", "events-001.json.zst", None),
+    ],
+)
+def test_events_are_written_as_asked(
+    options: str, name: str, columns: list[str] | None, tmp_path: Path
+) -> None:
+    assert given("simulate", *FEW, *options.split(), "--out", tmp_path).code == 0
+    path = tmp_path / "events" / name
+    if path.suffix == ".parquet":
+        assert pq.read_schema(path).names == columns
+    elif path.suffix == ".csv":
+        assert path.read_text(encoding="utf-8").split("\n", 1)[0].split(",") == columns
+    else:
+        assert path.read_bytes().startswith(b"\x28\xb5\x2f\xfd")
+
+
+def test_the_bundled_sample_is_made_again_by_the_command_that_its_readme_names(
+    tmp_path: Path,
+) -> None:
+    answer = given("simulate", "--sample", "--out", tmp_path)
+    assert answer.code == 0
+    name = Path("sample") / "events-008.json.gz"
+    bundled = Path(__file__).parents[2] / "data" / name
+    assert gzip.decompress((tmp_path / name).read_bytes()) == gzip.decompress(bundled.read_bytes())
+
+
+def test_the_real_sample_that_is_there_is_checked_and_not_asked_for_again(
+    wikiticker: Path, tmp_path: Path
+) -> None:
+    shutil.copy(wikiticker, tmp_path / WIKITICKER_FILE)
+    answer = given("data", "fetch", "wikiticker", "--to", tmp_path)
+    assert (answer.code, answer.err) == (0, "")
+    assert str(tmp_path / WIKITICKER_FILE) in answer.out
+    assert "--action namespace" in answer.out
+
+
+def test_doctor_says_the_same_to_people_and_to_programs() -> None:
+    told, as_json = given("doctor"), given("doctor", "--json")
+    (found,) = rows(as_json.out)
+    assert told.code == as_json.code == (0 if doctor().ok else 1)
+    assert found["ok"] == (told.code == 0)
+    assert [check["name"] for check in found["checks"]] == [
+        line[:15].strip() for line in told.out.splitlines() if not line.startswith(" ")
+    ]
+
+
+def test_doctor_ends_with_code_1_if_something_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    answer = given("doctor", "--json")
+    assert answer.code == 1
+    assert json.loads(answer.out)["ok"] is False
+    assert "unset SPARK_HOME" in answer.out

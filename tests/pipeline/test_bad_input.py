@@ -1,0 +1,281 @@
+"""What a run does with input, folders and disks that are not as they should be."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.errors import ColumnError, InputError, OutputError, UserError
+from kstoolkit.events.dead_letters import REASONS
+from tests.pipeline.harness import (
+    NAMES,
+    ROOT,
+    SHORT_LIVED,
+    check_exact,
+    counted,
+    events,
+    letters,
+    source,
+    write_files,
+    write_lines,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+GOOD = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
+
+
+def run(folder: Path, out: Path, **options: Any) -> Run:
+    pipeline = kst.Pipeline(
+        source=source(folder), cascade=kst.Cascade("1 hour", "1 day"), buckets=2
+    )
+    return pipeline.run(out, progress=False, **options)
+
+
+def bad(**changes: Any) -> str:
+    """Return a record with something wrong in it; ``None`` takes a field away."""
+    record = {**GOOD, **changes}
+    return json.dumps({name: value for name, value in record.items() if value is not None})
+
+
+BAD = {
+    '{"time": "2025-03-01T10:00:00Z", "user": ': "unparseable",
+    "[1, 2]": "unparseable",
+    bad(user=None): "no_user",
+    bad(user=""): "no_user",
+    bad(action=None): "no_action",
+    bad(time=None): "no_time",
+    bad(time="yesterday"): "bad_time",
+    bad(time="2099-01-01T00:00:00Z"): "future_time",
+    bad(user="x" * 1025): "long_user",
+    bad(action="ä" * 513): "long_action",
+}
+
+
+def test_bad_records_become_dead_letters_with_reason_raw_text_file_and_batch(
+    tmp_path: Path,
+) -> None:
+    rows: list[dict[str, Any] | str] = [GOOD, *BAD, GOOD]
+    write_lines(tmp_path / "in" / "a.json", [GOOD])
+    path = write_lines(tmp_path / "in" / "b.json", rows)
+    whole = gzip.compress(b"\n".join(json.dumps(GOOD).encode() for _ in range(50_000)))
+    (tmp_path / "in" / "c.json.gz").write_bytes(whole[: len(whole) // 2])
+    write_lines(tmp_path / "in" / "d.json", [GOOD])
+    done = run(tmp_path / "in", tmp_path / "out", max_files_per_batch=1)
+
+    expected = [(reason, raw, "b.json") for raw, reason in BAD.items()]
+    assert letters(done) == sorted([*expected, ("broken_file", "", "c.json.gz")])
+    assert {reason for reason, _, _ in letters(done)} == set(REASONS)
+    table = done.dead_letters.table.to_pylist()
+    assert {(row["file"], row["batch"]) for row in table} == {
+        (str(path), 1),
+        (str(tmp_path / "in" / "c.json.gz"), 2),
+    }
+    assert list(counted(done, "1 day").values()) == [4]
+    summary = done.summary()
+    assert (summary.events, summary.late) == (4, {})
+    assert summary.dead_letters == done.dead_letters.by_reason
+    assert "its time lies further in the future than the clock allows" in str(summary)
+
+
+def test_a_record_of_the_year_2099_makes_no_other_late(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.json", [bad(time="2099-01-01T00:00:00Z")])
+    write_lines(tmp_path / "in" / "b.json", [GOOD])
+    cascade = kst.Cascade("1 hour", lateness="1 hour")
+    done = kst.Pipeline(source=source(tmp_path / "in"), cascade=cascade, buckets=1).run(
+        tmp_path / "out", max_files_per_batch=1, progress=False
+    )
+    assert (done.summary().late, list(counted(done, "1 hour").values())) == ({}, [1])
+
+
+def test_how_far_in_the_future_and_how_long_a_name_may_be_is_the_users_to_say(
+    tmp_path: Path,
+) -> None:
+    soon = (datetime.now(UTC) + timedelta(hours=30)).isoformat()
+    write_lines(tmp_path / "in" / "a.json", [bad(time=soon), bad(user="Bartholomew"), GOOD])
+    given = source(tmp_path / "in", max_future="2 days", max_text_bytes=10)
+    done = kst.Pipeline(source=given, cascade=kst.Cascade("1 day"), buckets=1).run(
+        tmp_path / "out", progress=False
+    )
+    assert [reason for reason, _, _ in letters(done)] == ["long_user"]
+    assert sum(counted(done, "1 day").values()) == 2
+
+
+def test_an_empty_file_among_others_is_no_event_and_no_dead_letter(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.json", [])
+    path = write_lines(tmp_path / "in" / "b.json", [GOOD])
+    (tmp_path / "in" / "c.csv").touch()
+    done = run(tmp_path / "in", tmp_path / "out")
+    assert (len(done.dead_letters), done.summary().events) == (0, 1)
+    check_exact(done, [path])
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.csv"])
+def test_nothing_but_empty_files_is_said_so(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).touch()
+    with pytest.raises(InputError, match=r"No events in .*: .* empty"):
+        run(tmp_path / "in", tmp_path / "out")
+
+
+def test_an_empty_folder_is_said_so_and_can_be_filled_and_run_again(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "notes.txt").write_text("nothing of ours")
+    with pytest.raises(InputError, match=r"No events in .*: no file there has a known format"):
+        run(tmp_path / "in", tmp_path / "out")
+    write_lines(tmp_path / "in" / "a.json", [GOOD])
+    assert run(tmp_path / "in", tmp_path / "out").summary().events == 1
+
+
+def test_input_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"No such file or folder: .*nowhere'"):
+        run(tmp_path / "nowhere", tmp_path / "out")
+
+
+def test_a_missing_column_is_named_with_the_ones_that_are_near(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.json", [{"time": GOOD["time"], "usr": "a", "action": "b"}])
+    with pytest.raises(ColumnError, match=r"No column 'user' in .*a\.json") as raised:
+        run(tmp_path / "in", tmp_path / "out")
+    assert raised.value.hint == "Did you mean 'usr'? It has: action, time, usr."
+    assert isinstance(raised.value, UserError)
+
+
+def test_a_later_file_without_the_column_is_a_dead_letter_and_stops_nothing(
+    tmp_path: Path,
+) -> None:
+    paths = [write_lines(tmp_path / "in" / f"{n}.json", [GOOD]) for n in range(3)]
+    (tmp_path / "in" / "x.csv").write_text("time,name,action\n2025-03-01,a,b\n")
+    pq.write_table(pa.table({"time": [1], "action": ["a"]}), tmp_path / "in" / "y.parquet")
+    (tmp_path / "in" / "z.parquet").write_bytes(b"PAR1 and no more")
+    done = run(tmp_path / "in", tmp_path / "out")
+    check_exact(done, paths)
+    found = [(reason, name) for reason, _, name in letters(done)]
+    assert found == [("broken_file", name) for name in ("x.csv", "y.parquet", "z.parquet")]
+    assert all(row["detail"] for row in done.dead_letters.table.to_pylist())
+
+
+def test_a_file_that_is_gone_before_it_is_read_is_a_dead_letter(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "in" / "a.json", [GOOD])
+    (tmp_path / "in" / "b.json").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "in" / "c.json").mkdir()
+    done = run(tmp_path / "in", tmp_path / "out")
+    check_exact(done, [path])
+    assert {reason for reason, _, _ in letters(done)} <= {"broken_file"}
+
+
+def test_hostile_names_of_users_actions_and_files_are_just_names(tmp_path: Path) -> None:
+    rows: list[dict[str, Any] | str] = [
+        {"time": GOOD["time"], "user": user, "action": action}
+        for user in (*NAMES, "\u0000", "'; DROP TABLE counts; --", "\u202ertl", "=cmd()", "None")
+        for action in ("<script>alert(1)</script>", "../../etc", "null")
+    ]
+    folder = tmp_path / "in put %20 ünï'code"
+    path = write_lines(folder / "a b'c\"%d{}[].json", rows)
+    done = run(folder, tmp_path / "out put %20 'ü' \"q\"")
+    assert counted(done, "1 day") == {
+        (1_740_787_200_000, row["user"], row["action"]): 1 for row in rows if isinstance(row, dict)
+    }
+    assert (len(done.dead_letters), path.exists()) == (0, True)
+
+
+def test_an_output_that_is_a_file_or_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.json", [GOOD])
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("mine")
+    with pytest.raises(OutputError, match="is a file, not a folder"):
+        run(tmp_path / "in", tmp_path / "file")
+    with pytest.raises(OutputError, match="holds 1 other files, and no run"):
+        run(tmp_path / "in", tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
+
+
+ONE_RUN = """
+    import sys
+    import kstoolkit as kst
+    from kstoolkit.errors import KstoolkitError
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.harness import source
+    spark_session("local[2]")
+    pipeline = kst.Pipeline(source=source(sys.argv[1]), buckets=2)
+    try:
+        pipeline.run(sys.argv[2], max_files_per_batch=1, progress=False)
+    except KstoolkitError as error:
+        print(type(error).__name__, error, sep=": ")
+    else:
+        print("done")
+"""
+
+TWO_RUNS = """
+    mount -t tmpfs -o size=1200k tmpfs "$2"
+    "$PYTHON" -c "$ONE_RUN" "$1" "$2/out"
+    mount -o remount,size=300m "$2"
+    "$PYTHON" -c "$ONE_RUN" "$1" "$2/out"
+    cp -r "$2/out" "$3"
+"""
+
+# A shell in which disks can be mounted that nobody else sees, whoever runs it.
+MOUNTING = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
+
+
+def can_mount() -> bool:
+    """Return whether this machine lets its users mount disks of their own."""
+    if not shutil.which("unshare"):
+        return False
+    return not subprocess.run([*MOUNTING, "mount -t tmpfs tmpfs /mnt"], check=False).returncode
+
+
+@pytest.mark.slow
+def test_a_full_disk_ends_the_run_with_one_sentence_and_loses_nothing(tmp_path: Path) -> None:
+    if not can_mount():
+        pytest.skip("no disk of one's own can be mounted")
+    paths = write_files(tmp_path / "in", events(600, seed=2), 3)
+    draw = random.Random(4)
+    many = [{**GOOD, "user": f"{draw.getrandbits(256):x}"} for _ in range(15_000)]
+    paths += [write_lines(tmp_path / "in" / "big.json", many)]
+    (tmp_path / "disk").mkdir()
+    places = (tmp_path / "in", tmp_path / "disk", tmp_path / "copy")
+    told = subprocess.run(
+        [*MOUNTING, dedent(TWO_RUNS), "sh", *places],
+        env=os.environ
+        | SHORT_LIVED
+        | {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "ONE_RUN": dedent(ONE_RUN)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    first, hint, last = told.stdout.strip().splitlines()
+    assert first.startswith("RunFailed: Spark gave up: ")
+    assert re.search(r"Only .* KiB are free where '.*/disk/out' lies\.$", first)
+    assert hint.startswith("Hint: Nothing is lost: ")
+    assert last == "done"
+    done = kst.load_run(tmp_path / "copy")
+    check_exact(done, paths)
+    assert (done.summary().events, len(done.dead_letters)) == (15_600, 0)
+
+
+def test_settings_that_can_not_be_written_are_said_in_a_sentence(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in" / "a.json", [GOOD])
+    (tmp_path / "out" / ".run.json").mkdir(parents=True)
+    with pytest.raises(OutputError, match=r"run\.json can't be written: Is a directory\."):
+        run(tmp_path / "in", tmp_path / "out")

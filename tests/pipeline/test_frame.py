@@ -1,0 +1,190 @@
+"""Anyone's DataFrame as the source: batch or streaming, with SQL expressions for columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.errors import CheckpointError, ColumnError, ConfigurationError
+from tests.pipeline.harness import (
+    check_exact,
+    counted,
+    differences,
+    events,
+    kill_group,
+    letters,
+    oracle,
+    source,
+    spawned,
+    told,
+    until,
+    write_files,
+    write_lines,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+DDL = "time string, user string, action string"
+COLUMNS: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    return write_files(tmp_path / "in", events(1_500, seed=11), 4)
+
+
+def batch(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.read.schema(DDL).json(str(folder))
+
+
+def stream(spark: SparkSession, folder: Path) -> DataFrame:
+    return spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def pipeline(df: DataFrame, **options: Any) -> kst.Pipeline:
+    return kst.Pipeline(source=kst.frame(df, **{**COLUMNS, **options}), buckets=3)
+
+
+def test_a_batch_dataframe_is_counted_exactly_and_once(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    run = pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    check_exact(run, paths)
+    again = pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    check_exact(again, paths)
+    assert again.summary().events == 1_500
+
+
+def test_a_streaming_dataframe_is_counted_exactly_and_goes_on(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    run = pipeline(stream(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    check_exact(run, paths)
+    assert run.summary().batches == 4
+    more = write_lines(tmp_path / "in" / "more.json", events(200, seed=12))
+    run = pipeline(stream(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    check_exact(run, [*paths, more])
+    assert run.summary().events == 1_700
+
+
+def test_a_streaming_dataframe_can_be_followed(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    cascade = kst.Cascade("1 hour", "1 day", flush={"1 day": "0 s"})
+    given = kst.frame(stream(spark, tmp_path / "in"), **COLUMNS)
+    run = kst.Pipeline(source=given, cascade=cascade, buckets=2).start(
+        tmp_path / "out", trigger="200 ms"
+    )
+    try:
+        path = write_lines(tmp_path / "in" / "a.json", events(90, hours=1))
+        until(lambda: sum(counted(run, "1 day").values()) == 90, "the events", every=0.2)
+    finally:
+        run.stop()
+    check_exact(run, [path])
+
+
+@pytest.mark.parametrize("kind", ["batch", "stream"])
+def test_columns_may_be_sql_expressions(
+    spark: SparkSession, paths: list[Path], tmp_path: Path, kind: str
+) -> None:
+    df = {"batch": batch, "stream": stream}[kind](spark, tmp_path / "in")
+    expressions = {
+        "event_time": "to_timestamp(time)",
+        "user": "concat(user, '!')",
+        "action": "CASE WHEN action = 'read' THEN 'reading' ELSE 'other' END",
+    }
+    run = pipeline(df, **expressions).run(tmp_path / "out", progress=False)
+    expected: dict[tuple[int, str, str], int] = {}
+    for (start, user, action), count in oracle(paths, "1 hour").items():
+        key = (start, f"{user}!", "reading" if action == "read" else "other")
+        expected[key] = expected.get(key, 0) + count
+    assert differences(run, "1 hour", expected) == []
+
+
+def test_rows_that_are_no_events_become_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [
+        ("2025-03-01T10:00:00Z", "Ann", "read"),
+        ("never", "Ann", "read"),
+        ("2025-03-01T10:00:00Z", None, "read"),
+        ("2099-03-01T10:00:00Z", "Ann", "read"),
+    ]
+    run = pipeline(spark.createDataFrame(rows, DDL)).run(tmp_path / "out", progress=False)
+    assert [reason for reason, _, _ in letters(run)] == ["bad_time", "future_time", "no_user"]
+    assert '"time": "never"' in letters(run)[0][1]
+    assert run.summary().events == 1
+
+
+def test_a_frame_and_files_give_the_same_counts_and_findings(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    rules = [kst.Ceiling("1 day", 12)]
+    of_frame = kst.Pipeline(
+        source=kst.frame(batch(spark, tmp_path / "in"), **COLUMNS), rules=rules
+    ).run(tmp_path / "frame", progress=False)
+    of_files = kst.Pipeline(source=source(tmp_path / "in"), rules=rules).run(
+        tmp_path / "files", progress=False
+    )
+    assert len(paths) == 4
+    assert counted(of_frame, "1 minute") == counted(of_files, "1 minute")
+    assert told(of_frame) == told(of_files) != []
+
+
+def test_a_column_that_is_not_there_is_named_and_can_be_mended(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = spark.createDataFrame([("2025-03-01", "a", "b")], DDL)
+    with pytest.raises(ColumnError, match="No column 'usr' in the DataFrame"):
+        pipeline(df, user="usr").run(tmp_path / "out", progress=False)
+    with pytest.raises(ConfigurationError, match="Spark can't read"):
+        pipeline(df, user="lower(").run(tmp_path / "out", progress=False)
+    run = pipeline(df).run(tmp_path / "out", progress=False)
+    assert run.summary().events == 1
+
+
+def test_another_kind_of_source_is_refused_and_harms_nothing(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    with pytest.raises(CheckpointError, match="other kind of source"):
+        pipeline(stream(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
+    with pytest.raises(CheckpointError, match="other kind of source"):
+        kst.Pipeline(source=source(tmp_path / "in"), buckets=3).run(tmp_path / "out")
+    check_exact(kst.load_run(tmp_path / "out"), paths)
+
+
+PROGRAM = """
+    import sys
+    import kstoolkit as kst
+    from kstoolkit.pipeline.session import spark_session
+    spark = spark_session("local[2]")
+    df = spark.read.schema("time string, user string, action string").json(sys.argv[1])
+    given = kst.frame(df.repartition(2), event_time="time", user="user", action="action")
+    kst.Pipeline(source=given, buckets=3).run(sys.argv[2], progress=False)
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", ["staged/_temporary", "staged/_SUCCESS", "checkpoint/offsets/0"])
+def test_a_kill_between_staging_and_counting_is_made_good(
+    spark: SparkSession, paths: list[Path], tmp_path: Path, sign: str
+) -> None:
+    out = tmp_path / "out"
+    with spawned(PROGRAM, tmp_path / "in", out) as process:
+        until(
+            lambda: process.poll() is not None or (out / sign).exists(),
+            sign,
+            seconds=240,
+            every=0.002,
+        )
+        assert process.poll() is None, process.communicate()
+        kill_group(process)
+    run = pipeline(batch(spark, tmp_path / "in")).run(out, progress=False)
+    check_exact(run, paths)
+    assert run.summary().events == 1_500

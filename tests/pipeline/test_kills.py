@@ -1,0 +1,211 @@
+"""Runs killed with kill -9 at twenty seeded moments, and started again until they are done.
+
+A batch's number appears in ``checkpoint/offsets`` when it begins, and in ``checkpoint/commits``
+when it is over; in between the operator counts, the sink writes, and the batch is marked. The
+moments are looked for there, so that they come while something is at stake.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.pipeline.batches import DONE
+from tests.pipeline.harness import (
+    check_exact,
+    counted,
+    events,
+    kill_group,
+    letters,
+    newest,
+    source,
+    spawned,
+    told,
+    until,
+    write_files,
+    write_lines,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.slow]
+
+FILES = 14
+BAD = (
+    "{",
+    '{"time": "2025-03-01", "action": "read"}',
+    '{"time": "2099-01-01", "user": "a", "action": "b"}',
+)
+BROKEN_GZIP = b"\x1f\x8b\x08\x00broken"
+
+PROGRAM = """
+    import sys
+    from pathlib import Path
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.test_kills import pipeline
+    spark_session("local[2]")
+    folder = Path(sys.argv[1])
+    pipeline(folder).run(folder / "out", max_files_per_batch=1, progress=False)
+"""
+
+
+def pipeline(folder: Path) -> kst.Pipeline:
+    """Return what is run, killed and run again."""
+    rules = (kst.Ceiling("1 hour", 12), kst.Unusual("1 hour", false_alarms_per_day=50))
+    return kst.Pipeline(source=source(folder / "in"), rules=rules, buckets=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When to kill: what must have happened, and how long after that.
+
+    Where Python alone is killed, its Java has yet to find out when the next run begins.
+    """
+
+    phase: str
+    batches: int
+    seconds: float
+    python_alone: bool
+
+    def wait(self, out: Path, process: subprocess.Popen[str]) -> None:
+        """Return when the moment has come, or the process has ended before."""
+        begun = newest(out / "checkpoint" / "commits")
+        happened = _PHASES[self.phase]
+
+        def is_there() -> bool:
+            return process.poll() is not None or happened(out, begun + self.batches)
+
+        until(is_there, f"{self}", seconds=240, every=0.002)
+        time.sleep(self.seconds)
+
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        """Kill the process, with or without what it has started."""
+        if self.python_alone:
+            process.kill()
+            process.communicate()
+        else:
+            kill_group(process)
+
+
+def _begun(out: Path, batch: int) -> bool:
+    return newest(out / "checkpoint" / "offsets") >= batch
+
+
+def _written(out: Path, batch: int) -> bool:
+    return any((out / "changelog" / "epoch=0" / f"batch={batch}").glob("*"))
+
+
+def _half_marked(out: Path, batch: int) -> bool:
+    return (out / "findings" / "epoch=0" / f"batch={batch}" / DONE).exists()
+
+
+def _marked(out: Path, batch: int) -> bool:
+    return (out / "changelog" / "epoch=0" / f"batch={batch}" / DONE).exists()
+
+
+def _committed(out: Path, batch: int) -> bool:
+    return newest(out / "checkpoint" / "commits") >= batch
+
+
+_PHASES: dict[str, Callable[[Path, int], bool]] = {
+    "start-up": lambda _out, _batch: True,
+    "operator": _begun,
+    "sink": _written,
+    "marking": _half_marked,
+    "marked": _marked,
+    "between": _committed,
+}
+
+
+def moments(seed: int) -> list[Moment]:
+    """Return twenty moments, most of them in the midst of a batch."""
+    draw = random.Random(seed)
+    kinds = {"start-up": 3, "operator": 6, "sink": 4, "marking": 2, "marked": 3, "between": 2}
+    longest = {"start-up": 8.0, "operator": 1.5, "sink": 0.2, "between": 0.5}
+    found = [
+        Moment(
+            kind,
+            # Mostly at the first batch of a process, so that the input outlasts all twenty.
+            draw.choice([1, 1, 1, 2]),
+            draw.random() * longest.get(kind, 0.0),
+            python_alone=place == 0,
+        )
+        for kind, number in kinds.items()
+        for place in range(number)
+    ]
+    draw.shuffle(found)
+    return found
+
+
+def is_free(out: Path) -> bool:
+    """Return whether nobody holds the folder's lock, as the kernel sees it."""
+    if not (out / ".lock").exists():
+        return True
+    lock = os.open(out / ".lock", os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(lock)
+
+
+def write_input(folder: Path) -> list[Path]:
+    """Write files of events, two of them with bad records, and a damaged one."""
+    rows = events(2_400, seed=7)
+    paths = write_files(folder, rows, FILES)
+    for number in (3, 9):
+        kept = rows[number::FILES]
+        write_lines(paths[number], [*kept[:5], *BAD, *kept[5:]])
+    (folder / "05-broken.json.gz").write_bytes(BROKEN_GZIP)
+    return paths
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.usefixtures("spark")
+def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+    paths, out = write_input(tmp_path / "in"), tmp_path / "out"
+    ahead: list[str] = []
+    for moment in moments(seed=20):
+        with spawned(PROGRAM, tmp_path) as process:
+            moment.wait(out, process)
+            assert process.poll() is None, f"it ended before {moment}: {process.communicate()[1]}"
+            moment.kill(process)
+        assert is_free(out), f"the lock outlived its holder at {moment}"
+        checkpoint = out / "checkpoint"
+        if newest(checkpoint / "offsets") > newest(checkpoint / "commits"):
+            ahead.append(moment.phase)
+    assert {"operator", "sink", "marked"} <= set(ahead), "kills came with no offset uncommitted"
+    run = pipeline(tmp_path).run(out, max_files_per_batch=1, progress=False)
+    check_once(run, paths, tmp_path)
+
+
+def check_once(run: Run, paths: list[Path], folder: Path) -> None:
+    """Raise unless everything is as after a run that nobody disturbed."""
+    check_exact(run, paths)
+    calm = pipeline(folder).run(folder / "calm", max_files_per_batch=1, progress=False)
+    assert len(letters(run)) == 2 * len(BAD) + 1
+    assert letters(run) == letters(calm)
+    assert told(run) == told(calm)
+    keys = [(f.rule, f.user, f.action, f.window, f.window_start_ms) for f in run.findings]
+    assert len(keys) == len(set(keys)) > 0
+    mine, theirs = run.summary(), calm.summary()
+    assert (mine.events, mine.batches, mine.counters_in) == (2_400, FILES + 1, theirs.counters_in)
+    assert (mine.dead_letters, mine.late) == (theirs.dead_letters, theirs.late)
+    of_hours = counted(run, "1 hour")
+    for found in run.findings:
+        assert found.count == of_hours[found.window_start_ms, found.user, found.action]

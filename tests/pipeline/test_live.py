@@ -1,0 +1,297 @@
+"""Runs without an end: what arrives is counted soon, and stopping, killing, lateness do no harm."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.errors import OutputError
+from tests.pipeline.harness import (
+    HOUR,
+    MINUTE,
+    check_exact,
+    counted,
+    differences,
+    events,
+    kill_group,
+    oracle,
+    source,
+    spawned,
+    until,
+    write_files,
+    write_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+LEVELS = ("1 minute", "1 hour", "1 day")
+SOON = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS, "0 s"))
+EPOCH_DAY = "1970-01-02T"
+
+Starter = "Callable[..., Run]"
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Start live runs over ``in`` into ``out``; those still running are stopped in the end."""
+    (tmp_path / "in").mkdir()
+    begun: list[Run] = []
+
+    def starting(out: str = "out", trigger: str = "200 ms", **options: Any) -> Run:
+        given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
+        begun.append(kst.Pipeline(**given).start(tmp_path / out, trigger=trigger))
+        return begun[-1]
+
+    yield starting
+    for run in begun:
+        run.stop()
+
+
+def event(moment: str, user: str = "Ann", action: str = "read") -> dict[str, str]:
+    return {"time": moment, "user": user, "action": action}
+
+
+def counts_reach(run: Run, window: str, total: int) -> None:
+    """Wait until a window's counts add up to a number, and see that they stay there."""
+    until(
+        lambda: _total(run, window) >= total, f"{total} events in {window}", seconds=120, every=0.2
+    )
+    assert _total(run, window) == total
+
+
+def _total(run: Run, window: str) -> int:
+    return sum(counted(run, window).values())
+
+
+def events_reach(run: Run, total: int) -> None:
+    """Wait until so many events have come in, late ones too."""
+    until(lambda: run.summary().events == total, f"{total} events")
+
+
+def batches(run: Run) -> int:
+    return run.summary().batches
+
+
+def next_batch(run: Run, more: int = 1) -> None:
+    """Wait until so many more micro-batches are done."""
+    wanted = batches(run) + more
+    until(lambda: batches(run) >= wanted, f"batch {wanted}", seconds=60, every=0.1)
+
+
+def test_files_dropped_in_while_it_runs_are_counted_and_judged_at_once(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(rules=[kst.Ceiling("1 hour", 10)])
+    assert run.is_active
+    paths = [write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")] * 9)]
+    counts_reach(run, "1 day", 9)
+    assert len(run.findings) == 0
+    paths.append(write_lines(tmp_path / "in" / "b.json", [event("2025-03-01T10:59:00Z")] * 3))
+    counts_reach(run, "1 day", 12)
+    until(lambda: len(run.findings), "the finding of an hour that is not over", seconds=20)
+    assert [(f.user, f.count, f.window) for f in run.findings] == [("Ann", 12, "1 hour")]
+    paths.append(write_lines(tmp_path / "in" / "c.json", [event("2025-03-01T10:30:00Z")] * 2))
+    until(lambda: [f.count for f in run.findings] == [14], "the finding's newest count", seconds=60)
+    assert run.is_active
+    for window in LEVELS[1:]:  # the last ones came too late for their minute, as live runs go
+        assert differences(run, window, oracle(paths, window)) == []
+
+
+def test_a_stopped_run_goes_on_where_it_was(start: Callable[..., Run], tmp_path: Path) -> None:
+    paths = [write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")] * 5)]
+    first = start()
+    counts_reach(first, "1 day", 5)
+    first.stop()
+    assert not first.is_active
+    paths.append(write_lines(tmp_path / "in" / "b.json", [event("2025-03-01T10:00:30Z")] * 2))
+    second = start()
+    counts_reach(second, "1 day", 7)
+    second.stop()
+    check_exact(second, paths)
+    assert second.summary().events == 7
+
+
+def test_a_second_run_on_the_same_output_is_refused_until_the_first_ends(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")])
+    run = start()
+    with pytest.raises(OutputError, match=r"Another run is writing to .*out'\."):
+        kst.Pipeline(source=source(tmp_path / "in")).run(tmp_path / "out")
+    with pytest.raises(OutputError, match="Another run is writing"):
+        start()
+    counts_reach(run, "1 day", 1)
+    run.stop()
+    again = kst.Pipeline(source=source(tmp_path / "in"), buckets=2).run(
+        tmp_path / "out", progress=False
+    )
+    assert again.summary().events == 1
+
+
+def test_what_is_late_for_a_window_still_counts_in_the_longer_ones(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(
+        cascade=kst.Cascade(*LEVELS, retention=2, flush=dict.fromkeys(LEVELS, "0 s")), buckets=1
+    )
+    rows = [
+        event("2025-03-01T12:00:00Z"),
+        event("2025-03-03T12:00:00Z"),
+        event("2025-03-03T12:02:00Z"),
+    ]
+    for number, row in enumerate(rows):
+        write_lines(tmp_path / "in" / f"{number}.json", [row])
+        events_reach(run, number + 1)
+    late = [
+        event("2025-03-03T12:00:59Z"),  # a minute that is over and gone; its hour is open
+        event("2025-03-03T09:00:00Z"),  # so is its hour; its day is open
+        event("2025-03-01T12:00:00Z"),  # so is its day
+    ]
+    write_lines(tmp_path / "in" / "late.json", late)
+    events_reach(run, 6)
+    assert run.summary().late == {"1 minute": 3, "1 hour": 2, "1 day": 1}
+    assert [_total(run, window) for window in LEVELS] == [3, 4, 5]
+
+
+def test_a_window_whose_state_is_gone_is_not_reported_anew(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start(
+        cascade=kst.Cascade(*LEVELS, retention=1, flush=dict.fromkeys(LEVELS, "0 s")), buckets=1
+    )
+    first = [event("2025-03-01T12:00:10Z")] * 7
+    write_lines(tmp_path / "in" / "0.json", first)
+    counts_reach(run, "1 minute", 7)
+    write_lines(tmp_path / "in" / "1.json", [event("2025-03-09T12:00:00Z")])
+    counts_reach(run, "1 minute", 8)
+    write_lines(tmp_path / "in" / "2.json", [event("2025-03-01T12:00:20Z")])
+    events_reach(run, 9)
+    found = counted(run, "1 minute")
+    # The changelog keeps what it was told, though state has forgotten it.
+    assert sorted(found.values()) == [1, 7]
+
+
+def test_buckets_that_nobody_writes_to_are_flushed_by_ticks(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    slow = kst.Cascade(*LEVELS, flush={"1 minute": "0 s", "1 hour": "3 s", "1 day": "6 s"})
+    paths = write_files(tmp_path / "in", events(200, hours=0.01), 1)
+    run = start(cascade=slow, buckets=4)
+    counts_reach(run, "1 day", 200)
+    check_exact(run, paths)
+
+
+def test_a_bounded_run_after_a_live_one_flushes_what_that_held_back(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    paths = write_files(tmp_path / "in", events(300, hours=0.01), 1)
+    held_back = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS[1:], "7 days"), retention=4)
+    # The first flush of all is due at once, whatever the interval; what comes after it waits.
+    run = start(cascade=held_back, buckets=3)
+    counts_reach(run, "1 minute", 300)
+    paths.append(write_lines(tmp_path / "in" / "new.json", events(40, hours=0.01, seed=5)))
+    counts_reach(run, "1 minute", 340)
+    run.stop()
+    assert _total(run, "1 day") == 300
+    bounded = kst.Pipeline(source=source(tmp_path / "in"), cascade=held_back, buckets=3).run(
+        tmp_path / "out", progress=False
+    )
+    check_exact(bounded, paths)
+
+
+def test_a_live_run_hands_on_no_more_than_its_limit_and_says_what_waits(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    cascade = kst.Cascade("1 minute", "1 hour", flush={"1 hour": "0 s"}, max_counters_per_flush=20)
+    paths = write_files(tmp_path / "in", events(120, hours=0.5), 1)
+    run = start(cascade=cascade, buckets=1)
+    until(lambda: run.summary().backlog.get("1 minute"), "a backlog", every=0.05)
+    counts_reach(run, "1 hour", 120)
+    check_exact(run, paths)
+    next_batch(run)
+    assert run.summary().backlog == {}
+
+
+PROGRAM = """
+    import sys, time
+    import kstoolkit as kst
+    from kstoolkit.pipeline.session import spark_session
+    from tests.pipeline.harness import source
+    spark_session("local[2]")
+    cascade = kst.Cascade("1 minute", "1 hour", "1 day", flush={"1 hour": "0 s", "1 day": "7 days"})
+    kst.Pipeline(source=source(sys.argv[1]), cascade=cascade, buckets=2).start(
+        sys.argv[2], trigger="200 ms"
+    )
+    print("started", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.kill
+@pytest.mark.slow
+def test_a_killed_live_run_leaves_no_lock_and_nothing_half_counted(tmp_path: Path) -> None:
+    paths = write_files(tmp_path / "in", events(400, hours=0.02), 3)
+    with spawned(PROGRAM, tmp_path / "in", tmp_path / "out") as process:
+        until((tmp_path / "out" / "run.json").exists, "the run to begin")
+        counts_reach(kst.load_run(tmp_path / "out"), "1 minute", 400)
+        with pytest.raises(OutputError, match="Another run is writing"):
+            kst.Pipeline(source=source(tmp_path / "in"), buckets=2).run(tmp_path / "out")
+        paths.append(write_lines(tmp_path / "in" / "new.json", events(50, seed=3, hours=0.02)))
+        kill_group(process)
+    bounded = kst.Pipeline(source=source(tmp_path / "in"), buckets=2).run(
+        tmp_path / "out", progress=False
+    )
+    check_exact(bounded, paths)
+    assert bounded.summary().events == 450
+
+
+def test_processing_time_counts_by_the_clock_of_the_batch(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    cascade = kst.Cascade("1 second", "1 hour", flush={"1 hour": "0 s"})
+    begun = time.time_ns() // 1_000_000
+    write_lines(tmp_path / "in" / "a.json", [event("1999-12-31T10:00:00Z")] * 4)
+    run = start(cascade=cascade, time="processing")
+    counts_reach(run, "1 hour", 4)
+    time.sleep(1.1)
+    write_lines(tmp_path / "in" / "b.json", [event("2001-01-01T10:00:00Z")] * 3)
+    counts_reach(run, "1 hour", 7)
+    ended = time.time_ns() // 1_000_000
+    found = counted(run, "1 second")
+    assert sorted(found.values()) == [3, 4]
+    assert all(begun - 1_000 < start_ms <= ended for start_ms, _, _ in found)
+
+
+def test_a_folder_that_is_empty_is_followed_until_something_comes(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    run = start()
+    next_batch(run)
+    path = write_lines(tmp_path / "in" / "sub" / "a.json", [event("2025-03-01T10:00:00Z")])
+    counts_reach(run, "1 day", 1)
+    check_exact(run, [path])
+
+
+def test_counts_of_windows_that_a_live_run_forgot_are_still_answered(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    rows = sorted(events(300, hours=6), key=lambda row: row["time"])
+    run = start(
+        cascade=kst.Cascade("1 minute", "1 hour", retention=1, flush={"1 hour": "0 s"}), buckets=1
+    )
+    paths = []
+    for number in range(3):
+        part = rows[number * 100 : (number + 1) * 100]
+        paths.append(write_lines(tmp_path / "in" / f"{number}.json", part))
+        counts_reach(run, "1 hour", 100 * (number + 1))
+    assert differences(run, "1 minute", oracle(paths, "1 minute")) == []
+    assert {start // HOUR * HOUR % MINUTE for start, _, _ in counted(run, "1 hour")} == {0}

@@ -1,0 +1,113 @@
+"""The benchmark runs, on few events; what it measures is no matter of a test."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.benchmarks.events import Events, events_in
+from tests.benchmarks.measuring import ContestantFailed, measure
+from tests.benchmarks.table import Row, disagreements, markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ROOT = Path(__file__).parents[1]
+SPENDING = """
+import subprocess, sys, time
+from tests.benchmarks.contestant import mark
+mark("begun")
+mark("counted", events=0)
+burn = "import time; end = time.process_time() + 0.5\\nwhile time.process_time() < end: pass"
+subprocess.run([sys.executable, "-c", burn], check=True)
+held = bytes(range(256)) * (200 << 12)
+time.sleep(1)
+mark("counted", events=1_000_000)
+mark("told", counters={"1 minute": 3})
+"""
+
+
+def row(name: str, counters: dict[str, int]) -> Row:
+    return Row(
+        name=name,
+        wall_seconds=10.0,
+        cpu_seconds_per_million=2.0,
+        peak_bytes=1 << 30,
+        first_batch_seconds=5.0,
+        first_batch_cpu_seconds=6.0,
+        steady_events_per_second=1e6,
+        steady_cpu_seconds_per_million=1.0,
+        counters=counters,
+        facts={},
+    )
+
+
+def test_the_same_events_are_made_again(tmp_path: Path) -> None:
+    events = Events(events=1_000, users=100, files=3)
+    first = events.write(tmp_path / "a")
+    second = events.write(tmp_path / "b")
+    assert events_in(first) == 1_000
+    names = sorted(path.name for path in first.iterdir())
+    assert len(names) == 3
+    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in names)
+
+
+def test_the_children_of_a_contestant_count_too(tmp_path: Path) -> None:
+    measured = measure([sys.executable, "-c", SPENDING], tmp_path / "log", cwd=ROOT)
+    spent = Row.of("spender", measured)
+    assert spent.steady_cpu_seconds_per_million is not None
+    assert spent.steady_cpu_seconds_per_million >= 0.5
+    assert spent.peak_bytes > 200 << 20
+    assert measured.wall_seconds >= 1
+
+
+def test_a_contestant_that_fails_says_why(tmp_path: Path) -> None:
+    with pytest.raises(ContestantFailed, match="out of luck"):
+        measure([sys.executable, "-c", "raise SystemExit('out of luck')"], tmp_path / "l", cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "agrees"),
+    [
+        ({"1 minute": 3, "1 hour": 2}, True),
+        ({"1 minute": 2, "1 hour": 3}, False),
+        ({"all": 5}, True),
+        ({"all": 6}, False),
+    ],
+)
+def test_other_numbers_of_counters_are_told(theirs: dict[str, int], *, agrees: bool) -> None:
+    rows = [row("ours", {"1 minute": 3, "1 hour": 2}), row("theirs", theirs)]
+    assert (disagreements(rows) == []) is agrees
+
+
+def test_the_table_has_a_line_for_each_contestant() -> None:
+    lines = markdown([row("ours", {}), row("theirs", {})]).splitlines()
+    assert len(lines) == 4
+    assert "1.00 x" in lines[3]
+    assert len({line.count("|") for line in lines}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_contestants_agree_on_few_events(tmp_path: Path) -> None:
+    contestants = ["ours", "Spark batch, three group-bys, warm", "DuckDB, three group-bys"]
+    told = run_benchmark(tmp_path, contestants)
+    assert [each["name"] for each in told["rows"]] == contestants
+    assert told["machine"]["java"]
+
+
+def run_benchmark(folder: Path, contestants: Sequence[str]) -> dict[str, Any]:
+    out = folder / "figures.json"
+    command = [sys.executable, "-m", "tests.benchmarks", "--events", "20000", "--no-live"]
+    command += ["--cache", str(folder), "--out", str(out), "--files", "4"]
+    for name in contestants:
+        command += ["--only", name]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(out.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
