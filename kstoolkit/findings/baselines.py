@@ -179,10 +179,10 @@ class Baselines:
         may &= self.cells.skipped[cell] < np.maximum(n, FEWEST_WINDOWS)
         rows = np.flatnonzero(may)
         expected = prior.take(self.cells.action[cell[rows]]).expect(n[rows], total[rows])
-        # The tail is dear; what lies within one standard deviation is not worth it.
+        # Most lie within one standard deviation, and need no closer look.
         far = np.flatnonzero(count[rows] > expected.mean + np.sqrt(expected.variance))
         rows = rows[far]
-        abnormal[rows] = expected.take(far).log_tail(count[rows]) < PROTECT_BELOW
+        abnormal[rows] = expected.take(far).is_rarer(count[rows], PROTECT_BELOW)
         return abnormal
 
 

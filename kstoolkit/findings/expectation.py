@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.findings.tails import interval, log_upper_tail
+from kstoolkit.findings.tails import interval, log_upper_tail, tail_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -83,28 +83,59 @@ class Expectation:
         """Return ln P(X >= count) for the next window."""
         x = np.asarray(count, np.float64)
         tail = log_upper_tail(x, self.mean, self.variance)
-        averaged = (tail < _RARE) & (self.dispersion > 0)
-        for rows, average in (
-            (np.flatnonzero(averaged & (self.doubt > 0)), Expectation._over_rates),
-            (np.flatnonzero(averaged & (self.doubt == 0)), Expectation._over_bursts),
-        ):
-            tail[rows] = average(self.take(rows), x[rows])
+        rows = np.flatnonzero((tail < _RARE) & (self.dispersion > 0))
+        tail[rows] = _average(log_upper_tail(x[rows], *self.take(rows).at_nodes()))
         return tail
+
+    def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> NDArray[np.bool_]:
+        """Return where ln P(X >= count) is not above a limit, which takes bounds alone mostly.
+
+        Parameters
+        ----------
+        count
+            Whole numbers from 1 on.
+        log_p
+            The limit; one for each count, or one for all.
+
+        Examples
+        --------
+        >>> two = Expectation(*(np.array([value] * 2) for value in (6.0, 20.0, 0.1, 0.005)))
+        >>> two.is_rarer([14, 61], np.log(1e-6)).tolist()
+        [False, True]
+        """
+        x, limit = np.broadcast_arrays(np.asarray(count, np.float64), log_p)
+        low, high = self._tail_bounds(x)
+        rarer = high <= limit
+        unsure = np.flatnonzero((low <= limit) & ~rarer)
+        rarer[unsure] = self.take(unsure).log_tail(x[unsure]) <= limit[unsure]
+        return rarer
+
+    def _tail_bounds(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return what :meth:`log_tail` is at least and at most."""
+        low, high = tail_bounds(x, self.mean, self.variance)
+        rows = np.flatnonzero(self.dispersion > 0)
+        bounds = tail_bounds(x[rows], *self.take(rows).at_nodes())
+        low[rows], averaged = np.minimum(_average(bounds[0]), _RARE), _average(bounds[1])
+        high[rows] = np.where(high[rows] < _RARE, averaged, np.maximum(high[rows], averaged))
+        return low, high
 
     def take(self, rows: Integers) -> Expectation:
         """Return the expectation of some rows."""
         return Expectation(*(getattr(self, name)[rows] for name in self.__slots__))
 
-    def _over_rates(self, x: Floats) -> Floats:
-        """Average over the rates that a bursty history of its own leaves possible."""
-        rate = self.mean / _cubed(1 - self.doubt / 9 - _Z * np.sqrt(self.doubt) / 3)
-        return _average(log_upper_tail(x, rate, self._variance(rate, np.zeros_like(rate))))
+    def at_nodes(self) -> tuple[Floats, Floats]:
+        """Return mean and variance of the laws that a rare tail is averaged over, one a line.
 
-    def _over_bursts(self, x: Floats) -> Floats:
-        """Average over the bursts of a window, where the rate is any of the peers'."""
+        Over the rates that a bursty history of its own leaves possible; where there is none, over
+        the bursts of a window, the rate being any of the peers'.
+        """
+        rate = self.mean / _cubed(1 - self.doubt / 9 - _Z * np.sqrt(self.doubt) / 3)
         burst = _cubed(1 - self.dispersion / 9 + _Z * np.sqrt(self.dispersion) / 3)
         mean = self.mean * burst / (_WEIGHTS @ burst)
-        return _average(log_upper_tail(x, mean, mean + mean * mean / (self.mean * self.windows)))
+        any_rate = mean + mean * mean / (self.mean * self.windows)
+        own = self.doubt > 0
+        variance = np.where(own, self._variance(rate, np.zeros_like(rate)), any_rate)
+        return np.where(own, rate, mean), variance
 
     def _variance(self, mean: Floats, doubt: Floats) -> Floats:
         unknown = mean / self.windows + doubt * mean * mean

@@ -172,8 +172,9 @@ def _improbable(rule: Unusual, evidence: _Evidence) -> tuple[Integers, dict[str,
     chosen = evidence.having(rule.min_count)
     log_p = np.empty(0)
     if len(chosen):
-        log_p = evidence.expected.take(chosen).log_tail(evidence.count[chosen])
         tests = evidence.prior.tests[chosen] * (_DAY_MS / rule.window.every_ms)
-        rare = log_p + np.log(np.maximum(tests, 1)) <= np.log(rule.false_alarms_per_day)
-        chosen, log_p = chosen[rare], log_p[rare]
+        limit = np.log(rule.false_alarms_per_day) - np.log(np.maximum(tests, 1))
+        expected = evidence.expected.take(chosen)
+        chosen = chosen[expected.is_rarer(evidence.count[chosen], limit)]
+        log_p = evidence.expected.take(chosen).log_tail(evidence.count[chosen])
     return chosen, {"log10_probability": pa.array(log_p / np.log(10))}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["interval", "log_upper_tail"]
+__all__ = ["interval", "log_upper_tail", "tail_bounds"]
 
 HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
@@ -75,6 +75,41 @@ def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Fl
         x[negative_binomial], m[negative_binomial], v[negative_binomial]
     )
     return tail + 0.0  # a zero may have come out negative
+
+
+def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple[Floats, Floats]:
+    """Return what ln P(X >= count) of a negative binomial is at least and at most, cheaply.
+
+    From count to count the probability changes by a factor that lies on one side of
+    y = 1 - mean / variance and comes ever nearer to it: where both y and the factor f at x are
+    below 1, P(X >= x) <= P(X = x) / (1 - max(f, y)). And the law has one peak, so each count from
+    x to x + h is as probable as x or x + h, or more so: P(X >= x) >= (h + 1) min(P(X = x),
+    P(X = x + h)); here h is about how far the probability takes to fall to a third.
+
+    Parameters
+    ----------
+    count
+        Whole numbers from 1 on.
+    mean, variance
+        Broadcast against ``count``; the variance is larger than the mean.
+
+    Examples
+    --------
+    >>> low, high = tail_bounds([61], [6.0], [12.0])
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([-30.57], [-29.66])
+    """
+    x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
+    x, m, v = np.broadcast_arrays(x, m, v)
+    r, q, y = m * m / (v - m), m / v, (v - m) / v
+    at, deviation = _log_probability(x, r, q, y), np.sqrt(v)
+    slope = 1 - np.maximum(y * (x + r) / (x + 1), y)
+    far = x > m + deviation  # from there on it falls
+    high, h = np.zeros_like(at), np.floor(deviation / 4)
+    high[far] = np.minimum(at[far] - np.log(slope[far]), 0)
+    h[far] = np.floor(1 / slope[far])
+    low = np.minimum(at, _log_probability(x + h, r, q, y)) + np.log1p(h)
+    return low, high
 
 
 def interval(
@@ -219,21 +254,32 @@ def _gamma_fraction(x: Floats, m: Floats) -> Floats:
 
 def _beta_fraction(a: Floats, b: Floats, y: Floats, q: Floats, above: Floats) -> Floats:
     """Return I_y(a, b) · B(a, b) / (y^a q^b), with q = 1 - y and ``above`` = a - (a + b) y."""
-    c, c0, c1 = 1 + above, b / a, 1 + 1 / a
-    p, s = np.ones_like(a), a + 1
+    fraction, going = np.empty_like(a), np.arange(len(a))
+    c, c1 = 1 + above, 1 + 1 / a
+    fixed = np.stack([a, b, y, q, c, b / a, c1])
     # Numerators and denominators, scaled so that the latest denominator is one.
-    before, over_before = np.zeros_like(a), c1 / c
-    fraction = c1 / c
+    moving = np.stack([np.zeros_like(a), c1 / c, c1 / c])
     for step in range(1, MOST_STEPS):
-        t, e = step / a, a / s
-        w = step * (b - step) * y
-        alpha = p * (p + c0) * e * e * (w * y)
-        e = (1 + t) / (c1 + t + t)
-        beta = step + w / s + e * (c + step * (1 + q))
-        p, s = 1 + t, s + 2
-        scale = alpha * over_before + beta
-        last, fraction = fraction, (alpha * before + beta * fraction) / scale
-        before, over_before = last / scale, 1 / scale
-        if step % STEPS_PER_CHECK == 0 and np.all(np.abs(fraction - last) <= PRECISION * fraction):
-            break
+        last = moving[-1]
+        moving = _beta_step(step, fixed, moving)
+        if step % STEPS_PER_CHECK == 0:
+            fraction[going] = now = moving[-1]
+            rest = np.abs(now - last) > PRECISION * now
+            if not rest.any():
+                break
+            # Most rows take tens of steps, large counts thousands: these go on alone.
+            going, fixed, moving = going[rest], fixed[:, rest], moving[:, rest]
     return fraction
+
+
+def _beta_step(step: int, fixed: Floats, moving: Floats) -> Floats:
+    a, b, y, q, c, c0, c1 = fixed
+    before, over_before, now = moving
+    t, s = step / a, a + (2 * step - 1)
+    p, e = 1 + (step - 1) / a, a / s
+    w = step * (b - step) * y
+    alpha = p * (p + c0) * e * e * (w * y)
+    e = (1 + t) / (c1 + t + t)
+    beta = step + w / s + e * (c + step * (1 + q))
+    scale = alpha * over_before + beta
+    return np.stack([now / scale, 1 / scale, (alpha * before + beta * now) / scale])

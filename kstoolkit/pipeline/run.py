@@ -41,6 +41,9 @@ __all__ = ["LimitedResultWarning", "Run", "load_run", "tidy"]
 
 SHOWN_ROWS = 100_000
 
+_JAVA_IS_GONE = (Py4JError, ConnectionError)
+"""And the query with it: who stops a service stops all its processes at once."""
+
 
 class LimitedResultWarning(UserWarning):
     """Fewer rows came back than there are."""
@@ -180,14 +183,13 @@ class Run:
         """Whether the run is live, and still counting."""
         try:
             return self.query is not None and bool(self.query.isActive)
-        except Py4JError:  # Java is gone, and the query with it
+        except _JAVA_IS_GONE:
             return False
 
     def stop(self) -> None:
         """End a live run; it can be started again, and goes on from the last whole batch."""
         try:
-            # Who stops a service stops all its processes: Java may be ending, or gone already.
-            with suppress(Py4JError):
+            with suppress(*_JAVA_IS_GONE):
                 if self.query is not None:
                     self.query.stop()
         finally:
