@@ -20,6 +20,9 @@ ALLOWED_SKIPS = (
 )
 """Beginnings of the reasons for which a test may be skipped when ``CI`` is set."""
 
+SLOWER = ("spark", "slow", "connect", "cluster", "kill")
+"""Markers of tests that take their time: the more of them, the later a test runs."""
+
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("kstoolkit", deadline=None)
 settings.load_profile("kstoolkit")
@@ -47,6 +50,11 @@ def wikiticker() -> Path:
     if not path.is_file():
         pytest.skip(f"real data not present: {path}")
     return path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run what is fast first, so that a mistake is told soon."""
+    items.sort(key=lambda item: sum(item.get_closest_marker(name) is not None for name in SLOWER))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

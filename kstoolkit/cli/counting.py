@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import signal
 import socketserver
@@ -17,7 +16,7 @@ import typer
 from kstoolkit.cli.endings import INTERRUPTED
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
-from kstoolkit.errors import RunFailed
+from kstoolkit.pipeline.failure import run_failed
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.units import format_count
@@ -33,9 +32,6 @@ __all__ = ["Work", "tell"]
 TOP = 5
 LOOK_SECONDS = 0.5
 GO_ON = "The same command goes on from here."
-
-_CAUSE = re.compile(r"\w*(Error|Exception): ")
-"""The last line of what Python says of an exception; Java's names have dots in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,16 +139,7 @@ def _wait(run: Run) -> None:
         signal.signal(each, ask)
     while not asked.wait(LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
-            raise _gave_up(run)
-
-
-def _gave_up(run: Run) -> RunFailed:
-    error = None if run.query is None else run.query.exception()
-    lines = [line.strip() for line in str(error or "no reason given").splitlines()]
-    causes = [line for line in lines if _CAUSE.match(line)]
-    message = f"Spark gave up: {causes[-1] if causes else lines[0]}"
-    hint = f"Nothing is lost: mend it and run again. Spark's own words are in {run.folder.log}."
-    return RunFailed(message, hint=hint)
+            raise run_failed(run.query and run.query.exception(), run.folder)
 
 
 def tell(run: Run, out: str, events_before: int | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,21 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
 __all__ = ["find_in_windows"]
 
 
-def find_in_windows(
-    levels: Mapping[Window | Duration, pa.Table], rules: Sequence[Rule]
-) -> Findings:
+def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Findings:
     """Return what the rules find in complete counts, each story once.
 
     Parameters
     ----------
     levels
-        For each kind of window its counts: ``window_start_ms`` (int64), ``user``, ``action`` (text
+        For each kind of window, a :class:`~kstoolkit.windows.Window` or its length, its counts: ``window_start_ms`` (int64), ``user``, ``action`` (text
         or dictionary) and ``count``, each (window, user, action) once, in any order.
     rules
         What to look for.

@@ -118,7 +118,9 @@ def pool_moments(tables: Sequence[pa.Table]) -> pa.Table:
     spread = pa.concat_tables([_report_at(table, starts) for table in kept])
     keys = ["window_ms", "window_start_ms", "action"]
     added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
-    pooled = spread.group_by(keys).aggregate([(name, "sum") for name in added])
+    # Threads would add in any order, and a repeated batch would differ in the last digit.
+    grouped = spread.group_by(keys, use_threads=False)
+    pooled = grouped.aggregate([(name, "sum") for name in added])
     pooled = pooled.rename_columns([*keys, *added]).select(MOMENTS_SCHEMA.names)
     return pooled.sort_by([(name, "ascending") for name in keys]).cast(MOMENTS_SCHEMA)
 

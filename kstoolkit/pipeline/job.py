@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import disk_usage
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from kstoolkit.errors import ConfigurationError, InputError, RunFailed
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.judging import Limits
 from kstoolkit.events.ledger import list_files
 from kstoolkit.events.opening import format_of
@@ -24,13 +22,13 @@ from kstoolkit.findings.rulefile import rules_to_json
 from kstoolkit.findings.rules import material_floor, needs_baseline
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
+from kstoolkit.pipeline.failure import run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.session import spark_session, streaming_conf
 from kstoolkit.pipeline.sink import Sink
-from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,10 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["BatchLimits", "Job", "prepare"]
 
 _SEEN_FILES = 3
-_CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception))(?:: (.+))?")
-_WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
-"""Errors that only carry another one."""
-_LITTLE_BYTES = 64 << 20
 
 _QUICK_JAVA = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would
@@ -129,7 +123,7 @@ class Job:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            raise _failed(error, self.folder) from error
+            raise run_failed(error, self.folder) from error
         finally:
             query.stop()
         self.folder.save(replace(self.settings, was_live=False))
@@ -317,28 +311,3 @@ def _schema_of(source: Files, spark: SparkSession) -> str:
     if format_of(paths[0], source.file_format) == "json":
         return stream.json_schema(spark, paths).json()
     return str(from_arrow_schema(row_types(paths[0], source.file_format)).json())
-
-
-def _failed(error: StreamingQueryException, folder: RunFolder) -> RunFailed:
-    """Return what Spark said as one sentence, and where the rest of it is."""
-    message = f"Spark gave up: {_root_cause(str(error))}."
-    free_bytes = disk_usage(folder.path).free
-    # A state store that can't write breaks off without a word to the Python that waits for it.
-    if free_bytes < _LITTLE_BYTES:
-        message += f" Only {format_bytes(free_bytes)} are free where {str(folder.path)!r} lies."
-    return RunFailed(
-        message,
-        hint="Nothing is lost: mend it and run again, it goes on from the last whole batch. "
-        f"Spark's own words are in {folder.log}.",
-    )
-
-
-def _root_cause(said: str) -> str:
-    """Return the error at the bottom of Python's and Java's traces, which wrap one another."""
-    trace, _, _ = said.partition("=== Streaming Query ===")
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
-    causes = [found for line in lines if (found := _CAUSE.fullmatch(line))]
-    known = [cause for cause in causes if cause[1] not in _WRAPPERS]
-    if not known:
-        return next(iter(lines), "no reason given")
-    return f"{known[-1][1]}: {known[-1][2] or 'a worker lost its connection'}".rstrip(".")

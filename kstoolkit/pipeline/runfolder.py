@@ -100,7 +100,10 @@ class Settings:
         for name, told in _FIXED.items():
             mine, theirs = getattr(self, name), getattr(earlier, name)
             if mine != theirs:
-                message = f"This output belongs to other {told}: it has {theirs!r}, not {mine!r}."
+                message = (
+                    f"This output belongs to other {told}: it has {_in_words(theirs)}, "
+                    f"not {_in_words(mine)}."
+                )
                 raise CheckpointError(
                     message,
                     hint="Take another output folder, or the same settings. Rules, trigger, batch "
@@ -247,5 +250,13 @@ class RunFolder:
             return
         names = {path.name for path in self.path.iterdir()} - _BEFORE
         if names and not (self.path / "run.json").exists():
-            message = f"{str(self.path)!r} holds {len(names)} other files, and no run."
+            others = f"{len(names)} other file{'s' if len(names) > 1 else ''}"
+            message = f"{str(self.path)!r} holds {others}, and no run."
             raise OutputError(message, hint="Give a new or empty folder with --out.")
+
+
+def _in_words(value: object) -> str:
+    """Return a setting as people would write it."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {given!r}" for name, given in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else repr(value)

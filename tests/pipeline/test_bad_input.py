@@ -204,7 +204,7 @@ def test_an_output_that_is_a_file_or_holds_something_else_is_left_alone(tmp_path
     (tmp_path / "full" / "thesis.tex").write_text("mine")
     with pytest.raises(OutputError, match="is a file, not a folder"):
         run(tmp_path / "in", tmp_path / "file")
-    with pytest.raises(OutputError, match="holds 1 other files, and no run"):
+    with pytest.raises(OutputError, match="holds 1 other file, and no run"):
         run(tmp_path / "in", tmp_path / "full")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
 
