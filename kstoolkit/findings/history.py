@@ -31,8 +31,9 @@ def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Fi
     Parameters
     ----------
     levels
-        For each kind of window, a :class:`~kstoolkit.windows.Window` or its length, its counts: ``window_start_ms`` (int64), ``user``, ``action`` (text
-        or dictionary) and ``count``, each (window, user, action) once, in any order.
+        For each kind of window (a :class:`~kstoolkit.windows.Window`, its label or its length) its
+        counts: ``window_start_ms`` (int64), ``user``, ``action`` (text or dictionary) and
+        ``count``, each (window, user, action) once, in any order.
     rules
         What to look for.
 
