@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kstoolkit.errors import ConfigurationError, InputError
@@ -197,7 +197,9 @@ def _settled(
     settings: Settings, source: Files | Frame, spark: SparkSession, buckets: int
 ) -> Settings:
     """Return the settings with what a run's first start decides for good."""
-    partitions = min(buckets, spark.sparkContext.defaultParallelism)
+    is_local = str(spark.sparkContext.master).startswith("local")
+    # A cluster's executors may yet be arriving: what they are together by now says little.
+    partitions = min(buckets, spark.sparkContext.defaultParallelism) if is_local else buckets
     settings = replace(settings, partitions=partitions)
     if settings.feed == "lines" and isinstance(source, Files):
         settings = replace(settings, input_schema=_schema_of(source, spark))
@@ -251,9 +253,18 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
 
 
 def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
-    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there."""
+    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there.
+
+    Raises
+    ------
+    RunFailed
+        If Spark can't read or count it.
+    """
     if not (folder.staged / "_SUCCESS").exists():
-        counted.write.mode("overwrite").parquet(str(folder.staged))
+        try:
+            counted.write.mode("overwrite").parquet(str(folder.staged))
+        except PySparkException as error:
+            raise run_failed(error, folder) from error
     return stream.staged_parcels(counted.sparkSession, str(folder.staged))
 
 
