@@ -66,7 +66,7 @@ def test_a_cascade_has_the_usual_three_levels_by_default() -> None:
         (("1 hour", "1 hour"), "1 hour does not divide 1 hour"),
         (
             ("1 minute", "5 minutes every 1 minute", "5 minutes every 1 minute"),
-            "one of them is named twice",
+            "one length is named twice",
         ),
         (("1 minute", "5 minutes every 30 seconds"), "can't be summed from windows of 1 minute"),
     ],

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,4 +179,5 @@ def _wait_for_orphans() -> None:
             time.sleep(0.05)
         if time.monotonic() > patience:
             for process in left:
-                os.kill(process, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it may have ended just now
+                    os.kill(process, signal.SIGKILL)
