@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import log
 from pathlib import Path
@@ -140,15 +141,13 @@ class Pipeline:
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         every = format_duration(parse_duration(trigger))
-        hold, shown = folder.hold(), Progress(shown=progress)
-        try:
+        with ExitStack() as undone:
+            hold = undone.enter_context(folder.hold())
+            shown = undone.enter_context(Progress(shown=progress))
             job = prepare(self, folder, master=master, limits=limits, live=True)
             shown.begin(None)
             query = job.start(shown.batch, processingTime=every)
-        except BaseException:
-            shown.close()
-            hold.release()
-            raise
+            undone.pop_all()  # it runs: from here on, stopping it lets go of both
         return Run(folder, query=query, hold=hold, progress=shown)
 
 
