@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from tests.benchmarks.events import Events, events_in
-from tests.benchmarks.measuring import ContestantFailed, measure
 from tests.benchmarks.table import Row, disagreements, markdown
 
 if TYPE_CHECKING:
@@ -29,6 +29,28 @@ held = bytes(range(256)) * (200 << 12)
 time.sleep(1)
 mark("counted", events=1_000_000)
 mark("told", counters={"1 minute": 3})
+"""
+
+
+LEAVING = """
+import subprocess
+from tests.benchmarks.contestant import mark
+mark("begun")
+left = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+open("{path}", "w").write(str(left.pid))
+mark("counted", events=1)
+mark("told", counters={{}})
+"""
+
+# Measuring adopts orphans and ends whatever a contestant leaves: a whole process's business.
+MEASURING = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+from tests.benchmarks.measuring import measure
+from tests.benchmarks.table import Row
+measured = measure([sys.executable, "-c", sys.argv[1]], Path(sys.argv[2]), cwd=".")
+print(json.dumps(asdict(Row.of("contestant", measured))))
 """
 
 
@@ -58,17 +80,24 @@ def test_the_same_events_are_made_again(tmp_path: Path) -> None:
 
 
 def test_the_children_of_a_contestant_count_too(tmp_path: Path) -> None:
-    measured = measure([sys.executable, "-c", SPENDING], tmp_path / "log", cwd=ROOT)
-    spent = Row.of("spender", measured)
-    assert spent.steady_cpu_seconds_per_million is not None
-    assert spent.steady_cpu_seconds_per_million >= 0.5
-    assert spent.peak_bytes > 200 << 20
-    assert measured.wall_seconds >= 1
+    done = measure_apart(SPENDING, tmp_path)
+    spent = json.loads(done.stdout)
+    assert spent["steady_cpu_seconds_per_million"] >= 0.5
+    assert spent["peak_bytes"] > 200 << 20
+    assert spent["wall_seconds"] >= 1
 
 
 def test_a_contestant_that_fails_says_why(tmp_path: Path) -> None:
-    with pytest.raises(ContestantFailed, match="out of luck"):
-        measure([sys.executable, "-c", "raise SystemExit('out of luck')"], tmp_path / "l", cwd=ROOT)
+    done = measure_apart("raise SystemExit('out of luck')", tmp_path)
+    assert done.returncode == 1
+    assert "ContestantFailed" in done.stderr
+    assert done.stderr.rstrip().endswith("out of luck")
+
+
+def test_what_a_contestant_leaves_is_ended(tmp_path: Path) -> None:
+    done = measure_apart(LEAVING.format(path=tmp_path / "pid"), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +129,11 @@ def test_contestants_agree_on_few_events(tmp_path: Path) -> None:
     told = run_benchmark(tmp_path, contestants)
     assert [each["name"] for each in told["rows"]] == contestants
     assert told["machine"]["java"]
+
+
+def measure_apart(contestant: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", MEASURING, contestant, str(folder / "log")]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
 
 
 def run_benchmark(folder: Path, contestants: Sequence[str]) -> dict[str, Any]:
