@@ -9,10 +9,12 @@ import shutil
 import socket
 import sys
 import tempfile
-from contextlib import contextmanager
+import traceback
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from subprocess import Popen
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -111,11 +113,27 @@ def streaming_conf() -> dict[str, str]:
 
 
 def _existing_session() -> SparkSession | None:
+    _forget_dead_java()
     session = SparkSession.getActiveSession()
     if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
         # Started in another thread. A builder without options changes nothing of it.
         return SparkSession.builder.getOrCreate()
     return session
+
+
+def _forget_dead_java() -> None:
+    """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - as pyspark asks itself
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or process.poll() is None:
+        return
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None:
+        with suppress(Exception):  # it can't say goodbye to its Java, and forgets it all the same
+            context.stop()
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def _check_master(master: str) -> None:
@@ -250,11 +268,7 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
         with log.open("ab") as stream:
             # Spark's Java stays when a session stops: only the first session starts one.
             if SparkContext._gateway is None:  # noqa: SLF001 - as pyspark asks itself
-                with _unzipped_python(str(conf.get("spark.master"))):
-                    gateway = launch_gateway(  # type: ignore[no-untyped-call] # pyspark has no types for it
-                        conf, {"stdout": stream, "stderr": stream}
-                    )
-                SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+                _start_java(conf, stream)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
         message = (
@@ -263,6 +277,28 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
         raise EnvironmentFault(
             message, hint="Run kstoolkit doctor, which says what is missing here."
         ) from error
+
+
+def _start_java(conf: SparkConf, log: BinaryIO) -> None:
+    with _unzipped_python(str(conf.get("spark.master"))):
+        try:
+            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
+        except BaseException as error:
+            _end_java(error)
+            raise
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+
+
+def _end_java(error: BaseException) -> None:
+    """End the Java that was being waited for: it would never find whom to answer, and stay.
+
+    Only the frames of ``launch_gateway`` know the process.
+    """
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        for value in frame.f_locals.values():
+            if isinstance(value, Popen):
+                value.kill()
+                value.wait()
 
 
 def _cause(error: Exception, log: Path, start: int) -> str:

@@ -146,6 +146,40 @@ def test_what_spark_says_when_it_does_not_start_becomes_a_sentence() -> None:
     assert hint == "Hint: Run kstoolkit doctor, which says what is missing here."
 
 
+def test_a_session_that_lost_its_java_is_followed_by_a_new_one() -> None:
+    done = run_apart(
+        """
+        lost = spark_session("local[1]").sparkContext._gateway.proc
+        lost.kill()
+        lost.wait()
+        spark = spark_session("local[2]")
+        print(spark.range(10).count(), spark_session() is spark)
+        """
+    )
+    assert (done.stdout, done.stderr) == ("10 True\n", "")
+
+
+def test_ctrl_c_as_java_starts_leaves_no_java() -> None:
+    done = run_apart(
+        """
+        import _thread, threading
+        import psutil
+
+        def interrupt():
+            while not psutil.Process().children():
+                pass
+            _thread.interrupt_main()
+
+        threading.Thread(target=interrupt).start()
+        try:
+            spark_session("local[1]")
+        except KeyboardInterrupt:
+            print("interrupted", psutil.Process().children())
+        """
+    )
+    assert (done.stdout, done.stderr) == ("interrupted []\n", "")
+
+
 PROBLEMS = [
     ("'nowhere'", {}, "ConfigurationError", "'nowhere' is no Spark master"),
     ("'local[x]'", {}, "ConfigurationError", "is no Spark master"),
