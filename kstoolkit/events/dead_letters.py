@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
-__all__ = ["REASONS", "SCHEMA", "DeadLetters", "letters"]
+__all__ = ["REASONS", "SCHEMA", "DeadLetters", "count_reasons", "letters"]
 
 LONGEST_RAW = 64 * 1024
 """Raw text beyond this many characters is cut, visibly."""
@@ -90,22 +90,24 @@ class DeadLetters:
     Parameters
     ----------
     table
-        Columns of :data:`SCHEMA`, and the ``batch`` that met them.
+        Columns of :data:`SCHEMA`, and the ``batch`` that met them: of very many, the first.
+    counted
+        How many there are of each reason, those that ``table`` leaves out included; by default
+        just what is in ``table``.
     """
 
     table: pa.Table
+    counted: Mapping[str, int] | None = None
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        """Return how many there are, those that ``table`` leaves out included."""
+        return sum(self.by_reason.values())
 
     @property
     def by_reason(self) -> dict[str, int]:
         """How many of each reason, the most frequent first."""
-        counts = self.table.column("reason").combine_chunks().value_counts().to_pylist()
-        return {
-            each["values"]: each["counts"]
-            for each in sorted(counts, key=lambda each: (-each["counts"], each["values"]))
-        }
+        counted = count_reasons(self.table) if self.counted is None else self.counted
+        return dict(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame, one dead letter a row."""
@@ -113,4 +115,18 @@ class DeadLetters:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{number:,} {reason}" for reason, number in self.by_reason.items())
-        return f"DeadLetters({len(self):,}{': ' if told else ''}{told})"
+        held = self.table.num_rows
+        some = f"; the first {held:,} are held" if held < len(self) else ""
+        return f"DeadLetters({len(self):,}{': ' if told else ''}{told}{some})"
+
+
+def count_reasons(table: pa.Table) -> dict[str, int]:
+    """Return how many dead letters there are of each reason code.
+
+    Examples
+    --------
+    >>> count_reasons(pa.table({"reason": ["no_user", "no_time", "no_user"]}))
+    {'no_user': 2, 'no_time': 1}
+    """
+    counts = table.column("reason").combine_chunks().value_counts().to_pylist()
+    return {each["values"]: each["counts"] for each in counts}

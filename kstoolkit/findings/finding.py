@@ -45,7 +45,8 @@ FINDINGS_SCHEMA = pa.schema(
 
 SHOWN = 20
 _RECORDS_AT_ONCE = 10_000
-_UNKNOWN_WHY = "unknown (too few peers with history yet)"
+_TOO_FEW = "unknown (too few peers with history yet)"
+_NO_BASELINE = "unknown (no baseline)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,8 @@ class Finding:
     @property
     def expected(self) -> str:
         """The expected range for people: ``"2-14"`` with a dash, or why it is unknown."""
-        return expected(self.expected_low, self.expected_high) or _UNKNOWN_WHY
+        why = _NO_BASELINE if self.ceiling is not None else _TOO_FEW
+        return expected(self.expected_low, self.expected_high) or why
 
     @property
     def sentence(self) -> str:

@@ -17,7 +17,8 @@ count            uint32, or uint64 if needed  how often
 
 Rows are unique in (user, window_start_ms, action) and sorted by them, users and actions by their
 place in the dictionary: long runs, which is what makes a counter a handful of bytes.
-The block travels in the shuffle, lies in the state store and can be batched into a message.
+The block travels in the shuffle, lies in the state store and can be batched into a message. It has
+no checksum of its own: RocksDB's blocks, Parquet's pages and TCP's segments have theirs around it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class BatchFolders:
     >>> import tempfile
     >>> from pathlib import Path
     >>> folders = BatchFolders(Path(tempfile.mkdtemp()))
-    >>> folder = folders.begin(0, 7)
+    >>> size = (folders.begin(0, 7) / "part-00000.parquet").write_bytes(b"PAR1")
     >>> len(folders.marked())
     0
     >>> folders.mark(0, 7)
@@ -78,8 +78,14 @@ class BatchFolders:
         return folder
 
     def mark(self, epoch: int, number: int) -> None:
-        """Say that the batch is whole. What it wrote is on disk before its marker is."""
+        """Say that the batch is whole. What it wrote is on disk before its marker is.
+
+        If it wrote nothing, nothing is left of it: a live run has many such batches.
+        """
         folder = self.folder(epoch, number)
+        if not any(folder.iterdir()):
+            folder.rmdir()
+            return
         for path in folder.iterdir():
             if path.is_file():
                 sync(path)

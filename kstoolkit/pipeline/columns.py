@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["EventColumns", "column_of", "unreadable"]
+
+
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
+_BARE_USER = re.compile(r"(?<![\w.])user(?!\s*\(|[\w.])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +83,17 @@ def column_of(events: DataFrame, text: str) -> Column:
     Raises
     ------
     ColumnError
-        If it is a bare name that ``events`` lacks.
+        If it is a bare name that ``events`` lacks, or names a ``user`` that it lacks.
     """
     if text in events.columns:
         return sf.col("`" + text.replace("`", "``") + "`")
     known = {name.casefold() for name in events.columns}
-    # Where there is no such column, Spark takes a bare USER for the name of whoever is logged in.
     if text.isidentifier() and text.casefold() not in known:
         raise _missing(text, events)
+    # Where there is no such column, Spark takes a bare USER for the name of whoever is logged in.
+    login = _BARE_USER.search(_QUOTED.sub("''", text))
+    if login and "user" not in known:
+        raise _missing(login[0], events)
     return sf.expr(text)
 
 

@@ -116,8 +116,8 @@ class Job:
         progress.begin(reached.total_bytes)
 
         def on_batch(done: BatchStatistics) -> None:
-            progress.batch(done)
             progress.reach(reached.after(done.batch))
+            progress.batch(done)
 
         query = self.start(on_batch, availableNow=True)
         try:

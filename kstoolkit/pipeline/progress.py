@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["InputProgress", "Progress"]
 
 
+_LINE = "{desc}: {elapsed}{postfix}"
+"""What shows where no end is known."""
+
+
 class Progress:
     """Shows a run's progress on stderr, as text: it reads the same in a terminal and a notebook.
 
@@ -42,12 +46,15 @@ class Progress:
             file=sys.stderr,
             dynamic_ncols=True,
             leave=False,
+            bar_format=_LINE,
         )
 
     def begin(self, total_bytes: int | None) -> None:
         """Take in that counting begins, and the input's size: ``None`` where no end is known."""
         with self._lock:
             self._bar.total = total_bytes
+            if total_bytes is not None:
+                self._bar.bar_format = None  # a whole bar
             self._bar.set_description_str("counting")
 
     def batch(self, done: BatchStatistics) -> None:

@@ -6,23 +6,20 @@ from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kstoolkit.events.dead_letters import REASONS
-from kstoolkit.pipeline.batches import BatchFolders
+from kstoolkit.pipeline.letters import iter_letters
 from kstoolkit.pipeline.origin import shown_path
 from kstoolkit.report.content import DeadLetters, DeadLetterSample
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
-    import pyarrow as pa
 
 __all__ = ["reported_letters"]
 
 _SAMPLES = 10
-_ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
 
 
 def reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
@@ -45,7 +42,7 @@ def reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
 def _samples(out: Path, counts: Mapping[str, int]) -> list[DeadLetterSample]:
     """Return some dead letters; of millions, no more are read than it takes to find these."""
     held: dict[str, list[DeadLetterSample]] = {reason: [] for reason in counts}
-    for number, letters in _letters(out):
+    for number, letters in iter_letters(out):
         for reason in letters["reason"].unique().to_pylist():
             room = _SAMPLES - len(held.setdefault(reason, []))
             first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)
@@ -54,14 +51,6 @@ def _samples(out: Path, counts: Mapping[str, int]) -> list[DeadLetterSample]:
             break
     in_turn = chain.from_iterable(zip_longest(*held.values()))
     return [sample for sample in in_turn if sample is not None][:_SAMPLES]
-
-
-def _letters(out: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for batch in BatchFolders(out / "dead_letters").marked():
-        for path in batch.files(".parquet"):
-            with pq.ParquetFile(path) as file:
-                for letters in file.iter_batches(batch_size=_ROWS_AT_ONCE):
-                    yield batch.number, letters
 
 
 def _sample(row: Mapping[str, str | None], number: int) -> DeadLetterSample:

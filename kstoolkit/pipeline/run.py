@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 
 from kstoolkit.errors import InputError
-from kstoolkit.events.dead_letters import SCHEMA as LETTERS_SCHEMA
-from kstoolkit.events.dead_letters import DeadLetters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
 from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.changelog import Changelog
+from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.summary import Summary
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Counters
+    from kstoolkit.events.dead_letters import DeadLetters
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
@@ -145,16 +145,20 @@ class Run:
 
     @property
     def dead_letters(self) -> DeadLetters:
-        """Records that could not be counted, with their raw text."""
-        folders = BatchFolders(self.folder.path / "dead_letters").marked()
-        schema = LETTERS_SCHEMA.append(pa.field("batch", pa.int64()))
-        tables = [schema.empty_table()]
-        for batch in folders:
-            for path in batch.files(".parquet"):
-                table = pq.ParquetFile(path).read()
-                number = pa.repeat(pa.scalar(batch.number, pa.int64()), table.num_rows)
-                tables.append(table.append_column("batch", number))
-        return DeadLetters(pa.concat_tables(tables))
+        """Records that could not be counted: how many, and the first of them with their raw text.
+
+        At most 100,000 are held, which is announced. All of them lie as Parquet files in the run's
+        folder ``dead_letters``.
+        """
+        found = read_letters(self.folder.path, limit=SHOWN_ROWS)
+        if found.table.num_rows < len(found):
+            warnings.warn(
+                f"The first {format_count(found.table.num_rows)} of {format_count(len(found))} "
+                f"dead letters are held; {str(self.folder.path / 'dead_letters')!r} has all.",
+                LimitedResultWarning,
+                stacklevel=2,
+            )
+        return found
 
     def users(self) -> pd.DataFrame:
         """Return every user with a score over all windows and actions, most abnormal first.

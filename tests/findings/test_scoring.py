@@ -123,7 +123,7 @@ def test_without_peers_there_is_no_statistical_finding() -> None:
 def test_a_ceiling_needs_no_baseline() -> None:
     findings = found(Baselines.empty(HOUR), {"a": 101, "b": 100}, [Ceiling("1 hour", 100)])
     assert [(f.user, f.ceiling, f.probability) for f in findings] == [("a", 100, None)]
-    assert findings[0].expected == "unknown (too few peers with history yet)"
+    assert findings[0].expected == "unknown (no baseline)"
 
 
 def test_a_ceiling_beside_a_baseline_tells_what_was_expected(learnt: Baselines) -> None:

@@ -39,7 +39,7 @@ def test_a_batch_counts_once_it_is_marked(folders: BatchFolders) -> None:
 
 def test_batches_come_by_epoch_and_number_not_by_name(folders: BatchFolders) -> None:
     for epoch, number in [(10, 0), (9, 2), (9, 10), (0, 1)]:
-        folders.begin(epoch, number)
+        put(folders.begin(epoch, number), "part-00000.parquet")
         folders.mark(epoch, number)
     found = [(batch.epoch, batch.number) for batch in folders.marked()]
     assert found == [(0, 1), (9, 2), (9, 10), (10, 0)]
@@ -52,8 +52,14 @@ def test_a_batch_that_begins_again_is_empty_and_does_not_count(folders: BatchFol
     assert (list(folder.iterdir()), folders.marked()) == ([], [])
 
 
+def test_nothing_is_left_of_a_batch_that_wrote_nothing(folders: BatchFolders) -> None:
+    folder = folders.begin(0, 1)
+    folders.mark(0, 1)
+    assert (folder.exists(), folders.marked()) == (False, [])
+
+
 def test_folders_of_other_names_are_passed_over(folders: BatchFolders) -> None:
-    folders.begin(0, 1)
+    put(folders.begin(0, 1), "part-00000.parquet")
     folders.mark(0, 1)
     for name in ("epoch=0/batch=x", "epoch=0/batch=2.old", "epoch=", "batch=3", "epoch=0/epoch=1"):
         (folders.root / name).mkdir(parents=True)

@@ -186,11 +186,9 @@ def test_a_fold_has_a_row_group_for_each_level_of_each_bucket(root: Path) -> Non
     assert rows_of(Changelog(root).counters(HOUR, users={"Bo"})) == {(0, "Bo", "read"): 60}
 
 
-def test_empty_batches_fold_to_an_empty_one(tmp_path: Path) -> None:
-    folders = BatchFolders(tmp_path)
+def test_batches_without_rows_fold_to_one_without_rows(tmp_path: Path) -> None:
     for number in range(4):
-        folders.begin(0, number)
-        folders.mark(0, number)
+        write(tmp_path, number, {})
     done = compact(tmp_path)
     assert (done.batches_folded, done.records_before, done.records_after) == (3, 0, 0)
     assert (numbers(tmp_path), read(tmp_path)) == ([2, 3], {})
