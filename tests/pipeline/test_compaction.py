@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.pipeline import changelog as documented
-from kstoolkit.pipeline.batches import DONE, FOLD, BatchFolders
+from kstoolkit.pipeline.batches import DONE, FOLD
 from kstoolkit.pipeline.changelog import Changelog
 from kstoolkit.pipeline.compaction import Compaction, compact
 from kstoolkit.pipeline.countsfile import CountsFile
