@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -94,10 +95,19 @@ class Cluster:
         """Kill one worker and its executors, which are its children."""
         worker = next(each for each in self.workers if each.poll() is None)
         executors = psutil.Process(worker.pid).children(recursive=True)
-        assert any("CoarseGrainedExecutorBackend" in " ".join(each.cmdline()) for each in executors)
+        assert any("CoarseGrainedExecutorBackend" in _command(each) for each in executors)
         for each in (psutil.Process(worker.pid), *executors):
-            each.send_signal(signal.SIGKILL)
+            with suppress(psutil.NoSuchProcess):
+                each.send_signal(signal.SIGKILL)
         worker.wait()
+
+
+def _command(process: psutil.Process) -> str:
+    """Return a process's command line; a program that has just ended has none."""
+    try:
+        return " ".join(process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return ""
 
 
 def launch(folder: Path, name: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
