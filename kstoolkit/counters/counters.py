@@ -95,6 +95,23 @@ class Counters:
         return _collapsed(users, actions, user, action, start_ms, count)
 
     @classmethod
+    def join(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
+        """Return sets of counters that share no key as one, and where each row of it came from.
+
+        Examples
+        --------
+        >>> one = Counters.of(np.array([60_000]), pa.array(["a"]), pa.array(["x"]))
+        >>> two = Counters.of(np.array([0, 0]), pa.array(["b", "a"]), pa.array(["x", "x"]))
+        >>> both, rows = Counters.join([one, two])
+        >>> both.to_batch().to_pydict()["user"], both.start_ms.tolist(), rows.tolist()
+        (['a', 'a', 'b'], [0, 60000, 0], [2, 0, 1])
+        """
+        users, actions, user, start_ms, action = _aligned(parts)
+        order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
+        count = np.concatenate([part.count for part in parts])[order]
+        return cls(users, actions, user[order], action[order], start_ms[order], count), order
+
+    @classmethod
     def decode(cls, block: bytes) -> Counters:
         """Return the counters of a CountBlock."""
         batch = countblock.decode(block)
@@ -235,14 +252,24 @@ class Counters:
         >>> now.count.tolist(), changed.count.tolist(), old.tolist()
         ([1, 2], [2], [1])
         """
-        now = Counters.merge([self, delta])
         if not len(self) or not len(delta):
+            now = delta if len(delta) else self
             return now, delta, np.zeros(len(delta), dtype=np.uint64)
-        keys, known, came = _keys_of([now, self, delta])
-        old_of_all = np.zeros(len(now), dtype=np.uint64)
-        old_of_all[np.searchsorted(keys, known)] = self.count
-        changed = np.sort(np.searchsorted(keys, came))
-        return now, now.take(changed), old_of_all[changed]
+        users, actions, user, start_ms, action = _aligned([self, delta])
+        packed = PackedKeys.of(user, start_ms, action).packed
+        known, came = packed[: len(self)], packed[len(self) :]
+        order = np.argsort(came)
+        place = np.searchsorted(known, came[order])
+        is_known = np.append(known, -1)[place] == came[order]
+        old = np.where(is_known, np.append(self.count, 0)[place], 0).astype(np.uint64)
+        fresh = len(self) + order[~is_known]
+        count = self.count.copy()
+        count[place[is_known]] += delta.count[order[is_known]]
+        rows = np.insert(np.arange(len(self)), place[~is_known], fresh)
+        count = np.insert(count, place[~is_known], delta.count[order[~is_known]])
+        now = Counters(users, actions, user[rows], action[rows], start_ms[rows], count)
+        changed = place + np.cumsum(~is_known) - ~is_known
+        return now, now.take(changed), old
 
     def replaced_by(self, newer: Counters) -> Counters:
         """Return these counts, with those of ``newer`` in place of the ones that it names.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from kstoolkit.counters.blocks import Blocks
@@ -118,5 +119,5 @@ def _side_by_side(
     """Join segments, which share no key, and their old counts, in one order."""
     if len(changed) == 1:
         return changed[0], old[0]
-    before = [replace(part, count=counts) for part, counts in zip(changed, old, strict=True)]
-    return Counters.merge(changed), Counters.merge(before).count
+    joined, order = Counters.join(changed)
+    return joined, np.concatenate(old)[order]

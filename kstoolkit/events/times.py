@@ -100,18 +100,23 @@ def _of_timestamps(times: pa.Array) -> Read:
     # Without a zone the clock is taken for UTC; with one, Arrow holds UTC already.
     if not pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp("ms"))
-    ticks = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    ticks = _filled(times.cast(pa.int64())).to_numpy(zero_copy_only=False)
     return _bounded(_whole_ms(ticks, times.type.unit), np.array(times.is_valid()))
 
 
 def _of_numbers(times: pa.Array, unit: TimeUnit | None) -> Read:
     readable = np.array(times.is_valid())
-    numbers = pc.fill_null(times, 0).to_numpy(zero_copy_only=False)
+    numbers = _filled(times).to_numpy(zero_copy_only=False)
     if numbers.dtype.kind == "f":
         return _bounded(_scaled(numbers.astype(np.float64), unit, _fraction_ms), readable)
     if numbers.dtype == np.uint64:
         readable &= numbers <= np.uint64(np.iinfo(np.int64).max)
     return _bounded(_scaled(numbers.astype(np.int64), unit, _whole_ms), readable)
+
+
+def _filled(numbers: pa.Array) -> pa.Array:
+    """Return numbers with 0 for null; Arrow would copy them all even where there is none."""
+    return pc.fill_null(numbers, 0) if numbers.null_count else numbers
 
 
 def _scaled(

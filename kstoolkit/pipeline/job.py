@@ -97,7 +97,8 @@ class Job:
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         with stream.settings_of(spark, conf):
-            output = stream.cascade(self.parcels, _operator_plan(pipeline, live=self.live))
+            plan = _operator_plan(pipeline, live=self.live)
+            output = stream.cascade(self.parcels, plan, self.settings.partitions)
             writer = output.writeStream.foreachBatch(sink).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
             return writer.option("checkpointLocation", str(self.folder.checkpoint)).start()

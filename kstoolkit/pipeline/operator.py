@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.bucket import Bucket, Changes
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
+from kstoolkit.pipeline.lanes import bucket_of
 from kstoolkit.pipeline.parcels import BLOCK, LETTERS, to_ipc
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class CascadeOperator(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803 - called by keyword
     ) -> Iterator[pd.DataFrame]:
         """Count a bucket's parcels of one micro-batch."""
-        number = int(key[0])
+        number = bucket_of(int(key[0]), self.plan.buckets)
         arrivals, letters, now_ms = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = self.plan.cascade.pane_ms

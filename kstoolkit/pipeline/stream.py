@@ -15,6 +15,7 @@ from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, first_lines
 from kstoolkit.pipeline.columns import column_of, unreadable
 from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
+from kstoolkit.pipeline.lanes import lanes
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.parcels import PARCEL_DDL
 from kstoolkit.pipeline.ticks import TickFeed
@@ -101,11 +102,23 @@ def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
     return feed.unionByName(ticks.option("live", str(live)).load())
 
 
-def cascade(parcels: DataFrame, plan: Plan) -> DataFrame:
-    """Return the operator's output over a stream of parcels."""
+def cascade(parcels: DataFrame, plan: Plan, partitions: int) -> DataFrame:
+    """Return the operator's output over a stream of parcels.
+
+    Parameters
+    ----------
+    parcels, plan
+        What comes, and what becomes of it.
+    partitions
+        How many partitions the query has: ``spark.sql.shuffle.partitions`` as it starts.
+    """
+    lane = sf.element_at(
+        sf.array(*map(sf.lit, lanes(plan.buckets, partitions))), sf.col("bucket") + 1
+    )
     # Spark fixes the batch's clock in its offset log, so a repeated batch reads the same time.
-    timed = parcels.withColumn("now_ms", sf.unix_millis(sf.current_timestamp()))
-    return timed.groupBy("bucket").transformWithStateInPandas(
+    clock = sf.unix_millis(sf.current_timestamp())
+    timed = parcels.select(lane.alias("lane"), "kind", "payload", clock.alias("now_ms"))
+    return timed.groupBy("lane").transformWithStateInPandas(
         CascadeOperator(plan), OUTPUT_DDL, "Append", "None"
     )
 

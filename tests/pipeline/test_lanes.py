@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstoolkit.pipeline.lanes import bucket_of, lanes, spark_partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_each_bucket_has_a_lane_into_its_partition(buckets: int, partitions: int) -> None:
+    found = lanes(buckets, partitions)
+    assert [bucket_of(lane, buckets) for lane in found] == list(range(buckets))
+    into = [spark_partition(lane, partitions) for lane in found]
+    assert into == [bucket % partitions for bucket in range(buckets)]
+    assert max(found) < 2**31
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("partitions", [2, 7, 64])
+def test_spark_shuffles_as_is_said(spark: SparkSession, partitions: int) -> None:
+    numbers = spark.range(1_000).selectExpr("cast(id as int) AS number")
+    by_hash = numbers.repartition(partitions, "number").selectExpr(
+        "number", "spark_partition_id() AS found"
+    )
+    told = {row.number: row.found for row in by_hash.collect()}
+    assert told == {number: spark_partition(number, partitions) for number in range(1_000)}
