@@ -6,13 +6,18 @@ import re
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+
 from kstoolkit.errors import RunFailed
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["run_failed"]
+__all__ = ["JAVA_IS_GONE", "java_ended", "run_failed"]
+
+JAVA_IS_GONE = (Py4JError, ConnectionError)
+"""What any call of Spark raises once its Java has ended."""
 
 _CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception))(?:: (.+))?")
 _WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
@@ -30,6 +35,16 @@ def run_failed(error: object, folder: RunFolder) -> RunFailed:
     return RunFailed(
         message,
         hint="Nothing is lost: mend it and run again, it goes on from the last whole batch. "
+        f"Spark's own words are in {folder.log}.",
+    )
+
+
+def java_ended(folder: RunFolder) -> RunFailed:
+    """Return that Spark's Java ended without a word: the usual reason is the system's."""
+    return RunFailed(
+        "Spark's Java ended while it counted; systems do that to whoever takes most memory.",
+        hint="Nothing is lost: run again, it goes on from the last whole batch. If it happens "
+        "again, set KSTOOLKIT_DRIVER_MEMORY=2g, say, or max_files_per_batch. "
         f"Spark's own words are in {folder.log}.",
     )
 

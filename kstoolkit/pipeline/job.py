@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -22,7 +25,7 @@ from kstoolkit.findings.rulefile import rules_to_json
 from kstoolkit.findings.rules import material_floor, needs_baseline
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
-from kstoolkit.pipeline.failure import run_failed
+from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchLimits", "Job", "prepare"]
 
 _SEEN_FILES = 3
+_LOOK_SECONDS = 0.05
 
 _QUICK_JAVA = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
 """Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would
@@ -120,14 +124,28 @@ class Job:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
 
-        query = self.start(on_batch, availableNow=True)
         try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
+            _wait(self.start(on_batch, availableNow=True))
+        except (StreamingQueryException, Py4JJavaError) as error:
             raise run_failed(error, self.folder) from error
-        finally:
-            query.stop()
+        except JAVA_IS_GONE as error:
+            raise java_ended(self.folder) from error
         self.folder.save(replace(self.settings, was_live=False))
+
+
+def _wait(query: StreamingQuery) -> None:
+    """Wait for the query's end.
+
+    Waited for here, not in Java: Ctrl-C has Spark cancel its jobs, which it can't do over a
+    connection that is itself waiting for an answer.
+    """
+    try:
+        while query.isActive:
+            time.sleep(_LOOK_SECONDS)
+        query.awaitTermination()  # raises what it ended with
+    finally:
+        with suppress(*JAVA_IS_GONE):
+            query.stop()
 
 
 def prepare(

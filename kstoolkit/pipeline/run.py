@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
 
 from kstoolkit.errors import InputError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
@@ -20,6 +19,7 @@ from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
 from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.changelog import Changelog
+from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
 from kstoolkit.pipeline.statistics import BatchStatistics
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["LimitedResultWarning", "Run", "load_run", "tidy"]
 
 SHOWN_ROWS = 100_000
-
-_JAVA_IS_GONE = (Py4JError, ConnectionError)
-"""And the query with it: who stops a service stops all its processes at once."""
 
 
 class LimitedResultWarning(UserWarning):
@@ -187,13 +184,13 @@ class Run:
         """Whether the run is live, and still counting."""
         try:
             return self.query is not None and bool(self.query.isActive)
-        except _JAVA_IS_GONE:
+        except JAVA_IS_GONE:
             return False
 
     def stop(self) -> None:
         """End a live run; it can be started again, and goes on from the last whole batch."""
         try:
-            with suppress(*_JAVA_IS_GONE):
+            with suppress(*JAVA_IS_GONE):  # who stops a service stops all its processes at once
                 if self.query is not None:
                     self.query.stop()
         finally:

@@ -9,6 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from tests.cli.commands import COLUMNS, answered, given, harmless, rows, started
@@ -64,3 +65,18 @@ def test_ctrl_c_stops_a_run_in_a_sentence_and_the_next_one_goes_on(tmp_path: Pat
     assert (answer.code, answer.out) == (130, "")
     assert "Stopped; nothing is lost. The same command goes on from here." in answer.err
     assert harmless(answer.err)
+
+
+def test_a_run_whose_java_is_killed_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    events, out = tmp_path / "events.json", tmp_path / "out"
+    events.write_text(json.dumps(RECORD) + "\n")
+    process = started("run", events, *COLUMNS, "--out", out)
+    wait_for(out / "checkpoint" / "offsets", process)
+    (java,) = psutil.Process(process.pid).children()
+    java.kill()
+    answer = answered(process)
+    assert (answer.code, answer.out) == (1, "")
+    assert "Error: Spark's Java ended while it counted" in answer.err
+    again = given("run", events, *COLUMNS, "--out", out)
+    assert again.code == 0, again.err
+    assert rows(given("summary", out, "--json").out)[0]["events"] == 1

@@ -23,6 +23,7 @@ from tests.pipeline.harness import (
     check_exact,
     events,
     finish,
+    kill_group,
     newest,
     spawn,
     until,
@@ -199,13 +200,19 @@ def test_a_worker_killed_midway_changes_no_count(cluster: Cluster, tmp_path: Pat
     paths, out = write_files(tmp_path / "in", events(3_000), 10), tmp_path / "out"
     process = spawn(PROGRAM, tmp_path / "in", out, cluster.master)
     offsets = out / "checkpoint" / "offsets"
-    until(
-        lambda: process.poll() is not None or newest(offsets) >= 2, "the third batch", seconds=180
-    )
-    assert process.poll() is None, finish(process)
-    cluster.kill_worker()
-    assert newest(out / "checkpoint" / "commits") < len(paths) - 1, "the kill came too late"
-    code, said, errors = finish(process)
+    try:
+        until(
+            lambda: process.poll() is not None or newest(offsets) >= 2,
+            "the third batch",
+            seconds=180,
+        )
+        assert process.poll() is None, finish(process)
+        cluster.kill_worker()
+        assert newest(out / "checkpoint" / "commits") < len(paths) - 1, "the kill came too late"
+        code, said, errors = finish(process)
+    finally:
+        if process.poll() is None:
+            kill_group(process)
     assert code == 0, said + errors
     assert said.strip() == "{\"No module named 'kstoolkit' on this node\"}"
     run = kst.load_run(out)
