@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 FLOOR = {"errors", "units", "windows"}
-WORK = {"java", "environment", "formats", "counters", "findings", "events", "pipeline"}
+WORK = {"java", "environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
 WORK |= {"rocksdb", "stores", "kafka", "operations"}
 
 MAY_IMPORT = {
@@ -27,11 +27,12 @@ MAY_IMPORT = {
     "windows": {"errors", "units"},
     "formats": {"errors", "units"},
     "counters": FLOOR | {"formats"},
+    "changelog": FLOOR | {"formats", "counters"},
     "findings": FLOOR,
     "events": FLOOR | {"formats"},
-    "pipeline": FLOOR | {"environment", "formats", "counters", "findings", "events"},
+    "pipeline": FLOOR | {"environment", "formats", "counters", "changelog", "findings", "events"},
     "rocksdb": {"errors", "units"},
-    "stores": FLOOR | {"formats", "rocksdb"},
+    "stores": FLOOR | {"formats", "counters", "changelog", "rocksdb"},
     "kafka": {"errors", "units"},
     "operations": FLOOR | {"pipeline", "stores", "kafka"},
     "plots": FLOOR | WORK,

@@ -20,7 +20,7 @@ def compact(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
     alone. The fields of --json: batches_folded, records_before, records_after, bytes_before,
     bytes_after.
     """
-    from kstoolkit.pipeline.compaction import compact as folded  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.changelog.compaction import compact as folded  # noqa: PLC0415 - loads Arrow
 
     done = folded(out)
     if as_json:

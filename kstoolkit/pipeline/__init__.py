@@ -1,1 +1,1 @@
-"""The counters at work on Spark: feeds, operator, sink, run, and what reads a changelog back."""
+"""The counters at work on Spark: feeds, operator, sink, and the run that they make."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import SCHEMA, DeadLetters, count_reasons
-from kstoolkit.pipeline.batches import BatchFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,12 +13,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import InputError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
-from kstoolkit.pipeline.batches import BatchFolders
-from kstoolkit.pipeline.changelog import Changelog
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings

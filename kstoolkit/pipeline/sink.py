@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.findings.moments import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
-from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.operator import MOMENTS, STATISTICS
 from kstoolkit.pipeline.parcels import from_ipc, to_ipc
 from kstoolkit.pipeline.statistics import BatchStatistics, Moments

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
+from kstoolkit.changelog.changelog import ChangelogWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.pipeline.changelog import ChangelogWriter
 from kstoolkit.pipeline.operator import COUNTS, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
 

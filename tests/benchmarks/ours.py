@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 import kstoolkit as kst
-from kstoolkit.pipeline.batches import BatchFolders
+from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import letters
-from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.letters import iter_letters, read_letters
 
 if TYPE_CHECKING:

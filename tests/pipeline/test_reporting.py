@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import REASONS, letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rulefile import rules_to_json
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual
-from kstoolkit.pipeline.batches import BatchFolders
 from kstoolkit.pipeline.origin import command_of
 from kstoolkit.pipeline.reporting import report_of
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.statistics import BatchStatistics
-from tests.pipeline.changelogs import HOUR, MINUTE, Rows, write
+from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -354,7 +354,7 @@ def test_the_report_is_written_whole(made: Made, tmp_path: Path) -> None:
 
 
 def test_a_compacted_run_is_reported_alike(made: Made) -> None:
-    from kstoolkit.pipeline.compaction import compact
+    from kstoolkit.changelog.compaction import compact
 
     write(made.out / "changelog", 1, {HOUR: {(TEN, "Bo", "read"): 4}})
     write(made.out / "changelog", 2, {HOUR: {(TEN, "Bo", "read"): 5}})

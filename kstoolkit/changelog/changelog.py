@@ -17,7 +17,7 @@ changed_at    timestamp[ms, UTC]    the clock of the micro-batch that reported i
 
 The newest (epoch, batch) wins for each (window_ms, window_start, user, action). Only batches with
 a ``_done`` marker count. ``kstoolkit compact`` folds all but the newest batch into one of the
-highest number among them (:mod:`kstoolkit.pipeline.compaction`); the rules of reading stay.
+highest number among them (:mod:`kstoolkit.changelog.compaction`); the rules of reading stay.
 
 Spark and pandas read the folder as it is, and pass over hidden files of their own accord. The
 latest counts of one kind of window in DuckDB, whose ``*`` would take in hidden files::
@@ -40,11 +40,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from kstoolkit.changelog.batches import Batch, BatchFolders
+from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.changelog.countswriter import SCHEMA, ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import InputError
-from kstoolkit.pipeline.batches import Batch, BatchFolders
-from kstoolkit.pipeline.countsfile import CountsFile
-from kstoolkit.pipeline.countswriter import SCHEMA, ChangelogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 """One file of the changelog, read no further than is asked for.
 
 The file's metadata says which row group holds which level of which bucket of users
-(:mod:`kstoolkit.pipeline.countswriter`). A file that another tool wrote does not say; it is read
+(:mod:`kstoolkit.changelog.countswriter`). A file that another tool wrote does not say; it is read
 whole, and filtered.
 """
 
@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kstoolkit.changelog.countswriter import CODED, GROUPS_KEY, SCHEMA, TIME
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.dictionaries import buckets_of
 from kstoolkit.errors import FormatError
-from kstoolkit.pipeline.countswriter import CODED, GROUPS_KEY, SCHEMA, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.batches import DONE, FOLD, BatchFolders
+from kstoolkit.changelog.batches import DONE, FOLD, BatchFolders
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +97,7 @@ def test_a_marker_that_comes_after_the_batch_was_listed_is_seen(folders: BatchFo
 FOLDED_WHILE_ASKED = """
 import sys
 from pathlib import Path
-from kstoolkit.pipeline.batches import FOLD, BatchFolders
+from kstoolkit.changelog.batches import FOLD, BatchFolders
 
 (batch,) = BatchFolders(Path(sys.argv[1])).marked()
 left = list(batch.folder.glob("part-*"))

@@ -25,17 +25,17 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kstoolkit.changelog.batches import DONE, FOLD, BatchFolders, sync
+from kstoolkit.changelog.changelog import Changelog, buckets_among, latest
+from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.errors import OutputError
-from kstoolkit.pipeline.batches import DONE, FOLD, BatchFolders, sync
-from kstoolkit.pipeline.changelog import Changelog, buckets_among, latest
-from kstoolkit.pipeline.countsfile import CountsFile
-from kstoolkit.pipeline.countswriter import ChangelogWriter
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.pipeline.batches import Batch
+    from kstoolkit.changelog.batches import Batch
 
 __all__ = ["Compaction", "compact"]
 

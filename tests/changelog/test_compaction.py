@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kstoolkit.changelog import changelog as documented
+from kstoolkit.changelog.batches import DONE, FOLD
+from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.compaction import Compaction, compact
+from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.pipeline import changelog as documented
-from kstoolkit.pipeline.batches import DONE, FOLD
-from kstoolkit.pipeline.changelog import Changelog
-from kstoolkit.pipeline.compaction import Compaction, compact
-from kstoolkit.pipeline.countsfile import CountsFile
-from tests.pipeline.changelogs import (
+from tests.changelog.changelogs import (
     BUCKETS,
     HOUR,
     MINUTE,
@@ -226,7 +226,7 @@ def test_duckdb_and_pandas_read_a_compacted_changelog_as_they_did(
 KILLED_AT_EVERY_POINT = """
 import os, shutil, signal, sys, time
 import pandas  # which pyarrow would load in every child
-from kstoolkit.pipeline.compaction import compact
+from kstoolkit.changelog.compaction import compact
 
 CHANGES = {"fcntl.flock", "os.remove", "os.rename", "os.rmdir", "shutil.rmtree"}
 
@@ -301,7 +301,7 @@ def test_killed_at_any_point_it_loses_nothing_and_the_next_one_finishes(
 COMPACTING = """
 import sys, time
 from pathlib import Path
-from kstoolkit.pipeline.compaction import compact
+from kstoolkit.changelog.compaction import compact
 
 folded = 0
 while not Path(sys.argv[2]).exists():
@@ -340,7 +340,7 @@ def test_two_at_once_are_refused_with_a_sentence(root: Path) -> None:
 WITHOUT_ROOM = """
 import resource, sys
 from kstoolkit.errors import OutputError
-from kstoolkit.pipeline.compaction import compact
+from kstoolkit.changelog.compaction import compact
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000))
 try:

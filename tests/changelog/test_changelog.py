@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kstoolkit.changelog import changelog as documented
+from kstoolkit.changelog.changelog import SCHEMA, Changelog, latest
+from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.counters.dictionaries import buckets_of
 from kstoolkit.errors import FormatError, InputError
-from kstoolkit.pipeline import changelog as documented
-from kstoolkit.pipeline.changelog import SCHEMA, Changelog, latest
-from kstoolkit.pipeline.countsfile import CountsFile
-from tests.pipeline.changelogs import (
+from tests.changelog.changelogs import (
     BUCKETS,
     HOUR,
     MINUTE,

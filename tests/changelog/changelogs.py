@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import Changelog, ChangelogWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.pipeline.batches import BatchFolders
-from kstoolkit.pipeline.changelog import Changelog, ChangelogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
