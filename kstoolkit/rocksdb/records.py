@@ -1,0 +1,193 @@
+"""What is known of a store, as records that say whose each figure is, and why some are unknown.
+
+Figures of a cache, a memtable, a stall or a compaction describe the process that opened the store,
+not the application that wrote it. A figure without its source would be misread, so each field of a
+record names one, and every way to show a record shows it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import date, timedelta
+from enum import Enum, StrEnum
+from html import escape
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+import pandas as pd
+
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["Figure", "Record", "Records", "Source", "of_source"]
+
+
+class Source(StrEnum):
+    """Whose a figure is."""
+
+    STORE = "store on disk"
+    OPENER = "this opener"
+    LOG = "the writer's log"
+    METRICS = "the writer's metrics"
+    OPTIONS = "the OPTIONS file"
+    FORMULA = "formula"
+    SYSTEM = "the operating system"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure: its name, its value, whose it is, and why it is unknown if it is.
+
+    Examples
+    --------
+    >>> print(Figure("size_bytes", 3 << 20, Source.STORE))
+    size_bytes: 3.0 MiB (store on disk)
+    >>> print(Figure("stalls", None, Source.LOG, "its level is ERROR"))
+    stalls: unknown (its level is ERROR)
+    """
+
+    name: str
+    value: Any
+    source: Source
+    why_unknown: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The value for people: sizes in units, ``unknown (why)`` if there is none."""
+        if self.value is None:
+            return f"unknown ({self.why_unknown or 'not told'})"
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            in_bytes = self.name.endswith("_bytes")
+            return format_bytes(self.value) if in_bytes else format_count(self.value)
+        return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+
+    def __str__(self) -> str:
+        whose = "" if self.value is None else f" ({self.source})"
+        return f"{self.name}: {self.text}{whose}"
+
+
+def of_source(source: Source, default: Any = MISSING) -> Any:
+    """Return a dataclass field whose figure is ``source``'s."""
+    return field(default=default, metadata={"source": source})
+
+
+class Record:
+    """A frozen dataclass of figures; each field is made by :func:`of_source`.
+
+    A field of which nothing is known is ``None``, and the field ``unknown``, if the record has
+    one, maps its name to why. Fields without a source are no figures: what the record is about.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True, slots=True)
+    ... class Size(Record):
+    ...     path: str
+    ...     disk_bytes: int | None = of_source(Source.STORE)
+    ...     unknown: dict[str, str] = field(default_factory=dict)
+    >>> size = Size("a", None, {"disk_bytes": "the folder is gone"})
+    >>> size.figures()[0].text
+    'unknown (the folder is gone)'
+    >>> size.to_dict()
+    {'path': 'a', 'disk_bytes': None, 'unknown': {'disk_bytes': 'the folder is gone'}}
+    """
+
+    __slots__ = ()
+
+    def figures(self) -> list[Figure]:
+        """Return the figures in the order of the fields."""
+        why: Mapping[str, str] = getattr(self, "unknown", {})
+        return [
+            Figure(each.name, getattr(self, each.name), each.metadata["source"], why.get(each.name))
+            for each in fields(self)  # type: ignore[arg-type] # subclasses are dataclasses
+            if "source" in each.metadata
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, as ``--json`` prints them."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a figure: ``figure``, ``value``, ``source``, ``why_unknown``."""
+        rows = [
+            (each.name, each.value, str(each.source), each.why_unknown) for each in self.figures()
+        ]
+        return pd.DataFrame(rows, columns=["figure", "value", "source", "why_unknown"])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(each.name)}</th><td>{escape(each.text)}</td>"
+            f"<td>{escape(each.source)}</td></tr>"
+            for each in self.figures()
+        )
+        return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
+
+_Row = TypeVar("_Row", bound=Record)
+
+
+class Records(Sequence[_Row], Generic[_Row]):
+    """Several records of one kind: a sequence, and a table.
+
+    Parameters
+    ----------
+    rows
+        The records.
+    kind
+        What they are, for people: ``"levels"``.
+    """
+
+    def __init__(self, rows: Sequence[_Row], kind: str) -> None:
+        self.rows = tuple(rows)
+        self.kind = kind
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> _Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> Records[_Row]: ...
+    def __getitem__(self, index: int | slice) -> _Row | Records[_Row]:
+        return (
+            Records(self.rows[index], self.kind) if isinstance(index, slice) else self.rows[index]
+        )
+
+    def __iter__(self) -> Iterator[_Row]:
+        return iter(self.rows)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each record's fields as plain values."""
+        return [row.to_dict() for row in self.rows]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a record."""
+        return pd.DataFrame(self.to_dicts())
+
+    def __repr__(self) -> str:
+        return f"Records({format_count(len(self))} {self.kind})"
+
+    def _repr_html_(self) -> str:
+        sources = sorted({str(figure.source) for row in self.rows for figure in row.figures()})
+        table = self.to_pandas().to_html(escape=True, index=False)
+        return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
+
+
+def _plain(value: Any) -> Any:  # noqa: PLR0911 - one line a type
+    match value:
+        case Record():
+            return value.to_dict()
+        case Records():
+            return value.to_dicts()
+        case bytes():
+            return value.hex()
+        case date() | timedelta():
+            return value.isoformat() if isinstance(value, date) else value.total_seconds()
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case Enum():
+            return value.value
+    return value

@@ -1,0 +1,1 @@
+"""The store as its application sees it: what lies in it by user and window, restored, followed."""
