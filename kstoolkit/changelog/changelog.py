@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "Changelog", "ChangelogWriter", "latest"]
 
+_AT_ONCE = 1 << 20  # rows
+
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
@@ -164,8 +166,8 @@ def buckets_among(files: Iterable[CountsFile]) -> int:
 def latest(parts: Iterable[Counters]) -> Counters:
     """Return the newest count of every key; ``parts`` come in the order that they were written.
 
-    A part is folded into the one before as soon as it is half as large, so that a long history
-    takes little more memory than its result, and each counter is touched a few times only.
+    Parts are folded into what there is once they are as many rows, or :data:`_AT_ONCE`: a long
+    history takes little more memory than its result, and each counter is touched a few times only.
 
     Examples
     --------
@@ -175,16 +177,10 @@ def latest(parts: Iterable[Counters]) -> Counters:
     >>> latest([one, two]).count.tolist()
     [9]
     """
-    folded = [Counters.empty()]
+    held, rows = [Counters.empty()], 0
     for part in parts:
-        folded.append(part)
-        while len(folded) > 1 and len(folded[-2]) <= 2 * len(folded[-1]):
-            _fold_last(folded)
-    while len(folded) > 1:
-        _fold_last(folded)
-    return folded[0]
-
-
-def _fold_last(parts: list[Counters]) -> None:
-    newer = parts.pop()
-    parts[-1] = parts[-1].replaced_by(newer)
+        held.append(part)
+        rows += len(part)
+        if rows >= max(_AT_ONCE, len(held[0])):
+            held, rows = [Counters.newest(held)], 0
+    return Counters.newest(held)

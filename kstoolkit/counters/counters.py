@@ -96,7 +96,10 @@ class Counters:
 
     @classmethod
     def join(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
-        """Return sets of counters that share no key as one, and where each row of it came from.
+        """Return the rows of several sets in one order, and where each of them came from.
+
+        Rows with one key stand beside each other, in the order of the parts; the result is a set
+        of counters only if there are none.
 
         Examples
         --------
@@ -110,6 +113,24 @@ class Counters:
         order = np.argsort(PackedKeys.of(user, start_ms, action).packed, kind="stable")
         count = np.concatenate([part.count for part in parts])[order]
         return cls(users, actions, user[order], action[order], start_ms[order], count), order
+
+    @classmethod
+    def newest(cls, parts: Sequence[Counters]) -> Counters:
+        """Return the counters of all parts; of those with one key, that of the last part.
+
+        Examples
+        --------
+        >>> old = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+        >>> new = Counters.of(np.array([0, 0]), pa.array(["b", "b"]), pa.array(["x", "x"]))
+        >>> Counters.newest([old, new]).count.tolist()
+        [1, 2]
+        """
+        parts = [part for part in parts if len(part)]
+        if len(parts) <= 1:
+            return parts[0] if parts else cls.empty()
+        joined, _ = cls.join(parts)
+        packed = PackedKeys.of(joined.user, joined.start_ms, joined.action).packed
+        return joined.take(np.append(packed[1:] != packed[:-1], True))
 
     @classmethod
     def decode(cls, block: bytes) -> Counters:
@@ -271,21 +292,6 @@ class Counters:
         changed = place + np.cumsum(~is_known) - ~is_known
         return now, now.take(changed), old
 
-    def replaced_by(self, newer: Counters) -> Counters:
-        """Return these counts, with those of ``newer`` in place of the ones that it names.
-
-        Examples
-        --------
-        >>> old = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
-        >>> new = Counters.of(np.array([0, 0]), pa.array(["b", "b"]), pa.array(["x", "x"]))
-        >>> old.replaced_by(new).count.tolist()
-        [1, 2]
-        """
-        if not len(self) or not len(newer):
-            return newer if len(newer) else self
-        mine, theirs = _keys_of([self, newer])
-        return Counters.merge([self.take(~np.isin(mine, theirs)), newer])
-
 
 def _collapsed(  # noqa: PLR0917 - the six columns of a counter
     users: pa.Array,
@@ -321,15 +327,6 @@ def _columns(
 def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:
     """Return where each run of equal keys begins."""
     return np.flatnonzero(np.r_[True, packed[1:] != packed[:-1]])
-
-
-def _keys_of(parts: Sequence[Counters]) -> list[NDArray[np.int64]]:
-    """Return the keys of several sets of counters, comparable with each other.
-
-    They sort as the first set does, if its dictionaries hold all the others' texts.
-    """
-    packed = PackedKeys.of(*_aligned(parts)[2:]).packed
-    return np.split(packed, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def _aligned(
