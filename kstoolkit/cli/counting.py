@@ -16,7 +16,6 @@ import typer
 from kstoolkit.cli.endings import INTERRUPTED
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
-from kstoolkit.pipeline.failure import run_failed
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.units import format_count
@@ -67,6 +66,7 @@ class Work:
         typer.Exit
             If Ctrl-C stopped it.
         """
+        _quieten_pyspark()
         with _interruptible(INTERRUPTED, f"Stopped; nothing is lost. {GO_ON}"):
             return self.pipeline.run(
                 self.out,
@@ -86,7 +86,7 @@ class Work:
             If Spark gave up.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
-        socketserver.BaseServer.handle_error = _pass_over  # type: ignore[method-assign] # as below
+        _quieten_pyspark()
         with _interruptible(0, f"Stopped before it began. {GO_ON}"):
             run = self.pipeline.start(
                 self.out,
@@ -115,8 +115,13 @@ def _interruptible(code: int, words: str) -> Iterator[None]:
         raise typer.Exit(code) from None
 
 
-def _pass_over(*_: Any, **__: Any) -> None:
+def _quieten_pyspark() -> None:
     """Print nothing where pyspark's own server would print a traceback, when Java ends first."""
+    socketserver.BaseServer.handle_error = _pass_over  # type: ignore[method-assign]
+
+
+def _pass_over(*_: Any, **__: Any) -> None:
+    pass
 
 
 def _was_interrupted(error: BaseException | None) -> bool:
@@ -139,7 +144,7 @@ def _wait(run: Run) -> None:
         signal.signal(each, ask)
     while not asked.wait(LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
-            raise run_failed(run.query and run.query.exception(), run.folder)
+            raise run.failure()
 
 
 def tell(run: Run, out: str, events_before: int | None) -> None:

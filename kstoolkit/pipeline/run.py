@@ -19,7 +19,7 @@ from kstoolkit.errors import InputError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
-from kstoolkit.pipeline.failure import JAVA_IS_GONE
+from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
 from kstoolkit.pipeline.statistics import BatchStatistics
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Counters
+    from kstoolkit.errors import RunFailed
     from kstoolkit.events.dead_letters import DeadLetters
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
@@ -186,6 +187,13 @@ class Run:
             return self.query is not None and bool(self.query.isActive)
         except JAVA_IS_GONE:
             return False
+
+    def failure(self) -> RunFailed:
+        """Return why a live run ended by itself, as the error to raise."""
+        try:
+            return run_failed(self.query and self.query.exception(), self.folder)
+        except JAVA_IS_GONE:
+            return java_ended(self.folder)
 
     def stop(self) -> None:
         """End a live run; it can be started again, and goes on from the last whole batch."""

@@ -6,14 +6,14 @@ import atexit
 import os
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
-import traceback
+import threading
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from subprocess import Popen
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyspark
@@ -280,25 +280,33 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
 
 
 def _start_java(conf: SparkConf, log: BinaryIO) -> None:
-    with _unzipped_python(str(conf.get("spark.master"))):
-        try:
-            gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
-        except BaseException as error:
-            _end_java(error)
-            raise
-    SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+    with _unzipped_python(str(conf.get("spark.master"))), _interruptions_held():
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
 
 
-def _end_java(error: BaseException) -> None:
-    """End the Java that was being waited for: it would never find whom to answer, and stay.
+@contextmanager
+def _interruptions_held() -> Iterator[None]:
+    """Put Ctrl-C off for the second that Java takes to start.
 
-    Only the frames of ``launch_gateway`` know the process.
+    Java ends with the process that knows it. One that is still being waited for would be known to
+    nobody, never find whom to answer, and stay.
     """
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        for value in frame.f_locals.values():
-            if isinstance(value, Popen):
-                value.kill()
-                value.wait()
+    if threading.current_thread() is not threading.main_thread():  # others are not interrupted
+        yield
+        return
+    asked: list[int] = []
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    held = {each: handler for each, handler in before.items() if callable(handler)}
+    for each in held:
+        signal.signal(each, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in held.items():
+            signal.signal(each, handler)
+    for number in asked[:1]:
+        signal.raise_signal(number)
 
 
 def _cause(error: Exception, log: Path, start: int) -> str:

@@ -70,13 +70,17 @@ def test_ctrl_c_stops_a_run_in_a_sentence_and_the_next_one_goes_on(tmp_path: Pat
 def test_a_run_whose_java_is_killed_says_so_and_the_next_one_goes_on(tmp_path: Path) -> None:
     events, out = tmp_path / "events.json", tmp_path / "out"
     events.write_text(json.dumps(RECORD) + "\n")
-    process = started("run", events, *COLUMNS, "--out", out)
-    wait_for(out / "checkpoint" / "offsets", process)
-    (java,) = psutil.Process(process.pid).children()
-    java.kill()
-    answer = answered(process)
-    assert (answer.code, answer.out) == (1, "")
-    assert "Error: Spark's Java ended while it counted" in answer.err
+    for options in ((), ("--follow", "--trigger", "1 second")):
+        process = started("run", events, *COLUMNS, "--out", out, *options)
+        wait_for(out / "checkpoint" / "offsets", process)
+        if options:
+            wait_for(out / "statistics" / "epoch=0" / "batch=0" / "_done", process)
+        (java,) = psutil.Process(process.pid).children()
+        java.kill()
+        answer = answered(process)
+        assert (answer.code, answer.out) == (1, "")
+        assert "Error: Spark's Java ended while it counted" in answer.err
+        assert "Traceback" not in answer.err
     again = given("run", events, *COLUMNS, "--out", out)
     assert again.code == 0, again.err
     assert rows(given("summary", out, "--json").out)[0]["events"] == 1

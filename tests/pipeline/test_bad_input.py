@@ -266,7 +266,7 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_loses_nothing(tmp_path: 
     assert told.returncode == 0, told.stderr
     first, hint, last = told.stdout.strip().splitlines()
     assert first.startswith("RunFailed: Spark gave up: ")
-    assert re.search(r"Only .* KiB are free where '.*/disk/out' lies\.$", first)
+    assert re.search(r"Only .* (B|KiB) are free where '.*/disk/out' lies\.$", first)
     assert hint.startswith("Hint: Nothing is lost: ")
     assert last == "done"
     done = kst.load_run(tmp_path / "copy")

@@ -108,7 +108,7 @@ def _written(out: Path, batch: int) -> bool:
 
 
 def _half_marked(out: Path, batch: int) -> bool:
-    return (out / "findings" / "epoch=0" / f"batch={batch}" / DONE).exists()
+    return (out / "statistics" / "epoch=0" / f"batch={batch}" / DONE).exists()
 
 
 def _marked(out: Path, batch: int) -> bool:
