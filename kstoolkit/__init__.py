@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
     from kstoolkit.pipeline.run import Run as Run
     from kstoolkit.pipeline.run import load_run as load_run
+    from kstoolkit.rocksdb.metricnames import metric_names as metric_names
+    from kstoolkit.rocksdb.opening import open_store as open_store
+    from kstoolkit.rocksdb.planning import plan_memory as plan_memory
+    from kstoolkit.rocksdb.profile import Profile as Profile
+    from kstoolkit.rocksdb.profilemap import ProfileMap as ProfileMap
+    from kstoolkit.rocksdb.profiles import bounded_memory as bounded_memory
+    from kstoolkit.rocksdb.profiles import profile_named as profile_named
+    from kstoolkit.rocksdb.storelog import read_log as read_log
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
 
@@ -42,8 +50,11 @@ _HOMES = {
     "Exempt": "kstoolkit.findings.rules",
     "Hop": "kstoolkit.windows",
     "Pipeline": "kstoolkit.pipeline.pipeline",
+    "Profile": "kstoolkit.rocksdb.profile",
+    "ProfileMap": "kstoolkit.rocksdb.profilemap",
     "Run": "kstoolkit.pipeline.run",
     "Unusual": "kstoolkit.findings.rules",
+    "bounded_memory": "kstoolkit.rocksdb.profiles",
     "count_sessions": "kstoolkit.pipeline.dataframes",
     "count_sliding": "kstoolkit.pipeline.dataframes",
     "count_windows": "kstoolkit.pipeline.dataframes",
@@ -53,6 +64,11 @@ _HOMES = {
     "frame": "kstoolkit.events.sources",
     "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
+    "metric_names": "kstoolkit.rocksdb.metricnames",
+    "open_store": "kstoolkit.rocksdb.opening",
+    "plan_memory": "kstoolkit.rocksdb.planning",
+    "profile_named": "kstoolkit.rocksdb.profiles",
+    "read_log": "kstoolkit.rocksdb.storelog",
     "simulate": "kstoolkit.events.simulator",
 }
 
@@ -62,9 +78,12 @@ __all__ = [
     "Exempt",
     "Hop",
     "Pipeline",
+    "Profile",
+    "ProfileMap",
     "Run",
     "Unusual",
     "__version__",
+    "bounded_memory",
     "count_sessions",
     "count_sliding",
     "count_windows",
@@ -74,6 +93,11 @@ __all__ = [
     "frame",
     "load_rules",
     "load_run",
+    "metric_names",
+    "open_store",
+    "plan_memory",
+    "profile_named",
+    "read_log",
     "simulate",
 ]
 

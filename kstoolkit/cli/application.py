@@ -6,7 +6,7 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import data, results, upkeep
+from kstoolkit.cli import data, logs, looking, profiles, replicas, results, upkeep
 from kstoolkit.cli.endings import ending
 from kstoolkit.cli.run import run
 from kstoolkit.cli.terminal import say
@@ -66,8 +66,14 @@ for command in (
     results.summary,
     results.report,
     results.find,
+    looking.inspect,
+    looking.levels,
+    replicas.restore,
+    replicas.get,
     upkeep.compact,
     data.simulate,
+    logs.log,
+    profiles.profile,
 ):
     app.command(command.__name__)(ending(command))
 app.add_typer(samples, name="data")

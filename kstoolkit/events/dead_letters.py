@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["REASONS", "SCHEMA", "DeadLetters", "count_reasons", "letters"]
+__all__ = ["REASONS", "SCHEMA", "DeadLetters", "count_reasons", "letters", "storable"]
 
 LONGEST_RAW = 64 * 1024
 """Raw text beyond this many characters is cut, visibly."""
@@ -58,7 +58,7 @@ def letters(
     columns = [
         list(reasons),
         [_cut(raw) for raw in raws],
-        [None if name is None else _storable(name) for name in _for_each(file, number)],
+        [None if name is None else storable(name) for name in _for_each(file, number)],
         _for_each(details, number),
     ]
     return pa.record_batch(
@@ -72,13 +72,13 @@ def _for_each(value: Sequence[str | None] | str | None, number: int) -> list[str
 
 
 def _cut(raw: str) -> str:
-    raw = _storable(raw)
+    raw = storable(raw)
     if len(raw) <= LONGEST_RAW:
         return raw
     return f"{raw[:LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Return text that has UTF-8: lone surrogates have none."""
     return text.encode("utf-8", "replace").decode()
 

@@ -14,28 +14,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
-from kstoolkit.events.opening import open_stream
+from kstoolkit.events.jsonchunks import (
+    CHUNK_BYTES,
+    LONGEST_LINE_BYTES,
+    Lines,
+    chunks_of,
+    shown,
+)
 from kstoolkit.events.pieces import Piece
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["read_json_lines"]
+__all__ = ["read_json_lines", "read_json_texts"]
 
-CHUNK_BYTES = 8 << 20
-LONGEST_LINE_BYTES = 32 << 20
 _FEW_BYTES = 64 << 10
 _MOST_DIGITS = 4_000
 """Python turns no longer number into an int."""
 
-_BOM = b"\xef\xbb\xbf"
-_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
 _TEXT = pa.string()
 _TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 _Types = dict[str, pa.DataType]
@@ -67,32 +69,47 @@ def read_json_lines(
         If the file can't be read to its end; what was yielded before is of a damaged file.
     """
     types: _Types = dict.fromkeys(columns, _TEXT)
-    for chunk in _chunks(path, chunk_bytes, longest_bytes):
+    for chunk in chunks_of(path, chunk_bytes, longest_bytes):
         yield from _pieces(chunk, columns, types, longest_bytes)
 
 
-def _chunks(path: str | Path, chunk_bytes: int, longest_bytes: int) -> Iterator[bytes]:
-    """Yield runs of whole lines; of a line that is too long, a beginning that is too long."""
-    held, skipping = b"", False
-    with open_stream(path) as stream:
-        begin = stream.read(len(_BOM)).removeprefix(_BOM)
-        while read := begin + stream.read(chunk_bytes):
-            begin = b""
-            if skipping:
-                _, newline, read = read.partition(b"\n")
-                skipping = not newline
-            if skipping:
-                continue
-            lines, newline, rest = read.rpartition(b"\n")
-            if newline:
-                yield held + lines
-                held = b""
-            held += rest
-            if len(held) > longest_bytes:
-                yield held[: longest_bytes + 1]
-                held, skipping = b"", True
-    if held:
-        yield held
+def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[str, str]]]]:
+    """Yield the file's records as text, one JSON object each, and (raw text, why) of what is none.
+
+    For parsers that take more than that: Spark's passes over what follows an object, and takes
+    single quotes.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read to its end; what was yielded before is of a damaged file.
+    """
+    for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
+        lines = Lines.of(chunk)
+        if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
+            yield lines.raw(np.arange(len(lines.starts))), []
+        else:
+            yield _sifted(chunk)
+
+
+def _rows_in(chunk: bytes) -> int | None:
+    try:
+        return _read(chunk, {}).num_rows if chunk.strip() else 0
+    except pa.ArrowInvalid:
+        return None
+
+
+def _sifted(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
+    good, bad = [], []
+    for line in chunk.split(b"\n"):
+        if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
+            continue
+        try:
+            _record(line, (), LONGEST_LINE_BYTES)
+            good.append(shown(line))
+        except ValueError as error:
+            bad.append((shown(line), str(error)))
+    return good, bad
 
 
 def _pieces(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Iterator[Piece]:
@@ -110,10 +127,8 @@ def _pieces(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -
 
 def _parsed(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Piece | None:
     """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
-    lines = _Lines.of(chunk)
-    if not lines.one_object_each or lines.longest_bytes > longest_bytes:
-        return None
-    if b"\0" in chunk or not _is_utf8(chunk):
+    lines = Lines.of(chunk)
+    if not lines.may_be_objects(longest_bytes):
         return None
     if not len(lines.starts):
         return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
@@ -148,18 +163,18 @@ def _line_by_line(chunk: bytes, columns: Columns, types: _Types, longest_bytes: 
             rows.append(_record(line, columns, longest_bytes))
             lines.append(line)
         except ValueError as error:
-            unparseable.append((_shown(line), str(error)))
+            unparseable.append((shown(line), str(error)))
     if rows:
         types.update(_learnt(rows[0], columns))
     texts = [pa.array([_text(row.get(name)) for row in rows], _TEXT) for name in columns]
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
-        return [_shown(lines[place]) for place in chosen]
+        return [shown(lines[place]) for place in chosen]
 
     return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
 
 
-def _record(line: bytes, columns: Columns, longest_bytes: int) -> dict[str, Any]:
+def _record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
     if len(line) > longest_bytes:
         message = f"a line longer than {format_bytes(longest_bytes)}"
         raise ValueError(message)
@@ -180,7 +195,7 @@ def _integer(digits: str) -> int | str:
     return int(digits) if len(digits) <= _MOST_DIGITS else digits
 
 
-def _deep(line: bytes, columns: Columns) -> dict[str, Any]:
+def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
     """Read the columns alone: Arrow's parser does not recurse, but wants to know their types."""
     if _read(line, {}).num_rows != 1 or not line.rstrip().endswith(b"}"):
         message = "more than one JSON value in a line"
@@ -217,57 +232,5 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _shown(line: bytes) -> str:
-    return line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
 def _one(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def _is_utf8(chunk: bytes) -> bool:
-    if chunk.isascii():
-        return True
-    try:
-        chunk.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-class _Lines:
-    """Where the lines of a chunk that hold something begin and end."""
-
-    __slots__ = ("chunk", "ends", "longest_bytes", "one_object_each", "starts")
-
-    def __init__(self, chunk: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp]) -> None:
-        self.chunk, self.starts, self.ends = chunk, starts, ends
-        self.longest_bytes = int((ends - starts).max(initial=0))
-        self.one_object_each = False
-
-    @classmethod
-    def of(cls, chunk: bytes) -> _Lines:
-        """Find the lines, and whether each begins with { and ends with }.
-
-        If each does, no row of the parser can be anything but one line, given that there are as
-        many rows as lines: after a closing brace, nothing inside an object may go on with an
-        opening one.
-        """
-        data = np.frombuffer(chunk, dtype=np.uint8)
-        breaks = np.flatnonzero(data == _NEWLINE)
-        starts, ends = np.r_[0, breaks + 1], np.r_[breaks, len(data)]
-        filled = ends > starts
-        lines = cls(chunk, starts[filled], ends[filled])
-        lines.ends = lines.ends - (data[lines.ends - 1] == _RETURN)
-        filled = lines.ends > lines.starts
-        lines.starts, lines.ends = lines.starts[filled], lines.ends[filled]
-        opened, closed = data[lines.starts] == _OPEN, data[lines.ends - 1] == _CLOSE
-        lines.one_object_each = bool(opened.all() and closed.all())
-        return lines
-
-    def raw(self, chosen: NDArray[np.intp]) -> list[str]:
-        """Return the chosen lines."""
-        return [
-            self.chunk[self.starts[place] : self.ends[place]].decode("utf-8", "replace")
-            for place in chosen
-        ]

@@ -34,19 +34,25 @@ class Admitted:
     admitted_ms: int
 
 
-def list_files(pattern: str, file_format: str | None = None) -> list[str]:
+def list_files(
+    pattern: str, file_format: str | None = None, *, without: str | None = None
+) -> list[str]:
     """Return the files that a path, folder or glob names, sorted, as absolute paths.
 
     Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
     names say no known format, unless the format is given. Links to files count under their own
-    names; links to folders are not followed.
+    names; links to folders are not followed. What lies in the folder ``without``, as a run's own
+    output may, is passed over, unless the pattern begins in there.
 
     Raises
     ------
     InputError
         If a single path does not exist.
     """
+    if not pattern:
+        message = "The input is an empty text."
+        raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
     if has_magic(pattern) and not Path(pattern).exists():
         names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
         spelt_out = _hidden_parts(pattern)
@@ -60,7 +66,14 @@ def list_files(pattern: str, file_format: str | None = None) -> list[str]:
     else:
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
-    return sorted({os.path.abspath(path) for path in found if _is_events(path, file_format)})  # noqa: PTH100
+    paths = {os.path.abspath(path) for path in found if _is_events(path, file_format)}  # noqa: PTH100
+    if without is not None and not _is_in(os.path.abspath(pattern), without):  # noqa: PTH100
+        paths = {path for path in paths if not _is_in(path, without)}
+    return sorted(paths)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
 
 
 def _hidden_parts(path: str) -> int:

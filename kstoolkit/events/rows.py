@@ -7,7 +7,6 @@ damaged one nothing is counted.
 
 from __future__ import annotations
 
-import codecs
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +14,8 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from kstoolkit.events.csvfile import csv_header
+from kstoolkit.events.dead_letters import storable
+from kstoolkit.events.jsonlines import read_json_texts
 from kstoolkit.events.opening import format_of, open_stream
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
 """Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""
 
 _CHUNK_BYTES = 4 << 20
+_DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError, KeyError)
+"""What Arrow raises of files that are not what they should be; KeyError of a name that is twice."""
+
+_Told = tuple[pa.RecordBatch, list[str] | None]
 _FIRST_BYTES = 1 << 20
 
 
@@ -63,33 +68,35 @@ def read_rows(
     try:
         for _ in _batches(path, file_format, types):
             pass
-    except (OSError, pa.ArrowInvalid) as error:
-        yield _with_ours(_nothing(types), path, admitted_ms, broken=str(error))
+    except _DAMAGE as error:
+        yield _with_ours(_nothing(types), path, admitted_ms, broken=[str(error)])
         return
-    for batch in _batches(path, file_format, types):
+    for batch, broken in _batches(path, file_format, types):
         if batch.num_rows:
-            yield _with_ours(batch, path, admitted_ms)
+            yield _with_ours(batch, path, admitted_ms, broken=broken)
     if format_of(path, file_format) == "csv":
         yield from _ragged(path, admitted_ms, types)
 
 
-def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the file's columns, a text column :data:`RAW` the last of them."""
+def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_Told]:
+    """Yield the file's columns, a text column :data:`RAW` the last, and what is wrong with each."""
     match format_of(path, file_format):
         case "parquet":
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(use_threads=False):
-                    yield _conformed(batch, types)
+                    yield _conformed(batch, types), None
         case "csv":
             if csv_header(path):
                 yield from _csv(path, types)
         case "json":
-            yield from _lines(path)
+            for good, bad in read_json_texts(path):
+                yield _texts(good), None
+                yield _texts([raw for raw, _ in bad]), [why for _, why in bad]
 
 
-def _csv(path: str, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _csv(path: str, types: pa.Schema) -> Iterator[_Told]:
     for batch in _open_csv(path, lambda _: "skip"):
-        yield _conformed(batch, types)
+        yield _conformed(batch, types), None
 
 
 def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -107,7 +114,7 @@ def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.Record
     for text, told in found:
         nothing = [pa.nulls(1, field.type) for field in types]
         row = pa.record_batch([*nothing, pa.array([text])], names=[*types.names, RAW])
-        yield _with_ours(row, path, admitted_ms, broken=told)
+        yield _with_ours(row, path, admitted_ms, broken=[told])
 
 
 def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa.RecordBatch]:
@@ -118,29 +125,14 @@ def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa
         yield from reader
 
 
-def _lines(path: str) -> Iterator[pa.RecordBatch]:
-    rest = b""
-    with open_stream(path) as stream:
-        while read := stream.read(_CHUNK_BYTES):
-            head, newline, tail = read.rpartition(b"\n")
-            if newline:
-                yield _texts(rest + head)
-            rest = tail if newline else rest + read
-    yield _texts(rest)
-
-
-def _texts(chunk: bytes) -> pa.RecordBatch:
-    chunk = chunk.removeprefix(codecs.BOM_UTF8)
-    lines = [
-        line.rstrip(b"\r").decode("utf-8", "replace") for line in chunk.split(b"\n") if line.strip()
-    ]
+def _texts(lines: list[str]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(lines, pa.string())], names=[RAW])
 
 
 def _conformed(batch: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
     """Return the columns that the run fixed, in their types; one that a file lacks is null."""
     columns = [
-        batch.column(field.name).cast(field.type)
+        _cast(batch.column(field.name), field)
         if field.name in batch.schema.names
         else pa.nulls(batch.num_rows, field.type)
         for field in types
@@ -149,21 +141,34 @@ def _conformed(batch: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([*columns, raw], names=[*types.names, RAW])
 
 
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return a column in the type that the run fixed, if that leaves what it means.
+
+    A number cast to a timestamp would be taken for microseconds, whatever it counts.
+    """
+    if pa.types.is_temporal(column.type) != pa.types.is_temporal(field.type) and not (
+        pa.types.is_string(column.type) or pa.types.is_string(field.type)
+    ):
+        message = f"its column {field.name!r} is {column.type}; this run's is {field.type}"
+        raise pa.ArrowInvalid(message)
+    return column.cast(field.type)
+
+
 def _nothing(types: pa.Schema) -> pa.RecordBatch:
     columns = [pa.nulls(1, field.type) for field in types]
     return pa.record_batch([*columns, pa.array([""])], names=[*types.names, RAW])
 
 
 def _with_ours(
-    batch: pa.RecordBatch, path: str, admitted_ms: int, *, broken: str | None = None
+    batch: pa.RecordBatch, path: str, admitted_ms: int, *, broken: list[str] | None = None
 ) -> pa.RecordBatch:
     rows = batch.num_rows
     return pa.record_batch(
         [
             *batch.columns,
-            pa.repeat(pa.scalar(path, pa.string()), rows),
+            pa.repeat(pa.scalar(storable(path), pa.string()), rows),
             pa.repeat(pa.scalar(admitted_ms, pa.int64()), rows),
-            pa.repeat(pa.scalar(broken, pa.string()), rows),
+            pa.nulls(rows, pa.string()) if broken is None else pa.array(broken, pa.string()),
         ],
         names=[*batch.schema.names, FILE, NOW, BROKEN],
     )

@@ -11,6 +11,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.judging import Limits
 from kstoolkit.events.opening import FORMATS
 from kstoolkit.events.pieces import Columns
+from kstoolkit.events.times import UNITS
 from kstoolkit.units import Duration, parse_duration
 
 if TYPE_CHECKING:
@@ -140,4 +141,7 @@ def _limits(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | Non
     if max_text_bytes < 1:
         message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
         raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
+    if time_unit not in {None, *UNITS}:
+        message = f"The unit of time {time_unit!r} is unknown."
+        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
     return Limits(parse_duration(max_future, allow_zero=True), max_text_bytes, time_unit)

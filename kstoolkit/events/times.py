@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["TimeUnit", "to_epoch_ms"]
+__all__ = ["UNITS", "TimeUnit", "to_epoch_ms"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 _PER_MS: dict[TimeUnit, float] = {"s": 1e-3, "ms": 1.0, "us": 1e3, "ns": 1e6}
 _LARGEST = (1e11, 1e14, 1e17)
-_UNITS: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
+UNITS: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
 _FARTHEST = 10**15
 """No calendar holds so many seconds, and a thousand times as many still fit 64 bits."""
 
@@ -129,7 +129,7 @@ def _scaled(
         return in_ms(numbers, unit)
     chosen = np.searchsorted(_LARGEST, np.abs(numbers.astype(np.float64)), side="right")
     milliseconds = np.zeros_like(numbers)
-    for place, each in enumerate(_UNITS):
+    for place, each in enumerate(UNITS):
         here = chosen == place
         milliseconds[here] = in_ms(numbers[here], each)
     return milliseconds

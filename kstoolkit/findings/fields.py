@@ -13,17 +13,21 @@ from kstoolkit.errors import ConfigurationError
 __all__ = ["names", "positive", "regular", "whole", "whole_match"]
 
 
+_LARGEST = (1 << 63) - 1
+
+
 def whole_match(pattern: str) -> str:
     """Return the regular expression that the whole of a text must match."""
     return rf"\A(?:{pattern})\z"
 
 
 def whole(field: str, value: Any, *, least: int) -> int:
-    """Return a whole number that is at least so large."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        message = f"{field} = {value!r} is no whole number from {least} on."
+    """Return a whole number that is at least so large, and that 64 bits hold."""
+    is_whole = type(value) is int
+    if not is_whole or not least <= value <= _LARGEST:
+        message = f"{field} = {value!r} is no whole number from {least} to {_LARGEST}."
         raise ConfigurationError(message, hint=f"Write for instance {field}={max(least, 100)}.")
-    return value
+    return int(value)
 
 
 def positive(field: str, value: Any) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -177,7 +178,8 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [_Slice(files) for files in slices if files]
 
     def _admit(self) -> None:
-        self.ledger.admit(list_files(self.plan.path, self.plan.file_format))
+        out = str(Path(self.plan.ledger).parent)
+        self.ledger.admit(list_files(self.plan.path, self.plan.file_format, without=out))
 
     def _up_to(self, start: int, end: int) -> int:
         taken_bytes = 0

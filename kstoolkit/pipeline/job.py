@@ -116,7 +116,7 @@ class Job:
             If Spark gave up.
         """
         source = self.pipeline.source
-        paths = _paths(source) if isinstance(source, Files) else []
+        paths = _paths(source, self.folder) if isinstance(source, Files) else []
         reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
         progress.begin(reached.total_bytes)
 
@@ -171,7 +171,7 @@ def prepare(
         _check_input(source, folder, live=live)
     spark = _session(source, folder, master)
     if earlier is None:
-        settings = _settled(settings, source, spark, pipeline.buckets)
+        settings = _settled(settings, source, folder, spark, pipeline.buckets)
     # What a live run held back is flushed by the ticks of the next one, of whatever kind.
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
@@ -213,7 +213,7 @@ def _kind_of(source: Files | Frame) -> str:
 
 
 def _settled(
-    settings: Settings, source: Files | Frame, spark: SparkSession, buckets: int
+    settings: Settings, source: Files | Frame, folder: RunFolder, spark: SparkSession, buckets: int
 ) -> Settings:
     """Return the settings with what a run's first start decides for good."""
     is_local = str(spark.sparkContext.master).startswith("local")
@@ -221,7 +221,7 @@ def _settled(
     partitions = min(buckets, spark.sparkContext.defaultParallelism) if is_local else buckets
     settings = replace(settings, partitions=partitions)
     if settings.feed == "lines" and isinstance(source, Files):
-        settings = replace(settings, input_schema=_schema_of(source, spark))
+        settings = replace(settings, input_schema=_schema_of(source, folder, spark))
     return settings
 
 
@@ -267,7 +267,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     )
     if settings.feed == "files":
         return stream.file_parcels(spark, plan)
-    plan = replace(plan, file_format=format_of(_paths(source)[0], source.file_format))
+    plan = replace(plan, file_format=format_of(_paths(source, folder)[0], source.file_format))
     return stream.line_parcels(spark, plan)
 
 
@@ -299,13 +299,13 @@ def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
     )
 
 
-def _paths(source: Files) -> list[str]:
-    return list_files(source.path, source.file_format)
+def _paths(source: Files, folder: RunFolder) -> list[str]:
+    return list_files(source.path, source.file_format, without=str(folder.path))
 
 
 def _check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
     """Say at once what is wrong with the files, before Spark is started for it."""
-    found = _paths(source)
+    found = _paths(source, folder)
     begins = not live and not folder.ledger.exists()
     if not found and begins:
         message = f"No events in {source.path!r}: no file there has a known format."
@@ -326,7 +326,7 @@ def _is_empty(path: str) -> bool:
         return True
 
 
-def _schema_of(source: Files, spark: SparkSession) -> str:
+def _schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
     """Return the columns that expressions may name, from the first files, as Spark's JSON.
 
     Raises
@@ -334,7 +334,7 @@ def _schema_of(source: Files, spark: SparkSession) -> str:
     InputError
         If there is no file to see them in.
     """
-    paths = _paths(source)[:_SEEN_FILES]
+    paths = _paths(source, folder)[:_SEEN_FILES]
     if not paths:
         message = f"No file in {source.path!r} yet to see columns in."
         raise InputError(message, hint="Expressions need one; plain column names do not.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import log
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.rules import DEFAULT_RULES, Unusual, check_windows
+from kstoolkit.events.simulator import Simulation
+from kstoolkit.events.sources import Files, Frame
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
 from kstoolkit.pipeline.job import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.run import Run
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from kstoolkit.events.simulator import Simulation
-    from kstoolkit.events.sources import Files, Frame
     from kstoolkit.findings.rules import Rule
 
 __all__ = ["Pipeline"]
@@ -69,6 +70,7 @@ class Pipeline:
     time: Literal["event", "processing"] = "event"
 
     def __post_init__(self) -> None:
+        _check_kinds(self)
         if self.buckets < 1:
             message = f"buckets is {self.buckets}: users have to lie somewhere."
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
@@ -159,3 +161,30 @@ def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
     """Return the default rules; where there is no hour, on the window that comes nearest to one."""
     nearest = min(cascade.windows, key=lambda window: abs(log(window.size_ms / HOUR_MS)))
     return DEFAULT_RULES if nearest.size_ms == HOUR_MS else (Unusual(nearest),)
+
+
+def _check_kinds(pipeline: Pipeline) -> None:
+    """Say it here, before Spark is started, if something was given for something else."""
+    checks = {
+        "source": (_is_source, "kst.files(…), kst.frame(…) or kst.simulate(…)"),
+        "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
+        "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
+        "buckets": (lambda given: type(given) is int, "a whole number"),
+        "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
+    }
+    for name, (is_right, wanted) in checks.items():
+        if not is_right(getattr(pipeline, name)):
+            message = f"{name} is {getattr(pipeline, name)!r}."
+            raise ConfigurationError(message, hint=f"Give {wanted}.")
+
+
+def _is_source(given: object) -> bool:
+    if isinstance(given, Frame):
+        return hasattr(given.df, "sparkSession")
+    return isinstance(given, Files | Simulation)
+
+
+def _are_rules(given: object) -> bool:
+    if not isinstance(given, Iterable):
+        return given is None
+    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)

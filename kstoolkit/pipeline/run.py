@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.errors import InputError
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
@@ -30,6 +30,7 @@ from kstoolkit.windows import Window, as_window
 if TYPE_CHECKING:
     import os
 
+    from numpy.typing import NDArray
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Counters
@@ -108,6 +109,9 @@ class Run:
             ``window_start``, ``window_end`` (UTC), ``user``, ``action``, ``count``; sorted by
             start, user and action.
         """
+        if limit is not None and limit < 0:
+            message = f"limit is {limit}: there are no fewer rows than none."
+            raise ConfigurationError(message, hint="Give 0 or more; None is all.")
         chosen = self.window(window)
         users = None if user is None else {user}
         found = tidy(self.changelog.counters(chosen.size_ms, users=users), chosen)
@@ -237,17 +241,21 @@ def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
     """
     batch = counters.to_batch()
-    starts = pd.to_datetime(counters.start_ms, unit="ms", utc=True)
     frame = pd.DataFrame(
         {
-            "window_start": starts,
-            "window_end": starts + pd.Timedelta(milliseconds=window.size_ms),
+            "window_start": _times(counters.start_ms),
+            "window_end": _times(counters.start_ms + window.size_ms),
             "user": batch.column("user").cast(pa.string()).to_pandas(),
             "action": batch.column("action").cast(pa.string()).to_pandas(),
             "count": counters.count.astype(np.int64),
         }
     )
     return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
+
+
+def _times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
+    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
+    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
 
 
 def _size_bytes(folder: Path) -> int | None:

@@ -13,7 +13,7 @@ from tests.cli.commands import PROGRAM, given
 
 COMMANDS = [
     *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
-    *("data fetch", "doctor"),
+    *("data fetch", "doctor", "inspect", "levels", "profile", "restore", "get", "log"),
 ]
 HELP = ["--help", "run --help", "data fetch --help"]
 

@@ -194,3 +194,20 @@ def test_a_ledger_that_is_damaged_inside_is_told(tmp_path: Path) -> None:
         log.write_text(f"{line}\n{json.dumps(entry)}\n")
         with pytest.raises(FormatError, match=r"files\.jsonl is damaged.*\n.*Restore"):
             Ledger(log)
+
+
+def test_a_runs_own_output_is_no_input_unless_it_is_meant(tmp_path: Path) -> None:
+    out = tmp_path / "in" / "out"
+    (out / "simulated").mkdir(parents=True)
+    for path in (tmp_path / "in" / "a.json", out / "run.json", out / "simulated" / "b.json"):
+        path.touch()
+    inside = str(tmp_path / "in")
+    assert list_files(inside, without=str(out)) == [str(tmp_path / "in" / "a.json")]
+    assert list_files(f"{inside}/**", without=str(out)) == [str(tmp_path / "in" / "a.json")]
+    meant = str(out / "simulated")
+    assert list_files(meant, without=str(out)) == [str(out / "simulated" / "b.json")]
+
+
+def test_an_empty_text_is_no_folder() -> None:
+    with pytest.raises(InputError, match="empty text"):
+        list_files("")

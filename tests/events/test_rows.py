@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import os
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, first_lines, read_rows, row_types
 
@@ -21,11 +24,76 @@ def rows(path: Path, types: pa.Schema | None = None) -> list[dict[str, object]]:
 
 def test_json_goes_out_line_by_line_as_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\nrubbish\n{"a": "\xff"}')
-    assert [row[RAW] for row in rows(path)] == ['{"a": 1}', "rubbish", '{"a": "\ufffd"}']
-    assert {row[BROKEN] for row in rows(path)} == {None}
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n{"a": "\xc3\xa9"}')
+    assert [(row[RAW], row[BROKEN]) for row in rows(path)] == [
+        ('{"a": 1}', None),
+        ('{"a": "é"}', None),
+    ]
     assert {(row[FILE], row[NOW]) for row in rows(path)} == {(str(path), 7)}
-    assert len(first_lines(str(path))) == 3
+    assert len(first_lines(str(path))) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"rubbish",
+        b'{"a": "\xff"}',
+        b'{"a": 1}{"a": 2}',
+        b'{"a": 1},',
+        b'{"a": 1}\r{"a": 2}',
+        b"{'a': 1}",
+        b'{"a": "\\ud800"}',
+        b'{"a": 1} // told',
+        b"[1]",
+    ],
+)
+def test_a_line_that_is_not_one_json_object_says_so(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
+    told = {row[RAW]: row[BROKEN] for row in rows(path)}
+    assert len(told) == 3
+    assert told.pop('{"a": 1}') is told.pop('{"a": 2}') is None
+    assert all(told.values())
+
+
+def test_a_name_that_is_no_utf8_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"bad\xff.json")
+    path.write_text('{"a": 1}\n')
+    assert [row[FILE] for row in rows(path)] == [str(tmp_path / "bad?.json")]
+
+
+@pytest.mark.parametrize(
+    ("table", "types"),
+    [
+        ({"time": [1_772_532_005_000]}, [("time", pa.timestamp("us"))]),
+        ({"time": [datetime(2026, 3, 3, tzinfo=UTC)]}, [("time", pa.int64())]),
+        ({"user": [["a", "b"]]}, [("user", pa.binary())]),
+        ({"user": ["a"]}, [("user", pa.list_(pa.string()))]),
+        ({"user": ["no number"]}, [("user", pa.int64())]),
+    ],
+)
+def test_a_column_that_would_mean_something_else_makes_its_file_broken(
+    tmp_path: Path, table: dict[str, list[object]], types: list[tuple[str, pa.DataType]]
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path)
+    (row,) = rows(path, pa.schema(types))
+    assert row[RAW] == ""
+    assert row[BROKEN]
+
+
+def test_a_column_that_is_there_twice_makes_its_file_broken(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,a\n1,2\n")
+    (row,) = rows(path, pa.schema([("a", pa.string())]))
+    assert row[BROKEN]
+
+
+def test_a_file_of_another_encoding_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("a,b\n1,é\n".encode("utf-16"))
+    (row,) = rows(path, pa.schema([("a", pa.string())]))
+    assert row[BROKEN]
 
 
 def test_csv_goes_out_as_texts_and_a_ragged_record_with_what_is_wrong(tmp_path: Path) -> None:

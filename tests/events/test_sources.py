@@ -69,3 +69,8 @@ def test_a_name_is_plain(name: str) -> None:
 def test_an_expression_is_not_plain(name: str) -> None:
     assert not is_plain(Columns(name, "user", "action"))
     assert not is_plain(Columns("time", "user", name))
+
+
+def test_an_unknown_unit_of_time_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="unit of time 'h' is unknown"):
+        files("a", event_time="t", user="u", action="a", time_unit="h")  # type: ignore[arg-type]

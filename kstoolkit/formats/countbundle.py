@@ -1,0 +1,271 @@
+"""CountBundle: one user's counts of one window, all actions together.
+
+::
+
+    version (1 byte) · protobuf
+
+    syntax = "proto3";
+    message CountBundle {
+      repeated uint32 action_id = 1;   // packed; places in the store's dictionary of actions
+      repeated uint64 count = 2;       // packed; the latest count of each
+      int64 updated_at_ms = 3;         // when one of them last changed, epoch ms UTC
+    }
+
+Texts of actions repeat in every bundle, so that a bundle has numbers in their place; which text a
+number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime.
+Many are read and written as columns: version, tags, lengths and values are all varints, so a pile
+of bundles is one long row of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf import (  # type: ignore[import-untyped] # ships no types
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+)
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+
+from kstoolkit.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["VERSION", "Bundle", "Bundles", "decode", "decode_many", "encode_many"]
+
+VERSION = 1
+_NAME = "CountBundle"
+_IDS, _COUNTS, _UPDATED = 0x0A, 0x12, 0x18  # tags: number of the field, and its wire type
+_AROUND = 7  # varints of a bundle beside its ids and counts
+_LONGEST_VARINT = 10
+_MORE = 0x80  # the top bit of a byte that is not the last of its varint
+
+
+class Bundle(NamedTuple):
+    """One bundle: ids of actions, the count of each, and when one last changed (epoch ms UTC)."""
+
+    action_ids: list[int]
+    counts: list[int]
+    updated_at_ms: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundles:
+    """Many bundles, as columns.
+
+    Parameters
+    ----------
+    size
+        How many actions each bundle has.
+    action_id, count
+        Those of all bundles, in a row.
+    updated_at_ms
+        One a bundle, epoch ms UTC.
+    """
+
+    size: NDArray[np.int64]
+    action_id: NDArray[np.int32]
+    count: NDArray[np.uint64]
+    updated_at_ms: NDArray[np.int64]
+
+
+def _message_class() -> Any:
+    """Return protobuf's class of the message."""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(
+        name="kstoolkit/countbundle.proto", package="kstoolkit", syntax="proto3"
+    )
+    message = file.message_type.add(name=_NAME)
+    for number, (name, label, kind) in enumerate(
+        [
+            ("action_id", field.LABEL_REPEATED, field.TYPE_UINT32),
+            ("count", field.LABEL_REPEATED, field.TYPE_UINT64),
+            ("updated_at_ms", field.LABEL_OPTIONAL, field.TYPE_INT64),
+        ],
+        start=1,
+    ):
+        message.field.add(name=name, number=number, label=label, type=kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kstoolkit.{_NAME}"))
+
+
+_MESSAGE = _message_class()
+
+
+def decode(value: bytes) -> Bundle:
+    """Return one bundle.
+
+    Raises
+    ------
+    FormatError
+        If the version is unknown, or the bytes are no bundle.
+
+    Examples
+    --------
+    >>> decode(bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5]))
+    Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5)
+    """
+    if not value or value[0] != VERSION:
+        raise FormatError.version(_NAME, value[0] if value else 0, VERSION)
+    try:
+        message = _MESSAGE.FromString(value[1:])
+    except DecodeError as error:
+        raise _damaged(value) from error
+    bundle = Bundle(list(message.action_id), list(message.count), message.updated_at_ms)
+    if len(bundle.action_ids) != len(bundle.counts):
+        raise _damaged(value)
+    return bundle
+
+
+def encode_many(bundles: Bundles) -> pa.Array:
+    """Return the bytes of each bundle, as Arrow binary.
+
+    Examples
+    --------
+    >>> one = Bundles(np.array([2]), np.array([0, 3]), np.array([61, 7]), np.array([5]))
+    >>> encode_many(one)[0].as_py().hex(" ")
+    '01 0a 02 00 03 12 02 3d 07 18 05'
+    """
+    size = bundles.size.astype(np.int64)
+    first = np.r_[0, np.cumsum(2 * size + _AROUND)]  # of each bundle's varints
+    begins = first[:-1]
+    varints = np.empty(first[-1], np.uint64)
+    of_ids = _places(begins + 3, size)
+    of_counts = _places(begins + 5 + size, size)
+    varints[of_ids] = bundles.action_id
+    varints[of_counts] = bundles.count
+    varints[begins], varints[begins + 1], varints[begins + 3 + size] = VERSION, _IDS, _COUNTS
+    varints[first[1:] - 2] = _UPDATED
+    varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
+    varints[begins + 2] = _sums(_widths(varints[of_ids]), size)
+    varints[begins + 4 + size] = _sums(_widths(varints[of_counts]), size)
+    width = _widths(varints)
+    ends = np.r_[0, np.cumsum(width)]
+    data = _as_bytes(varints, width, ends[:-1])
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends[first])), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(size), buffers)
+
+
+def decode_many(values: Sequence[bytes]) -> Bundles:
+    """Return many bundles as columns.
+
+    Raises
+    ------
+    FormatError
+        If one of them is of an unknown version, or no bundle.
+
+    Examples
+    --------
+    >>> decode_many([bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5])]).count.tolist()
+    [61, 7]
+    """
+    data = np.frombuffer(b"".join(values), np.uint8)
+    ends = np.cumsum([len(value) for value in values], dtype=np.int64)
+    last = np.flatnonzero(data < _MORE)  # the last byte of each varint
+    first = np.r_[0, np.searchsorted(last, ends)]
+    if not data.size or data[ends - 1].max() >= _MORE:
+        return _one_by_one(values)
+    width = np.diff(last, prepend=-1)
+    if width.max() > _LONGEST_VARINT:
+        return _one_by_one(values)
+    varints = _as_numbers(data, width, last + 1 - width)
+    size = (np.diff(first) - _AROUND) // 2
+    if not _is_ours(varints, first, size):
+        return _one_by_one(values)
+    of_ids, of_counts = _places(first[:-1] + 3, size), _places(first[:-1] + 5 + size, size)
+    updated = varints[first[1:] - 1].view(np.int64)
+    return Bundles(size, varints[of_ids].astype(np.int32), varints[of_counts], updated)
+
+
+def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray[np.intp]) -> bool:
+    """Return whether all bundles have their fields as :func:`encode_many` writes them."""
+    begins, ends = first[:-1], first[1:]
+    if (size < 1).any() or (2 * size + _AROUND != ends - begins).any():
+        return False
+    counts = begins + 3 + size
+    return bool(
+        (varints[begins] == VERSION).all()
+        and (varints[begins + 1] == _IDS).all()
+        and (varints[counts] == _COUNTS).all()
+        and (varints[ends - 2] == _UPDATED).all()
+        and (_sums(_widths(varints[_places(begins + 3, size)]), size) == varints[begins + 2]).all()
+        and (_sums(_widths(varints[_places(counts + 2, size)]), size) == varints[counts + 1]).all()
+    )
+
+
+def _one_by_one(values: Sequence[bytes]) -> Bundles:
+    """Read bundles that another program wrote, which protobuf lets order fields as it likes."""
+    read = [decode(value) for value in values]
+    return Bundles(
+        np.array([len(bundle.counts) for bundle in read], np.int64),
+        np.array([each for bundle in read for each in bundle.action_ids], np.int32),
+        np.array([each for bundle in read for each in bundle.counts], np.uint64),
+        np.array([bundle.updated_at_ms for bundle in read], np.int64),
+    )
+
+
+def _places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return begin, begin + 1, ... for each run of a given size."""
+    before = np.cumsum(size) - size
+    return np.repeat(begins - before, size) + np.arange(size.sum())
+
+
+def _sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of each run."""
+    total = np.r_[0, np.cumsum(values)]
+    ends = np.cumsum(size)
+    sums: NDArray[np.int64] = total[ends] - total[ends - size]
+    return sums
+
+
+def _widths(varints: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return how many bytes each varint takes."""
+    width = np.ones(len(varints), np.int64)
+    rest = varints >> np.uint64(7)
+    while rest.any():
+        width += rest > 0
+        rest >>= np.uint64(7)
+    return width
+
+
+def _as_bytes(
+    varints: NDArray[np.uint64], width: NDArray[np.int64], begins: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Write varints: seven bits a byte, the lowest first."""
+    data = np.empty(int(width.sum()), np.uint8)
+    rest, left = varints, width
+    for place in range(_LONGEST_VARINT):
+        more = left > place + 1
+        data[begins + place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (
+            more.astype(np.uint8) << 7
+        )
+        if not more.any():
+            break
+        rest, begins, left = rest[more] >> np.uint64(7), begins[more], left[more]
+    return data
+
+
+def _as_numbers(
+    data: NDArray[np.uint8], width: NDArray[np.int64], begins: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Read varints."""
+    varints = np.zeros(len(width), np.uint64)
+    chosen = np.arange(len(width))
+    for place in range(int(width.max(initial=0))):
+        chosen = chosen[width[chosen] > place]
+        bits = (data[begins[chosen] + place] & 0x7F).astype(np.uint64)
+        varints[chosen] |= bits << np.uint64(7 * place)
+    return varints
+
+
+def _damaged(value: bytes) -> FormatError:
+    message = f"{len(value)} bytes that are no {_NAME}: {value[:32].hex()}."
+    return FormatError(message, hint="The store is damaged: restore it from its changelog.")

@@ -1,0 +1,97 @@
+"""Whether a path is a store, and, if not, where one lies nearby."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from contextlib import suppress
+from pathlib import Path
+
+from kstoolkit.rocksdb.faults import (
+    DamagedStoreError,
+    EncryptedStoreError,
+    NoStoreError,
+    StorePermissionError,
+)
+
+__all__ = ["check_is_store", "stores_below"]
+
+_MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
+_LARGEST_CURRENT_BYTES = 4096
+_FOLDERS_LOOKED_INTO = 2_000
+_NAMED = 3
+
+
+def check_is_store(folder: Path) -> None:
+    """Check that a folder holds a RocksDB store that can be made out; nothing is written.
+
+    Raises
+    ------
+    NoStoreError
+        If the path is missing, a file, or a folder without a store.
+    StorePermissionError
+        If this user may not look into it.
+    EncryptedStoreError, DamagedStoreError
+        If its CURRENT file names no MANIFEST.
+    """
+    try:
+        with (folder / "CURRENT").open("rb") as file:
+            current = file.read(_LARGEST_CURRENT_BYTES)
+    except PermissionError as error:
+        message = f"The store {folder} may not be read by this user."
+        hint = "Read permission on the folder and its files is enough; ask the owner for it."
+        raise StorePermissionError(message, hint=hint) from error
+    except OSError as error:
+        raise _no_store(folder) from error
+    if not _MANIFEST.fullmatch(current):
+        raise _no_manifest(folder, current)
+
+
+def stores_below(folder: Path) -> list[Path]:
+    """Return some stores below a folder, nearest first; it stops after a few thousand folders."""
+    found: list[Path] = []
+    waiting = deque([folder])
+    for _ in range(_FOLDERS_LOOKED_INTO):
+        if not waiting or len(found) > _NAMED:
+            break
+        here = waiting.popleft()
+        with suppress(OSError), os.scandir(here) as entries:
+            inside = sorted(entries, key=lambda each: each.name)
+            if any(each.name == "CURRENT" for each in inside):
+                found.append(here)
+            waiting.extend(Path(each) for each in inside if each.is_dir(follow_symlinks=False))
+    return found
+
+
+def _no_store(folder: Path) -> NoStoreError:
+    if not folder.exists():
+        near = next((each for each in folder.absolute().parents if each.is_dir()), Path("/"))
+        message = f"There is no {folder}."
+        return NoStoreError(message, hint=f"{near} is the last folder of this path that there is.")
+    if folder.is_file():
+        message = f"{folder} is a file; a store is a folder."
+        return NoStoreError(message, hint=f"Give the folder that it lies in: {folder.parent}")
+    message = f"No RocksDB store in {folder}: the folder has no CURRENT file."
+    return NoStoreError(message, hint=_where_stores_lie(folder))
+
+
+def _where_stores_lie(folder: Path) -> str:
+    below = stores_below(folder)
+    if below:
+        more = ", and more" if len(below) > _NAMED else ""
+        return f"There is one in {', '.join(map(str, below[:_NAMED]))}{more}."
+    return (
+        "Kafka Streams keeps its stores under "
+        "<state.dir>/<application.id>/<task>/rocksdb/<store>, and those of windows under "
+        "<task>/<store>/<segment>."
+    )
+
+
+def _no_manifest(folder: Path, current: bytes) -> EncryptedStoreError | DamagedStoreError:
+    if current and not current.isascii():
+        message = f"The store {folder} is encrypted, or not RocksDB's: CURRENT is no text."
+        return EncryptedStoreError(message, hint="Only the application that has its key reads it.")
+    message = f"The store {folder} is damaged: CURRENT names no MANIFEST but {current[:40]!r}."
+    hint = "Restore the folder from a backup, or rebuild the store from its changelog."
+    return DamagedStoreError(message, hint=hint)

@@ -1,0 +1,129 @@
+"""What a store was configured with, as its OPTIONS file tells it.
+
+RocksDB writes a new file at each open and each change of options; the highest number is in force.
+It is an INI file of sections such as ``[CFOptions "default"]``; in names and values a backslash
+goes before what would end them (RocksDB's ``options/options_parser.cc``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import FormatError
+from kstoolkit.rocksdb.faults import NoStoreError
+from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["OptionsSection", "option_in", "parse_options", "read_options"]
+
+_NAME = re.compile(r"OPTIONS-(\d+)")
+_TITLE = re.compile(r'\[\s*([\w/]+)\s*(?:"(.*)")?\s*\]')
+_ESCAPED = re.compile(r"\\(.)")
+_CONTROLS = {"n": "\n", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsSection(Record):
+    """One section of an OPTIONS file.
+
+    Attributes
+    ----------
+    kind
+        ``Version``, ``DBOptions``, ``CFOptions`` or ``TableOptions/BlockBasedTable``.
+    column_family
+        Whose options they are; None if they are the whole store's.
+    options
+        Each option's value as the file has it: text, in RocksDB's own terms and units.
+    """
+
+    kind: str
+    column_family: str | None
+    options: dict[str, str] = of_source(Source.OPTIONS)  # noqa: RUF009 - it makes a field
+
+    def __repr__(self) -> str:
+        whose = "" if self.column_family is None else f" of {self.column_family!r}"
+        return f"OptionsSection({self.kind}{whose}: {len(self.options)} options)"
+
+
+def read_options(folder: Path) -> Records[OptionsSection]:
+    """Return the sections of the newest OPTIONS file in a store's folder.
+
+    Raises
+    ------
+    NoStoreError
+        If the folder has no OPTIONS file.
+    FormatError
+        If the newest one is no OPTIONS file.
+    OSError
+        If it can't be read.
+    """
+    found = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.match(path.name))}
+    if not found:
+        message = f"No OPTIONS file in {folder}."
+        raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
+    newest = found[max(found)]
+    return parse_options(newest.read_text(encoding="utf-8", errors="replace"))
+
+
+def parse_options(text: str) -> Records[OptionsSection]:
+    r"""Return the sections of the text of an OPTIONS file, in its order.
+
+    Raises
+    ------
+    FormatError
+        If there is not one section, or an option stands before the first.
+
+    Examples
+    --------
+    >>> sections = parse_options('[CFOptions "a"]\n  num_levels=7  # as ever\n')
+    >>> sections[0]
+    OptionsSection(CFOptions of 'a': 1 options)
+    >>> sections[0].options
+    {'num_levels': '7'}
+    """
+    sections: list[OptionsSection] = []
+    for line in map(_without_comment, text.splitlines()):
+        if title := _TITLE.fullmatch(line):
+            family = None if title[2] is None else _unescaped(title[2])
+            sections.append(OptionsSection(title[1], family, {}))
+        elif line:
+            name, _, value = line.partition("=")
+            _last(sections, line).options[name.strip()] = _unescaped(value.strip())
+    _last(sections, text[:40])
+    return Records(sections, "sections")
+
+
+def option_in(
+    sections: Records[OptionsSection], kind: str, name: str, family: str | None = None
+) -> str | None:
+    r"""Return one option's text, or None if the file does not have it.
+
+    Examples
+    --------
+    >>> option_in(parse_options("[Version]\n a=9.8.4"), "Version", "a")
+    '9.8.4'
+    """
+    for section in sections:
+        if section.kind == kind and section.column_family == family and name in section.options:
+            return section.options[name]
+    return None
+
+
+def _last(sections: list[OptionsSection], at: str) -> OptionsSection:
+    if not sections:
+        message = f"This is no OPTIONS file of RocksDB: no section before {at!r}."
+        raise FormatError(message, hint="Give the folder of a store, or an OPTIONS-<number> file.")
+    return sections[-1]
+
+
+def _without_comment(line: str) -> str:
+    """Return a line up to its comment; a ``#`` after a backslash is part of a value."""
+    return re.split(r"(?<!\\)#", line, maxsplit=1)[0].strip()
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: _CONTROLS.get(found[1], found[1]), text)

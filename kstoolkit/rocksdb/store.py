@@ -1,0 +1,248 @@
+"""A store that is open for looking in: its column families, rows, files and options.
+
+What is shown is the store as it was when it was opened. Rows that the process which writes it still
+holds in memory alone, without a WAL, are on no disk, and so not in here.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
+from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.families import Families
+from kstoolkit.rocksdb.faults import NoStoreError, translated
+from kstoolkit.rocksdb.keystats import key_stats_of
+from kstoolkit.rocksdb.levels import levels_of
+from kstoolkit.rocksdb.logfiles import log_files
+from kstoolkit.rocksdb.optionsections import read_options
+from kstoolkit.rocksdb.rows import rows_of
+from kstoolkit.rocksdb.ssts import ssts_of
+from kstoolkit.rocksdb.storelog import read_log
+from kstoolkit.rocksdb.summary import summary_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+    from pathlib import Path
+    from types import TracebackType
+
+    from rocksdict import Rdict
+
+    from kstoolkit.rocksdb.compactions import Compaction
+    from kstoolkit.rocksdb.keystats import KeyStats
+    from kstoolkit.rocksdb.levels import Level
+    from kstoolkit.rocksdb.logrows import LogRows
+    from kstoolkit.rocksdb.optionsections import OptionsSection
+    from kstoolkit.rocksdb.records import Records
+    from kstoolkit.rocksdb.shadow import Shadow
+    from kstoolkit.rocksdb.ssts import Sst
+    from kstoolkit.rocksdb.stalls import Stall
+    from kstoolkit.rocksdb.storelog import StoreLog
+    from kstoolkit.rocksdb.summary import Footprint, Summary
+
+__all__ = ["Store"]
+
+
+class Store:
+    """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
+
+    Parameters
+    ----------
+    path
+        The store's folder, as the user knows it; an attribute too.
+    shadow
+        The scratch folder through which it is read; removed when the store is closed.
+    families
+        The column families, opened from there; the first one is the database itself.
+    footprint
+        What the folder took when it was opened.
+
+    Raises
+    ------
+    StoreClosedError
+        By all that asks the store, if it is closed.
+    ColumnFamilyError
+        By all that takes a column family, if there is none of that name.
+    """
+
+    def __init__(
+        self, path: Path, *, shadow: Shadow, families: dict[str, Rdict], footprint: Footprint
+    ) -> None:
+        self.path = path
+        self._shadow = shadow
+        self._families = Families(path, families)
+        self._footprint = footprint
+
+    @property
+    def column_families(self) -> tuple[str, ...]:
+        """The names of the column families, ``default`` first; empty once it is closed."""
+        return self._families.names
+
+    def summary(self, cf: str | None = None) -> Summary:
+        """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
+        families = self._families.chosen(cf)
+        files = self.ssts(cf)
+        with translated(self.path):
+            return summary_of(
+                self.path,
+                families,
+                ssts=files,
+                num_unlisted_ssts=len(self._footprint.ssts - {each.name for each in self._ssts}),
+                options=self._options,
+                footprint=self._footprint,
+                copied_bytes=self._shadow.copied_bytes,
+            )
+
+    def levels(self, cf: str | None = None) -> Records[Level]:
+        """Return the levels that have files, of all column families or one."""
+        return levels_of(self.ssts(cf))
+
+    def ssts(self, cf: str | None = None) -> Records[Sst]:
+        """Return the SST files, of all column families or one, by level and key."""
+        chosen = self._families.chosen(cf)
+        kept = [each for each in self._ssts if each.column_family in chosen]
+        return type(self._ssts)(kept, self._ssts.kind)
+
+    def options(self) -> Records[OptionsSection]:
+        """Return the options that the store was last opened with, section by section.
+
+        Raises
+        ------
+        NoStoreError
+            If the folder has no OPTIONS file.
+        FormatError
+            If it has one that is none.
+        """
+        self._families.check_open()
+        if self._options is None:
+            message = f"The store {self.path} has no OPTIONS file."
+            raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
+        return self._options
+
+    def key_stats(
+        self, sample: int = 10_000, *, cf: str = "default", prefix_bytes: int = 4, top: int = 10
+    ) -> KeyStats:
+        """Return how large keys and values are, which prefixes are hot, how much is deleted.
+
+        Parameters
+        ----------
+        sample
+            How many rows to read at most.
+        cf
+            The column family.
+        prefix_bytes, top
+            How long the prefixes are, and how many of the hottest to name.
+
+        Raises
+        ------
+        DamagedStoreError
+            At a row that can't be read.
+        """
+        handle = self._families.chosen(cf)[cf]
+        with translated(self.path):
+            return key_stats_of(
+                cf, handle, self.ssts(cf), sample=sample, prefix_bytes=prefix_bytes, top=top
+            )
+
+    def get(self, key: bytes, *, cf: str = "default") -> bytes | None:
+        """Return the value of a key, or None if it has none.
+
+        Raises
+        ------
+        DamagedStoreError
+            If it lies where the store can't be read.
+        """
+        handle = self._families.chosen(cf)[cf]
+        with translated(self.path):
+            value: bytes | None = handle.get(key)
+        return value
+
+    def iter_rows(
+        self,
+        *,
+        cf: str = "default",
+        prefix: bytes = b"",
+        start: bytes | None = None,
+        reverse: bool = False,
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values in the order of the keys, however many there are.
+
+        Parameters
+        ----------
+        cf
+            The column family.
+        prefix
+            Only keys that begin so.
+        start
+            Begin at this key, or at the next one there is: after it, or before it if ``reverse``.
+        reverse
+            From the last key to the first.
+
+        Raises
+        ------
+        StoreClosedError
+            If the store is closed, also before the last row.
+        DamagedStoreError
+            At a row that can't be read, instead of an end that looks like the last row.
+        """
+        handle = self._families.chosen(cf)[cf]
+        return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
+
+    def log_paths(self) -> list[Path]:
+        """Return the store's own LOG files, oldest first; empty if there is none."""
+        with suppress(InputError):
+            return log_files(self.path)
+        return []
+
+    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
+        """Return the log that the writer left; without ``zone`` its events tell the time zone."""
+        self._families.check_open()
+        return read_log(self.path, zone=zone)
+
+    def compactions(self) -> LogRows[Compaction]:
+        """Return the compactions of which the writer's log tells."""
+        return self.log().compactions()
+
+    def stalls(self) -> LogRows[Stall]:
+        """Return the write stalls of which the writer's log tells; or why it can't."""
+        return self.log().stalls()
+
+    def close(self) -> None:
+        """Close the store, and remove what was made to read it; a second time does nothing."""
+        self._families.close()
+        self._shadow.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        families = ", ".join(self.column_families) or "closed"
+        return f"Store({str(self.path)!r}, {families})"
+
+    def _rows(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        with translated(self.path):
+            for row in rows:
+                yield row
+                self._families.check_open()
+
+    @cached_property
+    def _ssts(self) -> Records[Sst]:
+        with translated(self.path):
+            return ssts_of(self._shadow.path, self._families.chosen())
+
+    @cached_property
+    def _options(self) -> Records[OptionsSection] | None:
+        try:
+            return read_options(self._shadow.path)
+        except NoStoreError:
+            return None

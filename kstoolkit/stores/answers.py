@@ -1,0 +1,98 @@
+"""Bundles as a person reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats import countbundle, replicakey
+from kstoolkit.stores.disksegment import DiskSegment
+from kstoolkit.stores.memorysegment import MemorySegment
+from kstoolkit.stores.records import SegmentState, UserCounts
+from kstoolkit.stores.segment import check_ids
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.stores.batches import Position
+    from kstoolkit.stores.segment import Pairs, Segment
+
+__all__ = ["Found", "absent", "counted", "counted_page", "look_up", "segment_state"]
+
+Found = tuple[bytes | None, list[str]]
+"""A bundle, and the texts of the actions of its segment."""
+
+_NOTHING = {"updated_at_ms": "there are no counts of this user in this window"}
+
+
+def look_up(segment: Segment, key: bytes) -> Found:
+    """Return the bundle of a key, with what it takes to read it."""
+    value = segment.get(key)
+    return value, [] if value is None else segment.actions
+
+
+def absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
+    """Return the answer that there are no counts."""
+    return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
+
+
+def counted(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
+    """Return the counts of a bundle.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged.
+    """
+    value, actions = found
+    if value is None:
+        return absent(user, start_ms, end_ms)
+    ids, counts, updated_ms = countbundle.decode(value)
+    try:
+        by_action = {actions[place]: count for place, count in zip(ids, counts, strict=True)}
+    except IndexError:
+        check_ids(max(ids), actions)
+        raise
+    return UserCounts(user, start_ms, end_ms, by_action, updated_ms)
+
+
+def counted_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
+    """Return the counts of those of some rows that are of one window, read as columns."""
+    keys, values = rows
+    chosen = [place for place, key in enumerate(keys) if replicakey.of_window(key, start_ms)]
+    if not chosen:
+        return []
+    users, _ = replicakey.decode_many([keys[place] for place in chosen])
+    bundles = countbundle.decode_many([values[place] for place in chosen])
+    check_ids(int(bundles.action_id.max(initial=0)), actions)
+    texts = np.array(actions, object)[bundles.action_id].tolist()
+    counts = bundles.count.tolist()
+    ends = np.cumsum(bundles.size).tolist()
+    begins = [0, *ends[:-1]]
+    return [
+        UserCounts(
+            user, start_ms, end_ms, dict(zip(texts[a:b], counts[a:b], strict=True)), updated_ms
+        )
+        for user, a, b, updated_ms in zip(
+            users, begins, ends, bundles.updated_at_ms.tolist(), strict=True
+        )
+    ]
+
+
+def segment_state(
+    segment: Segment, window: str, span_ms: range, folder: Path, position: Position | None
+) -> SegmentState:
+    """Return what there is to say of a segment."""
+    about = (window, span_ms.start, span_ms.stop)
+    epoch, batch = position or (None, None)
+    if isinstance(segment, MemorySegment):
+        why = {"disk_bytes": "it is in memory"}
+        return SegmentState(*about, None, len(segment), None, epoch, batch, why)
+    if not isinstance(segment, DiskSegment):
+        message = f"A segment of an unknown kind: {segment!r}."
+        raise FormatError(message)
+    keys, disk_bytes = segment.figures()
+    why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}
+    return SegmentState(*about, str(folder), keys, disk_bytes, epoch, batch, why)

@@ -1,0 +1,203 @@
+"""What a changelog tells after some position: the latest counts, and when they changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.counters.counters import Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from kstoolkit.changelog.batches import Batch
+    from kstoolkit.changelog.changelog import Changelog
+
+    Answer = TypeVar("Answer")
+
+__all__ = ["Dated", "News", "Position", "newest_of"]
+
+AT_ONCE = 4_000_000  # records that are read at once
+_FOLDED_AT_ONCE = 1 << 20
+
+
+class Position(NamedTuple):
+    """A place in a changelog: everything up to this batch, which is included."""
+
+    epoch: int
+    batch: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dated:
+    """Counters, and when each was reported, epoch ms UTC."""
+
+    counters: Counters
+    changed_ms: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls) -> Dated:
+        """Return none at all."""
+        return cls(Counters.empty(), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.changed_ms)
+
+    def take(self, chosen: NDArray[np.bool_]) -> Dated:
+        """Return the chosen ones."""
+        return Dated(self.counters.take(chosen), self.changed_ms[chosen])
+
+
+def newest_of(parts: Iterable[Dated]) -> Dated:
+    """Return the newest of every key; ``parts`` come in the order that they were written.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> who, what = pa.array(["a"]), pa.array(["x"])
+    >>> def told(count, when):
+    ...     counters = Counters.of(np.array([0]), who, what, np.array([count], np.uint64))
+    ...     return Dated(counters, np.array([when]))
+    >>> newest = newest_of([told(5, 1), told(9, 2)])
+    >>> newest.counters.count.tolist(), newest.changed_ms.tolist()
+    ([9], [2])
+    """
+    held, rows = [Dated.empty()], 0
+    for part in parts:
+        held.append(part)
+        rows += len(part)
+        if rows >= max(_FOLDED_AT_ONCE, len(held[0])):
+            held, rows = [_newest(held)], 0
+    return _newest(held)
+
+
+def _newest(parts: list[Dated]) -> Dated:
+    parts = [part for part in parts if len(part)]
+    if len(parts) <= 1:
+        return parts[0] if parts else Dated.empty()
+    joined, order = Counters.join([part.counters for part in parts])
+    changed_ms = np.concatenate([part.changed_ms for part in parts])[order]
+    differs = np.diff(joined.user) != 0
+    differs |= np.diff(joined.start_ms) != 0
+    differs |= np.diff(joined.action) != 0
+    return Dated(joined, changed_ms).take(np.append(differs, True))
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """The batches of a changelog after some position; from its beginning if that is ``None``.
+
+    A compaction may fold them meanwhile. A fold has the highest number that it covers, so it counts
+    as news if any of what it covers does; what is told twice is the latest value both times.
+    """
+
+    changelog: Changelog
+    after: Position | None = None
+
+    def newest(self) -> Position | None:
+        """Return the position of the newest batch; ``None`` if there is no news."""
+        batches = self._batches()
+        return Position(batches[-1].epoch, batches[-1].number) if batches else None
+
+    def window_lengths_ms(self) -> set[int]:
+        """Return the lengths of the windows that are told of."""
+        return self._asked(
+            lambda files: {each for file in files for each in file.window_lengths_ms()}
+        )
+
+    def pieces(self, window_ms: int) -> int:
+        """Return in how many pieces of users to read: one, if that fits into memory."""
+        rows = self.rows(window_ms)
+        if rows <= AT_ONCE:
+            return 1
+        told = self._asked(lambda files: {file.buckets or 1 for file in files})
+        buckets = told.pop() if len(told) == 1 else 1
+        return buckets if buckets > 1 else -(-rows // AT_ONCE)
+
+    def rows(self, window_ms: int | None = None) -> int:
+        """Return how many records there are, of all windows or of one length."""
+        return self._asked(lambda files: sum(_rows(file, window_ms) for file in files))
+
+    def newest_change_ms(self) -> int | None:
+        """Return the clock of the newest batch, epoch ms UTC; ``None`` if there is no news."""
+
+        def newest(files: Iterable[CountsFile]) -> int | None:
+            for file in reversed(list(files)):
+                span = file.span_ms("changed_at")
+                if span is not None:
+                    return span[1]
+            return None
+
+        return self._asked(newest)
+
+    def read(
+        self, window_ms: int, *, bucket: tuple[int, int], starts: range | None = None
+    ) -> Dated:
+        """Return the latest counts that are told.
+
+        Parameters
+        ----------
+        window_ms
+            The windows' length.
+        bucket
+            Only users of this bucket: its number, and of how many.
+        starts
+            Only windows that begin in here, epoch ms UTC.
+        """
+        return self._asked(
+            lambda files: newest_of(
+                part for file in files for part in _parts(file, window_ms, bucket, starts)
+            )
+        )
+
+    def _batches(self) -> list[Batch]:
+        batches = self.changelog.batches
+        if self.after is None:
+            return batches
+        return [batch for batch in batches if (batch.epoch, batch.number) > self.after]
+
+    def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
+        """Ask the files of the batches; once more if a compaction folds them meanwhile."""
+        while True:
+            paths = [path for batch in self._batches() for path in batch.files(".parquet")]
+            try:
+                return question(CountsFile.open(path) for path in paths)
+            except FileNotFoundError:
+                if all(path.exists() for path in paths):
+                    raise
+
+
+def _parts(
+    file: CountsFile, window_ms: int, bucket: tuple[int, int], starts: range | None
+) -> Iterator[Dated]:
+    # One file is of one micro-batch, or a fold: it has one clock.
+    span = file.span_ms("changed_at", window_ms)
+    for counters in file.read(window_ms, bucket=bucket if bucket[1] > 1 else None):
+        part = counters
+        if starts is not None:
+            inside = (counters.start_ms >= starts.start) & (counters.start_ms < starts.stop)
+            part = counters.take(inside)
+        yield Dated(part, np.full(len(part), span[1] if span else 0, np.int64))
+
+
+def _rows(file: CountsFile, window_ms: int | None) -> int:
+    if window_ms is None:
+        return file.num_rows
+    if file.buckets is None:
+        lengths: pa.ChunkedArray = pq.read_table(file.path, columns=["window_ms"])["window_ms"]
+        return int(pc.sum(pc.equal(lengths, window_ms)).as_py() or 0)
+    groups = pq.read_metadata(file.path)
+    return sum(
+        int(groups.row_group(number).num_rows)
+        for number, (_, length_ms) in enumerate(file.groups)
+        if length_ms == window_ms
+    )

@@ -1,0 +1,64 @@
+"""A moment as people give it, as epoch ms UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from kstoolkit.errors import ConfigurationError
+
+__all__ = ["Moment", "moment_ms", "moment_of"]
+
+Moment = str | int | datetime
+"""ISO 8601 text (UTC if it names no zone), epoch ms UTC, or an aware datetime."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_MS = timedelta(milliseconds=1)
+
+
+def moment_ms(value: Moment) -> int:
+    """Return a moment in epoch ms UTC.
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no time, or a datetime has no zone.
+
+    Examples
+    --------
+    >>> moment_ms("1970-01-01T01:00Z"), moment_ms("1970-01-01 01:00"), moment_ms(5)
+    (3600000, 3600000, 5)
+    """
+    if isinstance(value, str):
+        return _text_ms(value)
+    if isinstance(value, datetime):
+        return _aware_ms(value)
+    return value
+
+
+def moment_of(milliseconds: int) -> datetime:
+    """Return epoch ms as an aware datetime.
+
+    Examples
+    --------
+    >>> moment_of(3_600_000).isoformat()
+    '1970-01-01T01:00:00+00:00'
+    """
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+@lru_cache(maxsize=1024)  # whoever asks for many users asks at few times
+def _text_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is not a time."
+        raise ConfigurationError(message, hint="Write it as 2015-09-12T10:00Z.") from error
+    return _aware_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _aware_ms(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        message = f"The time {moment.isoformat()} has no time zone."
+        raise ConfigurationError(message, hint="Give an aware datetime: datetime(..., tzinfo=UTC).")
+    return (moment - _EPOCH) // _ONE_MS

@@ -1,0 +1,131 @@
+"""What a replica answers: a user's counts, its segments, how far a standby is behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.stores.moments import moment_of
+from kstoolkit.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+__all__ = ["Lag", "SegmentState", "UserCounts"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UserCounts(Record):
+    """One user's counts in one window, by action.
+
+    Parameters
+    ----------
+    user
+        Who.
+    window_start_ms, window_end_ms
+        The window, epoch ms UTC; its end is outside.
+    counts
+        How often, by action; empty if the user did nothing in the window.
+    updated_at_ms
+        The clock of the micro-batch that last changed one of the counts, epoch ms UTC; after a
+        compaction of the changelog, that of the newest batch that was folded. ``None`` if there
+        are no counts.
+    unknown
+        Why a figure is unknown.
+
+    Examples
+    --------
+    >>> UserCounts("Anna", 0, 3_600_000, {"read": 3}, 3_599_000)
+    UserCounts('Anna', 1 hour from 1970-01-01T00:00:00+00:00: read 3)
+    """
+
+    user: str
+    window_start_ms: int
+    window_end_ms: int
+    counts: dict[str, int] = of_source(Source.STORE)  # noqa: RUF009 - it makes a field
+    updated_at_ms: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def window_start(self) -> datetime:
+        """When the window begins."""
+        return moment_of(self.window_start_ms)
+
+    @property
+    def window_end(self) -> datetime:
+        """When the window ends; that moment is outside."""
+        return moment_of(self.window_end_ms)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When a count last changed; ``None`` if there are none."""
+        return None if self.updated_at_ms is None else moment_of(self.updated_at_ms)
+
+    @property
+    def total(self) -> int:
+        """The sum over all actions."""
+        return sum(self.counts.values())
+
+    def __repr__(self) -> str:
+        length = format_duration(self.window_end_ms - self.window_start_ms)
+        told = ", ".join(f"{action} {format_count(n)}" for action, n in self.counts.items())
+        start = self.window_start.isoformat()
+        return f"UserCounts({self.user!r}, {length} from {start}: {told or 'no counts'})"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState(Record):
+    """One segment of a replica: which windows it holds, and where.
+
+    Parameters
+    ----------
+    window
+        The kind of window: ``"1 hour"``.
+    start_ms, end_ms
+        Windows that begin from here on, and before there, epoch ms UTC.
+    path
+        Its folder; ``None`` if it is in memory.
+    bundles
+        Users times windows, by RocksDB's estimate, in which what was changed counts twice until
+        it is compacted; exact in memory.
+    disk_bytes
+        Size of its SST files; ``None`` in memory.
+    epoch, batch
+        The newest micro-batch of the changelog that changed it.
+    """
+
+    window: str
+    start_ms: int
+    end_ms: int
+    path: str | None
+    bundles: int | None = of_source(Source.STORE)
+    disk_bytes: int | None = of_source(Source.STORE)
+    epoch: int | None = of_source(Source.STORE)
+    batch: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag(Record):
+    """How far a standby is behind its changelog.
+
+    Parameters
+    ----------
+    records
+        Counts in the changelog that it has still to read.
+    seconds
+        How much older the newest batch that it holds is than the changelog's newest, by the clock
+        of the micro-batches; 0 if it holds all. ``None`` if it holds nothing yet.
+    unknown
+        Why a figure is unknown.
+
+    Examples
+    --------
+    >>> [str(figure) for figure in Lag(5, 0.5).figures()]
+    ['records: 5 (store on disk)', 'seconds: 0.5 (store on disk)']
+    """
+
+    records: int = of_source(Source.STORE)
+    seconds: float | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kstoolkit.changelog.compaction import compact
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.formats import replicakey
+from kstoolkit.rocksdb.faults import StoreClosedError
+from kstoolkit.rocksdb.profiles import profile_names
+from kstoolkit.stores.disksegment import DiskSegment
+from kstoolkit.stores.opening import REPLICA, segment_options
+from kstoolkit.stores.windowstore import WindowStore
+from tests.changelog.changelogs import HOUR, MINUTE, newest, write
+from tests.stores.replicas import Told, flip_a_byte, held, restored, segment
+
+ANNA: Told = {
+    MINUTE: {(0, "Anna", "read"): 3, (HOUR, "Anna", "write"): 1, (HOUR, "Bo", "read"): 2**33},
+    HOUR: {(0, "Anna", "read"): 3, (HOUR, "Anna", "write"): 1},
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write(tmp_path / "changelog", 3, ANNA)
+    return tmp_path / "changelog"
+
+
+@pytest.fixture
+def store(root: Path, tmp_path: Path) -> WindowStore:
+    return restored(root, tmp_path / "replica")
+
+
+def test_a_users_counts_are_told_with_their_window_and_when_they_changed(
+    store: WindowStore,
+) -> None:
+    answer = store.get("Anna", window="1 hour", at="1970-01-01T01:59Z")
+    assert answer.counts == {"write": 1}
+    assert answer.total == 1
+    assert answer.window_start == datetime(1970, 1, 1, 1, tzinfo=UTC)
+    assert answer.window_end == datetime(1970, 1, 1, 2, tzinfo=UTC)
+    assert answer.updated_at == datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)
+    assert repr(answer) == "UserCounts('Anna', 1 hour from 1970-01-01T01:00:00+00:00: write 1)"
+
+
+@pytest.mark.parametrize("at", ["1970-01-01T00:00:59.999Z", 0, datetime(1970, 1, 1, tzinfo=UTC)])
+def test_a_moment_may_be_text_milliseconds_or_a_datetime(
+    store: WindowStore, at: str | int | datetime
+) -> None:
+    assert store.get("Anna", window="1 minute", at=at).counts == {"read": 3}
+
+
+@pytest.mark.parametrize(("user", "at"), [("Zoë", 0), ("Anna", 5 * HOUR), ("Anna", -1)])
+def test_who_did_nothing_has_no_counts_and_why_is_said(
+    store: WindowStore, user: str, at: int
+) -> None:
+    answer = store.get(user, window="1 hour", at=at)
+    assert answer.counts == {}
+    assert answer.updated_at is None
+    assert "no counts of this user" in answer.figures()[1].text
+
+
+def test_many_users_are_answered_in_their_order(store: WindowStore) -> None:
+    answers = store.get_many(["Zoë", "Bo", "Anna", "Bo"], window="1 minute", at=HOUR)
+    assert [one.user for one in answers] == ["Zoë", "Bo", "Anna", "Bo"]
+    assert [one.counts for one in answers] == [{}, {"read": 2**33}, {"write": 1}, {"read": 2**33}]
+    assert not any(one.counts for one in store.get_many(["Anna"], window="1 minute", at=9 * HOUR))
+
+
+def test_a_scan_comes_in_pages(root: Path, tmp_path: Path) -> None:
+    write(root, 4, {HOUR: {(0, f"user {n}", "read"): n + 1 for n in range(10)}})
+    with restored(root, tmp_path / "r") as store:
+        pages = list(store.scan(window="1 hour", at=0, page=4))
+        assert [len(page) for page in pages] == [4, 4, 3]
+        assert {one.user for page in pages for one in page} == {
+            "Anna",
+            *(f"user {n}" for n in range(10)),
+        }
+        assert list(store.scan(window="1 hour", at=77 * HOUR)) == []
+        with pytest.raises(ConfigurationError, match="page of 0"):
+            store.scan(window="1 hour", at=0, page=0)
+
+
+def test_a_history_goes_on_from_where_it_is_asked(store: WindowStore) -> None:
+    whole = store.history("Anna", window="1 minute")
+    assert [(one.window_start_ms, one.counts) for one in whole] == [
+        (0, {"read": 3}),
+        (HOUR, {"write": 1}),
+    ]
+    later = store.history("Anna", window="1 minute", since=MINUTE)
+    assert [one.window_start_ms for one in later] == [HOUR]
+    assert len(store.history("Anna", window="1 minute", since=HOUR + MINUTE)) == 0
+    assert len(store.history("nobody", window="1 minute")) == 0
+
+
+def test_hopping_windows_are_answered_by_their_label(root: Path, tmp_path: Path) -> None:
+    hop = "5 minutes every 1 minute"
+    starts = [0, MINUTE, 64 * MINUTE]
+    write(root, 4, {5 * MINUTE: {(start, "Anna", "read"): 5 for start in starts}})
+    with restored(root, tmp_path / "r") as store:
+        assert store.get("Anna", window=hop, at=MINUTE + 5).counts == {"read": 5}
+        assert store.get("Anna", window=hop, at=2 * MINUTE).counts == {}
+        assert [one.window_start_ms for one in store.history("Anna", window=hop)] == starts
+
+
+def test_segments_say_where_they_are_and_what_they_hold(store: WindowStore) -> None:
+    states = store.segments()
+    assert [(each.window, each.start_ms, each.end_ms) for each in states] == [
+        (window, start, start + HOUR) for window in ("1 minute", "1 hour") for start in (0, HOUR)
+    ]
+    assert all(each.path and Path(each.path).is_dir() for each in states)
+    assert all(each.disk_bytes and each.disk_bytes > 0 for each in states)
+    assert {(each.epoch, each.batch) for each in states} == {(0, 3)}
+    assert list(states.to_pandas()["window"]) == ["1 minute"] * 2 + ["1 hour"] * 2
+
+
+def test_segments_in_memory_have_no_size_on_disk_and_why_is_said(
+    root: Path, tmp_path: Path
+) -> None:
+    with restored(root, tmp_path / "r", memory_windows=["1 minute"]) as store:
+        first = store.segments()[0]
+    assert (first.path, first.bundles, first.disk_bytes) == (None, 1, None)
+    assert first.unknown == {"disk_bytes": "it is in memory"}
+
+
+def test_expiry_drops_whole_segments_and_they_do_not_come_back(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    keep = {"1 minute": "1 hour"}
+    with restored(root, path, retention=keep) as store:
+        assert store.expire(2 * HOUR - 1) == 0
+        assert store.expire(2 * HOUR) == 1
+        assert store.get("Anna", window="1 minute", at=0).counts == {}
+        assert store.get("Anna", window="1 hour", at=0).counts == {"read": 3}
+    assert not segment(path, MINUTE, 0).exists()
+    write(root, 9, {MINUTE: {(0, "Anna", "read"): 4, (HOUR, "Anna", "read"): 1}})
+    compact(root)
+    left = {(start, u, a): n for (start, u, a), n in ANNA[MINUTE].items() if start}
+    with restored(root, path) as store:
+        assert held(store)[MINUTE] == left | {(HOUR, "Anna", "read"): 1}
+
+
+def test_expiry_in_memory_is_the_same(root: Path, tmp_path: Path) -> None:
+    options = {"retention": {"1 minute": 0}, "memory_windows": ["1 minute"]}
+    with restored(root, tmp_path / "r", **options) as store:
+        assert store.expire("1970-01-01T01:00Z") == 1
+        assert [each.start_ms for each in store.segments() if each.window == "1 minute"] == [HOUR]
+
+
+def test_a_standby_keeps_up_and_says_how_far_it_is_behind(store: WindowStore, root: Path) -> None:
+    with store.follow(root) as standby:
+        assert (standby.lag.records, standby.lag.seconds) == (0, 0.0)
+        later: Told = {MINUTE: {(0, "Anna", "write"): 8}, HOUR: {(7 * HOUR, "Bo", "read"): 1}}
+        write(root, 10, later)
+        assert (standby.lag.records, standby.lag.seconds) == (2, 7.0)
+        assert standby.step() == 2
+        assert (standby.lag.records, standby.step()) == (0, 0)
+        assert store.get("Anna", window="1 minute", at=0).counts == {"read": 3, "write": 8}
+        assert held(store) == newest(ANNA, later)
+    assert repr(standby) == "Standby(2 records followed)"
+
+
+def test_a_standby_of_nothing_does_not_know_its_seconds(tmp_path: Path, root: Path) -> None:
+    path = tmp_path / "r"
+    restored(root, path).close()
+    (path / "replica.json").write_text('{"version": 1, "retention_ms": {}, "levels": []}')
+    with WindowStore.open(path) as store, store.follow(root) as standby:
+        assert standby.lag.records == 5
+        assert standby.lag.seconds is None
+        assert "nothing is held" in standby.lag.unknown["seconds"]
+
+
+def test_a_standby_follows_across_a_compaction_and_a_new_epoch(
+    store: WindowStore, root: Path
+) -> None:
+    batches = [{HOUR: {(n % 3 * HOUR, "Anna", "read"): n + 9}} for n in range(6)]
+    with store.follow(root) as standby:
+        for number, batch in enumerate(batches):
+            write(root, number, batch, epoch=1)
+            if number % 2:
+                compact(root)
+                standby.step()
+        assert held(store) == newest(ANNA, *batches)
+
+
+def test_memory_follows_too(root: Path, tmp_path: Path) -> None:
+    with (
+        restored(root, tmp_path / "r", memory_windows=["1 minute"]) as store,
+        store.follow(root) as standby,
+    ):
+        write(root, 4, {MINUTE: {(0, "Anna", "write"): 8}})
+        standby.step()
+        assert store.get("Anna", window="1 minute", at=0).counts == {"read": 3, "write": 8}
+        store.close()
+
+
+def test_a_segment_that_is_damaged_while_followed_is_rebuilt(
+    store: WindowStore, root: Path
+) -> None:
+    flip_a_byte(next(segment(store.path, HOUR).glob("*.sst")))
+    with store.follow(root) as standby:
+        write(root, 4, {HOUR: {(0, "Anna", "write"): 8}})
+        standby.step()
+        assert store.get("Anna", window="1 hour", at=0).counts == {"read": 3, "write": 8}
+
+
+def test_readers_see_what_one_process_follows(store: WindowStore, root: Path) -> None:
+    program = (
+        "import sys, time\n"
+        "from kstoolkit.stores.windowstore import WindowStore\n"
+        "with WindowStore.open(sys.argv[1]) as store:\n"
+        "    seen = []\n"
+        "    print('open', flush=True)\n"
+        "    until = time.monotonic() + 30\n"
+        "    while time.monotonic() < until:\n"
+        "        count = store.get('Anna', window='1 hour', at=0).counts['read']\n"
+        "        seen.append(count)\n"
+        "        if count == 20: break\n"
+        "assert seen == sorted(seen), seen\n"
+        "print(seen[-1])\n"
+    )
+    readers = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(store.path)],
+            cwd=Path(__file__).parents[2],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    with store.follow(root, every="10 ms") as standby:
+        standby.start()
+        for reader in readers:
+            assert reader.stdout is not None
+            assert reader.stdout.readline() == "open\n"
+        for count in range(4, 21):
+            write(root, count, {HOUR: {(0, "Anna", "read"): count}})
+            time.sleep(0.02)
+        answers = [reader.communicate(timeout=60)[0] for reader in readers]
+    assert answers == ["20\n", "20\n"]
+
+
+def test_a_store_is_asked_while_it_is_followed_in_the_background(
+    store: WindowStore, root: Path
+) -> None:
+    wrong: list[BaseException] = []
+    stop = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not stop.is_set():
+                assert store.get("Anna", window="1 hour", at=0).counts["read"] >= 3
+                assert len(store.history("Anna", window="1 minute")) >= 2
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            wrong.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    with store.follow(root, every="5 ms").start() as standby:
+        for count in range(4, 30):
+            write(root, count, {HOUR: {(0, "Anna", "read"): count}})
+        until = time.monotonic() + 30
+        while standby.lag.records and time.monotonic() < until:
+            time.sleep(0.01)
+    stop.set()
+    asking.join()
+    assert wrong == []
+    assert store.get("Anna", window="1 hour", at=0).counts == {"read": 29}
+
+
+def test_why_a_standby_stopped_is_told_to_whoever_asks(store: WindowStore, root: Path) -> None:
+    standby = store.follow(root, every="5 ms").start()
+    folder = write(root, 4, {HOUR: {(0, "Anna", "read"): 9}}, marked=False)
+    for part in folder.glob("part-*"):
+        part.write_bytes(b"no Parquet")
+    (folder / "_done").touch()
+    assert standby._thread is not None
+    standby._thread.join(timeout=30)
+    with pytest.raises(FormatError, match="damaged"):
+        standby.close()
+    restored_by_another = store.follow(root)  # the lock is free again
+    restored_by_another.close()
+
+
+def test_a_second_follower_is_refused_and_expiry_goes_through_the_first(
+    root: Path, tmp_path: Path
+) -> None:
+    store = restored(root, tmp_path / "r", retention={"1 hour": 0})
+    with store.follow(root) as standby:
+        with pytest.raises(OutputError, match="somebody else"):
+            store.follow(root)
+        with pytest.raises(OutputError, match="somebody else"):
+            store.expire(HOUR)
+        assert standby.expire(HOUR) == 1
+        assert standby.step() == 0
+        assert store.get("Anna", window="1 hour", at=0).counts == {}
+
+
+def test_a_closed_replica_says_so(store: WindowStore) -> None:
+    store.close()
+    with pytest.raises(StoreClosedError, match="is closed"):
+        store.get("Anna", window="1 hour", at=0)
+
+
+def test_a_window_that_is_not_there_is_told_with_those_that_are(store: WindowStore) -> None:
+    with pytest.raises(ConfigurationError, match="no window '1 day'") as told:
+        store.get("Anna", window="1 day", at=0)
+    assert told.value.hint == "It has: 1 minute, 1 hour."
+
+
+@pytest.mark.parametrize("at", ["yesterday", datetime(2015, 9, 12)])  # noqa: DTZ001 - is refused
+def test_what_is_no_moment_is_told(store: WindowStore, at: str | datetime) -> None:
+    with pytest.raises(ConfigurationError, match=r"not a time|no time zone"):
+        store.get("Anna", window="1 hour", at=at)
+
+
+def test_a_folder_without_a_replica_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "empty", tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="no replica"):
+            WindowStore.open(path)
+    assert [each.name for each in tmp_path.rglob("*")] == ["empty"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"version": 1}', '{"version": 1, "levels": [1], "retention_ms": {}}']
+)
+def test_a_damaged_replica_file_is_told(store: WindowStore, text: str) -> None:
+    (store.path / "replica.json").write_text(text)
+    with pytest.raises(FormatError, match=r"replica\.json"):
+        WindowStore.open(store.path)
+
+
+def test_a_newer_replica_is_told_with_both_versions(store: WindowStore) -> None:
+    (store.path / "replica.json").write_text('{"version": 9}')
+    with pytest.raises(FormatError, match="version 9"):
+        WindowStore.open(store.path)
+
+
+def test_a_damaged_segment_is_told_to_readers(store: WindowStore) -> None:
+    store.close()
+    flip_a_byte(next(segment(store.path, HOUR).glob("*.sst")))
+    with WindowStore.open(store.path) as again:
+        with pytest.raises(FormatError, match="damaged"):
+            again.get("Anna", window="1 hour", at=0)
+        with pytest.raises(FormatError, match="damaged"):
+            list(again.scan(window="1 hour", at=0))
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_every_named_profile_holds_the_same(root: Path, tmp_path: Path, name: str) -> None:
+    write(root, 4, {HOUR: {(0, f"user {n}", "read"): n + 1 for n in range(300)}})
+    with restored(root, tmp_path / "r", profile=name) as store:
+        write(root, 5, {HOUR: {(0, "user 7", "write"): 1}})
+        with store.follow(root) as standby:
+            standby.step()
+        assert held(store)[HOUR][0, "user 299", "read"] == 300
+        assert store.get("user 7", window="1 hour", at=0).counts == {"read": 8, "write": 1}
+        assert store.get("nobody", window="1 hour", at=0).counts == {}
+
+
+def test_an_empty_text_and_any_letters_are_users_and_actions(root: Path, tmp_path: Path) -> None:
+    rows = {
+        (0, user, action): 1 for user in ("", "a\0b", "名前", "x" * 999) for action in ("", "é")
+    }
+    write(root, 4, {HOUR: rows})
+    with restored(root, tmp_path / "r") as store:
+        assert held(store) == newest(ANNA, {HOUR: rows})
+
+
+def test_filters_are_asked_by_a_replica_that_is_opened_again(root: Path, tmp_path: Path) -> None:
+    options = segment_options(replace(REPLICA, statistics=True))
+    restored(root, tmp_path / "r").close()
+    hour = DiskSegment(segment(tmp_path / "r", HOUR), options)
+    assert hour.get_many([replicakey.encode(f"nobody {n}", 0) for n in range(100)]) == [None] * 100
+    told = [line for line in str(options.get_statistics()).splitlines() if "filter.useful" in line]
+    hour.close()
+    assert int(told[0].split()[-1]) > 90, told
