@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
     from kstoolkit.pipeline.run import Run as Run
     from kstoolkit.pipeline.run import load_run as load_run
+    from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare_profiles
+    from kstoolkit.rocksdb.lab.workloads import Workload as Workload
     from kstoolkit.rocksdb.metricnames import metric_names as metric_names
     from kstoolkit.rocksdb.opening import open_store as open_store
     from kstoolkit.rocksdb.planning import plan_memory as plan_memory
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles import bounded_memory as bounded_memory
     from kstoolkit.rocksdb.profiles import profile_named as profile_named
     from kstoolkit.rocksdb.storelog import read_log as read_log
+    from kstoolkit.stores.windowstore import WindowStore as WindowStore
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
 
@@ -54,7 +57,10 @@ _HOMES = {
     "ProfileMap": "kstoolkit.rocksdb.profilemap",
     "Run": "kstoolkit.pipeline.run",
     "Unusual": "kstoolkit.findings.rules",
+    "WindowStore": "kstoolkit.stores.windowstore",
+    "Workload": "kstoolkit.rocksdb.lab.workloads",
     "bounded_memory": "kstoolkit.rocksdb.profiles",
+    "compare_profiles": "kstoolkit.rocksdb.lab.comparing",
     "count_sessions": "kstoolkit.pipeline.dataframes",
     "count_sliding": "kstoolkit.pipeline.dataframes",
     "count_windows": "kstoolkit.pipeline.dataframes",
@@ -82,8 +88,11 @@ __all__ = [
     "ProfileMap",
     "Run",
     "Unusual",
+    "WindowStore",
+    "Workload",
     "__version__",
     "bounded_memory",
+    "compare_profiles",
     "count_sessions",
     "count_sliding",
     "count_windows",

@@ -62,6 +62,15 @@ def test_the_query_for_duckdb_gives_the_counts_of_the_run(place: Path) -> None:
     assert found == kst.load_run(place / "out/sample").counts("1 hour")["count"].sum() == 85_405
 
 
+def test_the_replica_gives_each_finding_its_own_count(place: Path) -> None:
+    findings = kst.load_run(place / "out/sample").findings
+    assert len(findings) > 50
+    with kst.WindowStore.open(place / "out/replica") as replica:
+        for each in findings:
+            found = replica.get(each.user, window=each.window, at=each.window_start)
+            assert found.counts[each.action] == each.count
+
+
 def test_the_rules_of_the_readme_load_and_run_over_the_changelog(
     place: Path, tmp_path: Path
 ) -> None:
@@ -72,7 +81,7 @@ def test_the_rules_of_the_readme_load_and_run_over_the_changelog(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("program", blocks("python"), ids=["pipeline", "session"])
+@pytest.mark.parametrize("program", blocks("python"), ids=["pipeline", "session", "memory"])
 def test_the_programs_of_the_readme_run(program: str, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")
     done = subprocess.run(

@@ -6,7 +6,7 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import data, logs, looking, profiles, replicas, results, upkeep
+from kstoolkit.cli import advising, data, lab, logs, looking, profiles, replicas, results, upkeep
 from kstoolkit.cli.endings import ending
 from kstoolkit.cli.run import run
 from kstoolkit.cli.terminal import say
@@ -68,6 +68,8 @@ for command in (
     results.find,
     looking.inspect,
     looking.levels,
+    advising.memory,
+    advising.advice,
     replicas.restore,
     replicas.get,
     upkeep.compact,
@@ -76,6 +78,7 @@ for command in (
     profiles.profile,
 ):
     app.command(command.__name__)(ending(command))
+app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(data.fetch))
 app.command("doctor")(ending(upkeep.doctor))

@@ -29,7 +29,7 @@ def log(
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:
-    """Print what a store's writer logged: flushes, compactions, stalls.
+    """Print the flushes, compactions and stalls of a log.
 
     The newest are shown, in order of time. If the writer's log level leaves some out, that is said
     on stderr. The fields of --json: kind (flush, compaction, move or stall), what, and those of the

@@ -31,7 +31,7 @@ WIDEST_KEY = 24
 
 
 def inspect(path: str = STORE, family: str | None = FAMILY, as_json: bool = AS_JSON_OBJECT) -> None:
-    """Print a store at a glance: its size, its rows, who wrote it.
+    """Print a store at a glance, without touching it.
 
     Each figure says whose it is. The store may be in use. The fields of --json: path,
     column_families, num_files, sst_bytes, estimated_rows, and more; unknown says why a null is one.

@@ -23,7 +23,7 @@ def restore(
     profile: str | None = typer.Option(
         None,
         metavar="NAME",
-        help="A profile of RocksDB options, such as point_lookup.",
+        help="A profile of RocksDB options, such as point_lookup; by default the replica's own.",
         show_default=False,
     ),
     as_json: bool = AS_JSON_OBJECT,

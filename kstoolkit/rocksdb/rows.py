@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rocksdict import ReadOptions
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,7 +39,7 @@ def rows_of(
     Exception
         What rocksdict raises, at a block that can't be read; rows before it have been yielded.
     """
-    rows = handle.iter()
+    rows = handle.iter(_every_row())
     _seek(rows, prefix, start, reverse=reverse)
     step = rows.prev if reverse else rows.next
     while rows.valid():
@@ -47,6 +49,13 @@ def rows_of(
         yield key, rows.value()
         step()
     rows.status()
+
+
+def _every_row() -> ReadOptions:
+    """Return options under which a store with a prefix extractor shows all its rows, in order."""
+    options = ReadOptions()
+    options.set_total_order_seek(v=True)
+    return options
 
 
 def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool) -> None:

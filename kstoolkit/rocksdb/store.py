@@ -6,46 +6,44 @@ holds in memory alone, without a WAL, are on no disk, and so not in here.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
-from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.advising import advice_on, gather
 from kstoolkit.rocksdb.families import Families
 from kstoolkit.rocksdb.faults import NoStoreError, translated
 from kstoolkit.rocksdb.keystats import key_stats_of
 from kstoolkit.rocksdb.levels import levels_of
-from kstoolkit.rocksdb.logfiles import log_files
+from kstoolkit.rocksdb.loggedstore import LoggedStore
+from kstoolkit.rocksdb.memory import memory_parts, plan_for
 from kstoolkit.rocksdb.optionsections import read_options
+from kstoolkit.rocksdb.profile import Profile
 from kstoolkit.rocksdb.rows import rows_of
 from kstoolkit.rocksdb.ssts import ssts_of
-from kstoolkit.rocksdb.storelog import read_log
 from kstoolkit.rocksdb.summary import summary_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import tzinfo
     from pathlib import Path
     from types import TracebackType
 
     from rocksdict import Rdict
 
-    from kstoolkit.rocksdb.compactions import Compaction
+    from kstoolkit.rocksdb.advice import AdviceList
+    from kstoolkit.rocksdb.advicefacts import Circumstances
     from kstoolkit.rocksdb.keystats import KeyStats
     from kstoolkit.rocksdb.levels import Level
-    from kstoolkit.rocksdb.logrows import LogRows
+    from kstoolkit.rocksdb.memory import MemoryParts
     from kstoolkit.rocksdb.optionsections import OptionsSection
     from kstoolkit.rocksdb.records import Records
     from kstoolkit.rocksdb.shadow import Shadow
     from kstoolkit.rocksdb.ssts import Sst
-    from kstoolkit.rocksdb.stalls import Stall
-    from kstoolkit.rocksdb.storelog import StoreLog
     from kstoolkit.rocksdb.summary import Footprint, Summary
 
 __all__ = ["Store"]
 
 
-class Store:
+class Store(LoggedStore):
     """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
 
     Parameters
@@ -70,9 +68,8 @@ class Store:
     def __init__(
         self, path: Path, *, shadow: Shadow, families: dict[str, Rdict], footprint: Footprint
     ) -> None:
-        self.path = path
+        super().__init__(path, Families(path, families))
         self._shadow = shadow
-        self._families = Families(path, families)
         self._footprint = footprint
 
     @property
@@ -190,24 +187,28 @@ class Store:
         handle = self._families.chosen(cf)[cf]
         return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
 
-    def log_paths(self) -> list[Path]:
-        """Return the store's own LOG files, oldest first; empty if there is none."""
-        with suppress(InputError):
-            return log_files(self.path)
-        return []
+    def profile(self, cf: str = "default") -> Profile | None:
+        """Return what a column family was last opened with; None if no OPTIONS file tells it."""
+        self._families.chosen(cf)
+        if self._options is None:
+            return None
+        found = Profile.from_options(self._shadow.path, column_family=cf)
+        return found.changed(name=self.path.name)
 
-    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
-        """Return the log that the writer left; without ``zone`` its events tell the time zone."""
-        self._families.check_open()
-        return read_log(self.path, zone=zone)
+    def memory(self, *, profile: Profile | None = None) -> MemoryParts:
+        """Return what the store takes here, and its writer needs by ``profile`` or its options."""
+        handles = self._families.chosen()
+        plan = plan_for(profile or self.profile(), self._ssts, column_families=len(handles))
+        with translated(self.path):
+            return memory_parts(str(self.path), list(handles.values()), plan=plan)
 
-    def compactions(self) -> LogRows[Compaction]:
-        """Return the compactions of which the writer's log tells."""
-        return self.log().compactions()
+    def advice(self, **circumstances: Unpack[Circumstances]) -> AdviceList:
+        """Return what the store's figures advise, and which rules lack figures to judge by.
 
-    def stalls(self) -> LogRows[Stall]:
-        """Return the write stalls of which the writer's log tells; or why it can't."""
-        return self.log().stalls()
+        What the folder doesn't tell may be given, such as ``bound_bytes=1 << 30``: see
+        :class:`~kstoolkit.rocksdb.advicefacts.Circumstances`.
+        """
+        return advice_on(gather(self, circumstances))
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""

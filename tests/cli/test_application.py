@@ -13,7 +13,19 @@ from tests.cli.commands import PROGRAM, given
 
 COMMANDS = [
     *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
-    *("data fetch", "doctor", "inspect", "levels", "profile", "restore", "get", "log"),
+    *(
+        "data fetch",
+        "doctor",
+        "inspect",
+        "levels",
+        "profile",
+        "restore",
+        "get",
+        "log",
+        "memory",
+        "advice",
+        "compare-profiles",
+    ),
 ]
 HELP = ["--help", "run --help", "data fetch --help"]
 

@@ -1,0 +1,144 @@
+"""The command that tries profiles against each other on one workload."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kstoolkit.cli.options import AS_JSON
+from kstoolkit.cli.terminal import note, print_json, print_table
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from kstoolkit.rocksdb.lab.results import Trial
+    from kstoolkit.rocksdb.profile import Profile
+
+__all__ = ["compare_profiles"]
+
+
+class Kind(StrEnum):
+    """What is written."""
+
+    uniform = "uniform"
+    skewed = "skewed"
+    time_ordered = "time_ordered"
+    overwrite_heavy = "overwrite_heavy"
+    delete_heavy = "delete_heavy"
+
+
+def compare_profiles(
+    profiles: list[str] = typer.Argument(
+        ...,
+        metavar="PROFILE...",
+        help="Names of profiles, OPTIONS files, or folders of stores whose options to take.",
+        show_default=False,
+    ),
+    *,
+    workload: Kind = typer.Option(Kind.uniform, help="Which rows to draw."),
+    replay: str | None = typer.Option(
+        None,
+        metavar="STORE",
+        help="Write this store's own rows, in the order of their keys.  [default: rows are drawn]",
+        show_default=False,
+    ),
+    writes: int = typer.Option(1_000_000, min=1, metavar="N", help="How many rows to write."),
+    keys: int = typer.Option(250_000, min=1, metavar="N", help="Among how many keys."),
+    value_bytes: int = typer.Option(100, min=1, metavar="N", help="How large the values are."),
+    reads: float = typer.Option(0.1, min=0, metavar="N", help="How many gets stand by a write."),
+    pace: float | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="How many writes a second.  [default: as fast as RocksDB takes them]",
+        show_default=False,
+    ),
+    seed: int = typer.Option(7, min=0, metavar="N", help="The same seed gives the same rows."),
+    seconds: float = typer.Option(60, min=1, metavar="N", help="How long a profile may take."),
+    disk_mb: int = typer.Option(4096, min=1, metavar="N", help="MiB of disk it may take."),
+    folder: str | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="On whose disk to try.  [default: where temporary files are]",
+        show_default=False,
+    ),
+    as_json: bool = AS_JSON,
+) -> None:
+    """Try profiles on one workload, and compare what they cost.
+
+    Each is tried in a process and a store of its own, which is removed afterwards. The fields of
+    --json: profile, write_amplification, read_amplification, space_amplification,
+    peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), and more; unknown
+    says why a null is one.
+    """
+    from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
+    from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
+
+    rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
+    with ExitStack() as stack:
+        if replay is None:
+            drawn = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
+            planned = Workload(workload.value, **drawn, **rates)  # type: ignore[arg-type] # by name
+        else:
+            from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked
+
+            rows = stack.enter_context(open_store(replay)).iter_rows()
+            planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
+        found = compare(
+            planned,
+            [_profile(name) for name in profiles],
+            seconds=seconds,
+            disk_bytes=disk_mb << 20,
+            folder=folder,
+        )
+    if as_json:
+        for trial in found:
+            series = [each.to_dict() for each in found.series if each.profile == trial.profile]
+            levels = [each.to_dict() for each in found.levels if each.profile == trial.profile]
+            print_json([trial.to_dict() | {"series": series, "levels": levels}])
+    else:
+        _show(list(found))
+
+
+def _profile(name: str) -> Profile:
+    from kstoolkit.rocksdb.profile import Profile  # noqa: PLC0415 - loads pandas
+    from kstoolkit.rocksdb.profiles import profile_named, profile_names  # noqa: PLC0415
+
+    if name not in profile_names() and Path(name).exists():
+        return Profile.from_options(name).changed(name=name)
+    return profile_named(name)
+
+
+def _show(trials: list[Trial]) -> None:
+    header = ["profile", "writes", "write amp", "read amp", "space amp", "peak disk", "stalled ms"]
+    print_table([*header, "put p99 us", "get p50 us", "get p99 us"], [_cells(t) for t in trials])
+    for trial in trials:
+        if trial.stopped_by:
+            why = {"time": "its time was up", "disk": "it took all the disk that it may"}
+            note(f"{trial.profile} was stopped before its last write: {why[trial.stopped_by]}.")
+        elif not trial.settled:
+            note(f"{trial.profile} was still compacting when its time was up.")
+        for option, why_unset in trial.unset.items():
+            note(f"{trial.profile}: {option} is not set: {why_unset}.")
+
+
+def _cells(trial: Trial) -> list[str]:
+    return [
+        trial.profile,
+        f"{trial.writes:,}",
+        _decimal(trial.write_amplification),
+        _decimal(trial.read_amplification),
+        _decimal(trial.space_amplification),
+        format_bytes(trial.peak_disk_bytes),
+        f"{trial.stall_ms:,.0f}",
+        _decimal(trial.put_p99_us),
+        _decimal(trial.get_p50_us),
+        _decimal(trial.get_p99_us),
+    ]
+
+
+def _decimal(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,.2f}"

@@ -1,0 +1,232 @@
+"""The same workload under several profiles, one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.levelwork import work_by_level
+from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
+from kstoolkit.rocksdb.lab.spool import keep_rows
+from kstoolkit.rocksdb.lab.watching import Limits, Watched, watch
+from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
+from kstoolkit.rocksdb.profiles import profile_named
+from kstoolkit.rocksdb.records import Records
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from kstoolkit.rocksdb.profile import Profile
+
+__all__ = ["compare_profiles"]
+
+_NOTHING_WRITTEN = "nothing was written"
+_NOTHING_LIVE = "no row can be read at the end"
+_NO_GETS = "nothing was asked for"
+_NOTHING_FOUND = "no get found anything"
+_NO_STATUS = "only Linux tells it, in /proc/self/status"
+_WHY = {
+    "write_amplification": _NOTHING_WRITTEN,
+    "read_amplification": _NOTHING_FOUND,
+    "space_amplification": _NOTHING_LIVE,
+    "peak_space_amplification": _NOTHING_LIVE,
+    "blocks_per_get": _NO_GETS,
+    "put_p50_us": _NOTHING_WRITTEN,
+    "put_p99_us": _NOTHING_WRITTEN,
+    "get_p50_us": _NO_GETS,
+    "get_p99_us": _NO_GETS,
+    "peak_resident_bytes": _NO_STATUS,
+}
+
+
+def compare_profiles(
+    workload: str | Workload | Iterable[tuple[bytes, bytes | None]],
+    profiles: Sequence[str | Profile],
+    *,
+    seconds: float = 60.0,
+    disk_bytes: int = 4 << 30,
+    folder: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Return what the same writes and gets cost under each profile.
+
+    Each profile gets a new store in a process of its own, one after the other, so that none lives
+    off another's memory; its store is removed afterwards. Statistics are on in all of them. Gets
+    stand between writes, so that they meet the tree as it grows; they may be served by the kernel's
+    page cache. Write-ahead logs are as each profile says.
+
+    Parameters
+    ----------
+    workload
+        A :class:`~kstoolkit.rocksdb.lab.workloads.Workload`; the kind of one, with what else it has
+        by default; or keys and values to replay, in their order (a value of None deletes its key).
+    profiles
+        Profiles, or names of them.
+    seconds
+        How long a profile may write and settle. One that takes longer is stopped: its figures are
+        of what it wrote until then, and ``stopped_by`` is ``"time"``.
+    disk_bytes
+        How much disk a store may take before it is stopped, likewise; rows to replay are kept
+        on disk too, and may take as much.
+    folder
+        On whose disk the stores are made. By default, where temporary files are.
+    progress
+        Whether to show a bar on stderr. By default, if stderr is a terminal.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no profiles, two have one name, or a limit or the workload makes no sense.
+    InputError
+        If there are no rows to replay, or ``folder`` is none.
+    TrialFailed
+        If a trial comes to no end.
+
+    Examples
+    --------
+    >>> workload = Workload("uniform", writes=2_000, keys=500)
+    >>> found = compare_profiles(workload, ["kafka_streams", "spark"], progress=False)
+    >>> [trial.live_rows for trial in found]
+    [488, 488]
+    >>> found.of("spark").content_sha256 == found.of("kafka_streams").content_sha256
+    True
+    """
+    chosen, planned = _profiles(profiles), _workload(workload)
+    limits = _limits(seconds, disk_bytes)
+    found: list[Watched] = []
+    levels: list[LevelWork] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="kstoolkit-lab-", dir=_parent(folder)) as place,
+        _bar(progress) as bar,
+    ):
+        planned, rows = _kept(planned, Path(place), disk_bytes)
+        bar.reset(planned.writes * len(chosen))
+        for number, profile in enumerate(chosen):
+            bar.set_description_str(profile.name)
+            path = Path(place, "store")
+            show = partial(_show, bar, number * planned.writes)
+            found.append(watch(_request(planned, profile, rows, path), limits, show))
+            levels += work_by_level(profile.name, path)
+            shutil.rmtree(path)
+    return _comparison(planned, [each.name for each in chosen], found, levels)
+
+
+def _profiles(given: Sequence[str | Profile]) -> list[Profile]:
+    found = [profile_named(each) if isinstance(each, str) else each for each in given]
+    named = [
+        each if each.name else each.changed(name=f"profile {number}")
+        for number, each in enumerate(found, 1)
+    ]
+    names = [each.name for each in named]
+    if not names:
+        message = "There are no profiles to compare."
+        raise ConfigurationError(message, hint="Give some, such as ['kafka_streams', 'spark'].")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        message = f"Two profiles are called {twice!r}."
+        raise ConfigurationError(message, hint="Tell them apart: profile.changed(name=...).")
+    return named
+
+
+def _workload(given: str | Workload | Iterable[tuple[bytes, bytes | None]]) -> Workload:
+    if isinstance(given, Workload):
+        return given
+    return Workload(given) if isinstance(given, str) else Workload(REPLAYED, rows=given)
+
+
+def _limits(seconds: float, disk_bytes: int) -> Limits:
+    for name, value in (("seconds", seconds), ("disk_bytes", disk_bytes)):
+        if not value > 0:
+            message = f"{name} is {value!r}."
+            raise ConfigurationError(message, hint="Give more than 0.")
+    return Limits(seconds, disk_bytes)
+
+
+def _parent(folder: str | os.PathLike[str] | None) -> Path | None:
+    if folder is not None and not Path(folder).is_dir():
+        message = f"There is no folder {str(folder)!r} to make stores in."
+        raise InputError(message, hint="Make it first, or leave it out.")
+    return None if folder is None else Path(folder)
+
+
+def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - as the caller was given it
+    return tqdm(
+        total=0,
+        unit=" writes",
+        unit_scale=True,
+        disable=None if progress is None else not progress,
+        file=sys.stderr,
+        dynamic_ncols=True,
+        leave=False,
+    )
+
+
+def _show(bar: tqdm, before: int, moment: dict[str, Any]) -> None:
+    bar.update(before + moment["writes"] - bar.n)
+
+
+def _kept(workload: Workload, place: Path, disk_bytes: int) -> tuple[Workload, Path | None]:
+    """Return the workload as it will be, and where its rows are kept, if it brought some."""
+    if workload.rows is None:
+        return workload, None
+    path = place / "rows.arrow"
+    return replace(workload, writes=keep_rows(workload.rows, path, disk_bytes=disk_bytes)), path
+
+
+def _request(workload: Workload, profile: Profile, rows: Path | None, path: Path) -> dict[str, Any]:
+    told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
+    return {
+        "workload": workload.to_dict(),
+        "profile": told,
+        "rows": None if rows is None else str(rows),
+        "path": str(path),
+    }
+
+
+def _comparison(
+    workload: Workload, names: list[str], found: list[Watched], levels: list[LevelWork]
+) -> Comparison:
+    trials = [_trial(name, seen) for name, seen in zip(names, found, strict=True)]
+    moments = [
+        _moment(name, each)
+        for name, seen in zip(names, found, strict=True)
+        for each in seen.moments
+    ]
+    series = Records(moments, "moments")
+    return Comparison(workload, trials, series, Records(levels, "levels"))
+
+
+def _trial(profile: str, seen: Watched) -> Trial:
+    figures: dict[str, Any] = dict(seen.end)
+    live_bytes = figures["live_bytes"]
+    for name, above in (("", figures["sst_bytes"]), ("peak_", seen.peak_disk_bytes)):
+        figures[f"{name}space_amplification"] = above / live_bytes if live_bytes else None
+    for part in ("memtable_bytes", "block_cache_bytes", "table_readers_bytes"):
+        figures[f"peak_{part}"] = max(each[part] for each in seen.moments)
+    return Trial(
+        profile=profile,
+        stopped_by=seen.stopped_by,
+        peak_disk_bytes=seen.peak_disk_bytes,
+        unknown={name: why for name, why in _WHY.items() if figures[name] is None},
+        **figures,
+    )
+
+
+def _moment(profile: str, told: dict[str, Any]) -> Moment:
+    why = {
+        "write_amplification": _NOTHING_WRITTEN,
+        "put_p99_us": "no puts since the moment before",
+        "get_p99_us": "no gets since the moment before",
+    }
+    unknown = {name: reason for name, reason in why.items() if told[name] is None}
+    return Moment(profile=profile, unknown=unknown, **told)

@@ -1,0 +1,191 @@
+"""What came of a trial: its figures, a series over time, and the work by level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes, format_count
+
+__all__ = ["LevelWork", "Moment", "Trial"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Trial(Record):
+    """What a workload cost under one profile.
+
+    Parameters
+    ----------
+    profile, stopped_by
+        Its name; what ended the trial before its last write: ``"time"``, ``"disk"`` or None.
+    settled
+        Whether flushes and compactions had come to an end, too, when the figures were taken.
+    writes, deletes, gets, gets_found
+        What was done: ``writes`` counts deletes too.
+    user_bytes, live_bytes, live_rows
+        Keys and values that were written, and those that can be read at the end.
+    content_sha256
+        Of all rows that can be read at the end: the same for profiles that wrote the same.
+    write_amplification
+        Bytes that flushes and compactions wrote, to ``user_bytes``; the WAL's are beside it.
+    read_amplification
+        Bytes that came from files but for compactions (gets, and the ends of files that were
+        opened), to the keys and values that gets returned.
+    space_amplification, peak_space_amplification
+        Bytes of the SST files at the end, and the most that the store ever took, to
+        ``live_bytes``. Compressed files may be below 1.
+    blocks_per_get
+        Blocks read from files for each get, and for opening them; those that the cache held are
+        not among them.
+    sorted_runs
+        Runs that a get of an absent key has to look into at the end: level-0 files, and levels.
+    compaction_read_bytes
+        From files: blocks that the cache held are not among them.
+    peak_disk_bytes
+        The most that the store's folder took, as it was looked at every 20 ms.
+    stall_ms, num_stalls, longest_stall_ms
+        How long writes waited in all, how many of them, and the one that did longest.
+    memtable_limit_delays ... write_buffer_manager_limit_stops
+        How often each condition for a stall came about, by its cause.
+    put_p50_us, put_p99_us, get_p50_us, get_p99_us
+        Each put or get, as its caller waits for it; Python's call is in it.
+    put_s, get_s, settle_s
+        How long all puts and gets took, and the flushes and compactions that were left.
+    peak_memtable_bytes, peak_block_cache_bytes, peak_table_readers_bytes
+        The most seen at any moment of the series; these do not have to coincide.
+    peak_resident_bytes
+        Of the trial's process: Python and its packages too.
+    unset
+        The profile's options that rocksdict could not set, and why.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    profile: str
+    stopped_by: str | None
+    settled: bool = of_source(Source.OPENER)
+    writes: int = of_source(Source.OPENER)
+    deletes: int = of_source(Source.OPENER)
+    gets: int = of_source(Source.OPENER)
+    gets_found: int = of_source(Source.OPENER)
+    user_bytes: int = of_source(Source.OPENER)
+    live_bytes: int = of_source(Source.STORE)
+    live_rows: int = of_source(Source.STORE)
+    content_sha256: str = of_source(Source.STORE)
+    write_amplification: float | None = of_source(Source.FORMULA)
+    read_amplification: float | None = of_source(Source.FORMULA)
+    space_amplification: float | None = of_source(Source.FORMULA)
+    peak_space_amplification: float | None = of_source(Source.FORMULA)
+    blocks_per_get: float | None = of_source(Source.FORMULA)
+    sorted_runs: int = of_source(Source.STORE)
+    flush_bytes: int = of_source(Source.OPENER)
+    compaction_write_bytes: int = of_source(Source.OPENER)
+    compaction_read_bytes: int = of_source(Source.OPENER)
+    compaction_ms: float = of_source(Source.OPENER)
+    wal_bytes: int = of_source(Source.OPENER)
+    sst_bytes: int = of_source(Source.STORE)
+    peak_disk_bytes: int = of_source(Source.SYSTEM)
+    stall_ms: float = of_source(Source.OPENER)
+    num_stalls: int = of_source(Source.OPENER)
+    longest_stall_ms: float = of_source(Source.OPENER)
+    memtable_limit_delays: int = of_source(Source.OPENER)
+    memtable_limit_stops: int = of_source(Source.OPENER)
+    l0_file_count_limit_delays: int = of_source(Source.OPENER)
+    l0_file_count_limit_stops: int = of_source(Source.OPENER)
+    pending_compaction_bytes_delays: int = of_source(Source.OPENER)
+    pending_compaction_bytes_stops: int = of_source(Source.OPENER)
+    write_buffer_manager_limit_stops: int = of_source(Source.OPENER)
+    put_p50_us: float | None = of_source(Source.OPENER)
+    put_p99_us: float | None = of_source(Source.OPENER)
+    get_p50_us: float | None = of_source(Source.OPENER)
+    get_p99_us: float | None = of_source(Source.OPENER)
+    put_s: float = of_source(Source.OPENER)
+    get_s: float = of_source(Source.OPENER)
+    settle_s: float = of_source(Source.OPENER)
+    peak_memtable_bytes: int = of_source(Source.OPENER)
+    peak_block_cache_bytes: int = of_source(Source.OPENER)
+    peak_table_readers_bytes: int = of_source(Source.OPENER)
+    peak_resident_bytes: int | None = of_source(Source.SYSTEM)
+    unset: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        amplified = ", ".join(
+            f"{name} {'unknown' if value is None else format(value, '.2f')}"
+            for name, value in (
+                ("write", self.write_amplification),
+                ("read", self.read_amplification),
+                ("space", self.space_amplification),
+            )
+        )
+        stopped = f", stopped by {self.stopped_by}" if self.stopped_by else ""
+        return (
+            f"Trial({self.profile!r}, {format_count(self.writes)} writes, amplification: "
+            f"{amplified}; peak disk {format_bytes(self.peak_disk_bytes)}, "
+            f"stalled {self.stall_ms:,.0f} ms{stopped})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment(Record):
+    """A trial at one moment: figures since its start, latencies since the moment before.
+
+    Parameters
+    ----------
+    profile, at_ms
+        Whose trial; since the store was opened.
+    writes, user_bytes, written_bytes
+        Writes so far, their keys and values, and what flushes and compactions wrote.
+    write_amplification
+        The last to the one before it.
+    disk_bytes
+        What the store's folder takes.
+    level0_files, pending_compaction_bytes, stall_ms
+        What stalls come from, and how long writes have waited so far.
+    memtable_bytes, block_cache_bytes, block_cache_pinned_bytes, table_readers_bytes
+        The parts of RocksDB's memory; what is pinned is inside the cache's.
+    put_p99_us, get_p99_us
+        Of the puts and gets since the moment before; None if there were none.
+    """
+
+    profile: str
+    at_ms: int
+    writes: int = of_source(Source.OPENER)
+    user_bytes: int = of_source(Source.OPENER)
+    written_bytes: int = of_source(Source.OPENER)
+    write_amplification: float | None = of_source(Source.FORMULA)
+    disk_bytes: int = of_source(Source.SYSTEM)
+    level0_files: int = of_source(Source.OPENER)
+    pending_compaction_bytes: int = of_source(Source.OPENER)
+    stall_ms: float = of_source(Source.OPENER)
+    memtable_bytes: int = of_source(Source.OPENER)
+    block_cache_bytes: int = of_source(Source.OPENER)
+    block_cache_pinned_bytes: int = of_source(Source.OPENER)
+    table_readers_bytes: int = of_source(Source.OPENER)
+    put_p99_us: float | None = of_source(Source.OPENER)
+    get_p99_us: float | None = of_source(Source.OPENER)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelWork(Record):
+    """What flushes (into level 0) and compactions did for a level, as the trial's log tells it.
+
+    Parameters
+    ----------
+    profile, level
+        Whose trial; where the files that came out went.
+    num_flushes, num_compactions, num_moves
+        Jobs; a move puts files a level down without rewriting them.
+    read_bytes, written_bytes, duration_ms
+        Files that compactions read; files that both wrote; time of both, added up.
+    """
+
+    profile: str
+    level: int
+    num_flushes: int = of_source(Source.LOG)
+    num_compactions: int = of_source(Source.LOG)
+    num_moves: int = of_source(Source.LOG)
+    read_bytes: int = of_source(Source.LOG)
+    written_bytes: int = of_source(Source.LOG)
+    duration_ms: float = of_source(Source.LOG)

@@ -1,0 +1,211 @@
+"""What is written and asked for in the lab: the same rows each time, drawn from a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["BATCH_ROWS", "KINDS", "REPLAYED", "Batch", "Workload", "generated"]
+
+BATCH_ROWS = 1_000
+REPLAYED = "replayed"
+
+_WINDOWS, _WINDOW_MS, _LATE_SHARE = 60, 60_000, 0.02
+_HOT_SHARE = 0.02
+_DELETED_SHARE = 0.45
+
+
+class Batch(NamedTuple):
+    """Some writes, in their order; a value of None deletes its key."""
+
+    keys: list[bytes]
+    values: list[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a trial writes, and how many gets stand between the writes.
+
+    Parameters
+    ----------
+    kind
+        ``"uniform"``: keys drawn evenly. ``"skewed"``: the n-th key about 1/n as often as the
+        first. ``"time_ordered"``: windows one after the other, all keys in each, 2 % of the writes
+        a window late. ``"overwrite_heavy"``: 2 % of the keys, evenly, again and again.
+        ``"delete_heavy"``: 45 % of the writes delete a key drawn evenly. ``"replayed"``: ``rows``.
+    writes, keys, value_bytes
+        How many rows, among how many keys (of 16 bytes), with values of this size, half of which
+        can't be compressed. Replayed rows bring their own.
+    reads_per_write
+        Gets for each write, of keys drawn evenly among those written so far.
+    absent_share
+        Which share of the gets asks for a key that was never written, between others that were.
+    writes_per_second
+        A pace to hold, over each thousand, if RocksDB can; None: as fast as it takes them. A store
+        that is written faster than it can compact has debts, and takes the more disk.
+    seed
+        The same seed gives the same rows and gets.
+    rows
+        Keys and values (None: delete the key) to replay, in their order; read once.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value makes no sense.
+
+    Examples
+    --------
+    >>> Workload("skewed", writes=10_000, keys=1_000)
+    Workload(skewed, 10,000 writes, 1,000 keys, values of 100 bytes, 0.1 reads a write, seed 7)
+    """
+
+    kind: str = "uniform"
+    writes: int = 1_000_000
+    keys: int = 250_000
+    value_bytes: int = 100
+    reads_per_write: float = 0.1
+    absent_share: float = 0.1
+    writes_per_second: float | None = None
+    seed: int = 7
+    rows: Iterable[tuple[bytes, bytes | None]] | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        known = (*_DRAWS, REPLAYED)
+        if self.kind not in known:
+            message = f"No workload is called {self.kind!r}."
+            raise ConfigurationError(message, hint=f"There are {', '.join(known)}.")
+        if (self.kind == REPLAYED) != (self.rows is not None):
+            message = (
+                f"The workload is {self.kind!r}, with{'out' if self.rows is None else ''} rows."
+            )
+            raise ConfigurationError(message, hint=f"Rows belong to {REPLAYED!r}, and to it alone.")
+        for name, least in {"writes": 1, "keys": 1, "value_bytes": 1, "seed": 0}.items():
+            self._check(name, least, None)
+        self._check("reads_per_write", 0, None)
+        self._check("absent_share", 0, 1)
+        if self.writes_per_second is not None:
+            self._check("writes_per_second", 1, None)
+
+    def _check(self, name: str, least: float, most: float | None) -> None:
+        value = getattr(self, name)
+        if not value >= least or (most is not None and value > most):
+            limits = f"{least} or more" if most is None else f"{least} to {most}"
+            message = f"A workload's {name} is {value!r}."
+            raise ConfigurationError(message, hint=f"Give {limits}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the rows, as plain values."""
+        names = [each.name for each in fields(self) if each.name != "rows"]
+        return {name: getattr(self, name) for name in names}
+
+    def __repr__(self) -> str:
+        told = (
+            "its rows"
+            if self.kind == REPLAYED
+            else f"{format_count(self.writes)} writes, {format_count(self.keys)} keys, "
+            f"values of {format_count(self.value_bytes)} bytes"
+        )
+        reads = f"{self.reads_per_write:g} reads a write, seed {self.seed}"
+        return f"Workload({self.kind}, {told}, {reads})"
+
+
+def generated(workload: Workload) -> Iterator[Batch]:
+    """Yield the rows of a generated workload, a thousand at a time.
+
+    Examples
+    --------
+    >>> batch = next(generated(Workload("uniform", writes=2, value_bytes=4)))
+    >>> [len(key) for key in batch.keys], [len(value) for value in batch.values]
+    ([16, 16], [4, 4])
+    """
+    for first in range(0, workload.writes, BATCH_ROWS):
+        draws = np.random.default_rng([workload.seed, first])
+        rows = min(BATCH_ROWS, workload.writes - first)
+        keys = _DRAWS[workload.kind](workload, draws, np.arange(first, first + rows))
+        values = _values(draws, rows, workload.value_bytes)
+        if workload.kind == "delete_heavy":
+            deleted = draws.random(rows) < _DELETED_SHARE
+            values = [None if gone else v for gone, v in zip(deleted, values, strict=True)]
+        yield Batch(keys, values)
+
+
+def _uniform(
+    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
+) -> list[bytes]:
+    return _spread(draws.integers(0, workload.keys, len(place)))
+
+
+def _skewed(
+    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
+) -> list[bytes]:
+    # keys**u is below n with probability log(n) / log(keys): each key about 1/n as often.
+    drawn = np.power(float(workload.keys), draws.random(len(place))).astype(np.int64) - 1
+    return _spread(np.minimum(drawn, workload.keys - 1))
+
+
+def _overwritten(
+    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
+) -> list[bytes]:
+    hot = max(round(workload.keys * _HOT_SHARE), 1)
+    return _spread(draws.integers(0, hot, len(place)))
+
+
+def _time_ordered(
+    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
+) -> list[bytes]:
+    window = place * _WINDOWS // workload.writes
+    window = np.maximum(window - (draws.random(len(place)) < _LATE_SHARE), 0)
+    return _pairs(window * _WINDOW_MS, _mixed(draws.integers(0, workload.keys, len(place))))
+
+
+_DRAWS: dict[str, Callable[[Workload, np.random.Generator, NDArray[np.int64]], list[bytes]]] = {
+    "uniform": _uniform,
+    "skewed": _skewed,
+    "time_ordered": _time_ordered,
+    "overwrite_heavy": _overwritten,
+    "delete_heavy": _uniform,
+}
+
+KINDS = tuple(_DRAWS)
+"""The workloads that can be generated."""
+
+
+def _spread(numbers: NDArray[np.int64]) -> list[bytes]:
+    """Return keys that lie anywhere in the order, as those that begin with a hash do."""
+    return _pairs(_mixed(numbers), numbers)
+
+
+def _mixed(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return numbers mixed one to one: the last steps of splitmix64 (Steele et al., 2014)."""
+    mixed = numbers.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _pairs(high: NDArray[Any], low: NDArray[Any]) -> list[bytes]:
+    pairs = np.stack([high.astype(np.uint64), low.astype(np.uint64)], axis=1).astype(">u8")
+    return _rows(pairs.view(np.uint8))
+
+
+def _values(draws: np.random.Generator, rows: int, size: int) -> list[bytes | None]:
+    values = np.zeros((rows, size), np.uint8)
+    half = (size + 1) // 2
+    values[:, :half] = draws.integers(0, 256, (rows, half), np.uint8)
+    return [*_rows(values)]
+
+
+def _rows(table: NDArray[np.uint8]) -> list[bytes]:
+    """Return each row's bytes."""
+    rows: list[bytes] = table.view(f"V{table.shape[1]}")[:, 0].tolist()
+    return rows
