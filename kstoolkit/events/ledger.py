@@ -42,8 +42,8 @@ def list_files(
     Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
     names say no known format, unless the format is given. Links to files count under their own
-    names; links to folders are not followed. What lies in the folder ``without``, as a run's own
-    output may, is passed over, unless the pattern begins in there.
+    names; links to folders are not followed. Output folders of runs are passed over, and so is
+    what lies in the folder ``without``, this run's own, unless the pattern begins in there.
 
     Raises
     ------
@@ -85,6 +85,9 @@ def _walk(path: Path) -> Iterator[Path]:
         yield path
         return
     for folder, names, files in os.walk(path):
+        if Path(folder) != path and "run.json" in files and "checkpoint" in names:
+            names.clear()  # an earlier run's output
+            continue
         names[:] = [name for name in names if not name.startswith((".", "_"))]
         yield from (Path(folder) / name for name in files if not name.startswith((".", "_")))
 

@@ -208,6 +208,15 @@ def test_a_runs_own_output_is_no_input_unless_it_is_meant(tmp_path: Path) -> Non
     assert list_files(meant, without=str(out)) == [str(out / "simulated" / "b.json")]
 
 
+def test_the_output_of_earlier_runs_is_no_input(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    (earlier / "checkpoint").mkdir(parents=True)
+    for path in (tmp_path / "a.json", earlier / "run.json", earlier / "files.jsonl"):
+        path.touch()
+    assert list_files(str(tmp_path)) == [str(tmp_path / "a.json")]
+    assert list_files(str(earlier)) == [str(earlier / "files.jsonl"), str(earlier / "run.json")]
+
+
 def test_an_empty_text_is_no_folder() -> None:
     with pytest.raises(InputError, match="empty text"):
         list_files("")
