@@ -54,16 +54,21 @@ class MemoryPlan(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        head = f"{self._total()} for {format_count(self.instances)} RocksDB instances"
+        least = "at least " if self._lacking() else ""
+        stores = "instance" if self.instances == 1 else "instances"
+        head = f"{least}{self._total()} for {format_count(self.instances)} RocksDB {stores}"
         kind = "; a bound, however many stores" if self.is_bound else ""
         return "\n".join([f"{head}{kind}", *(f"  {term}" for term in self.terms)])
 
     def __repr__(self) -> str:
         told = [f"{format_count(self.instances)} instances", self._total()]
         told += ["a bound"] if self.is_bound else []
-        lacking = [name for name in self.unknown if name != "each_bytes"]
+        lacking = self._lacking()
         told += [f"without {', '.join(lacking)} (unknown)"] if lacking else []
         return f"MemoryPlan({', '.join(told)})"
+
+    def _lacking(self) -> list[str]:
+        return [name for name in self.unknown if name != "each_bytes"]
 
     def _total(self) -> str:
         return f"{format_bytes(self.total_bytes)} ({format_count(self.total_bytes)} bytes)"
