@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 
-from kstoolkit.events.opening import open_stream
+from kstoolkit.events.opening import WholeLineEnds, open_stream
 from kstoolkit.events.pieces import Piece, require
 from kstoolkit.units import format_bytes
 
@@ -81,7 +81,7 @@ def read_csv(
     options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
     clean = _Clean(open_stream(path))
     try:
-        with pa.PythonFile(clean, "r") as stream:
+        with pa.PythonFile(WholeLineEnds(clean), "r") as stream:
             for batch in pv.open_csv(stream, *options):
                 told, ragged[:] = list(ragged), []
                 yield _piece(batch, places, told, may_be_garbled=clean.has_substituted)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 
-__all__ = ["FORMATS", "FileFormat", "check_name", "format_of", "open_stream"]
+__all__ = ["FORMATS", "FileFormat", "WholeLineEnds", "check_name", "format_of", "open_stream"]
 
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
@@ -74,6 +74,36 @@ def open_stream(path: str | Path) -> pa.NativeFile:
         message = f"the name says compressed, but it begins with {start!r}"
         raise OSError(message)
     return pa.input_stream(str(path), compression=compression, buffer_size=1 << 20)
+
+
+class WholeLineEnds:
+    """A stream of bytes of which no read ends between CR and LF.
+
+    Arrow's reader of CSV would take the LF for the end of a line, and drop it, in quoted text too.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._held = b""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the stream is closed."""
+        return bool(self._stream.closed)
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._stream.close()
+
+    def read(self, size: int) -> bytes:
+        """Return at most so many bytes; none at the end."""
+        while len(self._held) < size and (more := self._stream.read(size)):
+            self._held += more  # a read that is short would cut a record in three
+        read = self._held[:size]
+        if len(read) > 1 and read.endswith(b"\r"):
+            read = read[:-1]
+        self._held = self._held[len(read) :]
+        return read
 
 
 def check_name(path: str | Path) -> None:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kstoolkit.events.csvfile import csv_header
 from kstoolkit.events.dead_letters import storable
 from kstoolkit.events.jsonlines import read_json_texts
-from kstoolkit.events.opening import format_of, open_stream
+from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +121,10 @@ def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa
     reading = pv.ReadOptions(use_threads=False, block_size=_CHUNK_BYTES)
     parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid)
     converting = pv.ConvertOptions(column_types={name: pa.string() for name in csv_header(path)})
-    with open_stream(path) as stream, pv.open_csv(stream, reading, parsing, converting) as reader:
+    with (
+        pa.PythonFile(WholeLineEnds(open_stream(path)), "r") as stream,
+        pv.open_csv(stream, reading, parsing, converting) as reader,
+    ):
         yield from reader
 
 

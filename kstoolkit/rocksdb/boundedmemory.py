@@ -50,7 +50,7 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
         raise ConfigurationError(message, hint=f"Give at least {least}, or open fewer stores.")
     return Profile(
         name="bounded_memory",
-        purpose=f"For {stores} stores in a process that may take {format_bytes(total_bytes)}.",
+        purpose=f"For a process that may take {format_bytes(total_bytes)}; stores in it: {stores}.",
         block_cache_bytes=total_bytes,
         block_cache_shared=True,
         high_pri_pool_ratio=0.1,

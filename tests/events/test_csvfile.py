@@ -69,6 +69,16 @@ def test_what_python_writes_is_read_back(
     assert bad == []
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_end_in_quotes_stays_wherever_a_chunk_ends(tmp_path: Path, end: str) -> None:
+    lines = [HEADER, *(f'{number:03},"{"x" * (number % 9)}\r\n",read,p' for number in range(99))]
+    path = written(tmp_path, end.join(lines) + end)
+    for chunk_bytes in range(120, 160):
+        rows, bad = read(path, chunk_bytes=chunk_bytes)
+        assert [user for _, user, _ in rows] == ["x" * (n % 9) + "\r\n" for n in range(99)]
+        assert bad == []
+
+
 RAGGED = st.lists(
     st.sampled_from(
         [
