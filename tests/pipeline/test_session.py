@@ -167,8 +167,15 @@ def test_ctrl_c_as_java_starts_leaves_no_java() -> None:
         import _thread, threading
         import psutil
 
+        def command(process):
+            try:
+                return " ".join(process.cmdline())
+            except psutil.Error:
+                return ""
+
         def interrupt():
-            while not psutil.Process().children():
+            submit = "deploy." + "SparkSubmit"  # not in this program's own words, which a fork has
+            while not any(submit in command(each) for each in psutil.Process().children()):
                 pass
             _thread.interrupt_main()
 
@@ -182,7 +189,7 @@ def test_ctrl_c_as_java_starts_leaves_no_java() -> None:
     assert done.stderr == ""
     java = int(done.stdout)
     end = time.monotonic() + 30
-    while psutil.pid_exists(java):
+    while psutil.pid_exists(java) and psutil.Process(java).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < end, f"Java ({java}) stays"
         time.sleep(0.1)
 
