@@ -92,11 +92,13 @@ def test_every_compaction_of_a_real_store_is_found(log: StoreLog, folder: Path) 
 
 def test_files_written_agree_with_the_events_of_the_files(log: StoreLog, folder: Path) -> None:
     ends = ("flush_finished", "compaction_finished")
-    ended = {e["job"] for name in ends for e in in_events(folder, name)}  # closing breaks one off
-    files = [e for e in in_events(folder, "table_file_creation") if e["job"] in ended]
-    created = sum(int(str(e["file_size"])) for e in files)
+    ended = {e["job"] for name in ends for e in in_events(folder, name)}
+    files = in_events(folder, "table_file_creation")
+    sizes = [(int(str(e["file_size"])), e["job"] in ended) for e in files]
     told = log.write_amplification()
-    assert (told.flushed_bytes or 0) + (told.compacted_bytes or 0) == created
+    written = (told.flushed_bytes or 0) + (told.compacted_bytes or 0)
+    # Closing breaks off what runs, which may have written files by then.
+    assert sum(size for size, whole in sizes if whole) <= written <= sum(size for size, _ in sizes)
     assert told.write_amplification is not None
     assert told.write_amplification > 1
 
