@@ -104,7 +104,7 @@ def _begun(out: Path, batch: int) -> bool:
 
 
 def _written(out: Path, batch: int) -> bool:
-    return any((out / "changelog" / "epoch=0" / f"batch={batch}").glob("*"))
+    return any(any(folder.glob("*")) for folder in _changes(out, batch))
 
 
 def _half_marked(out: Path, batch: int) -> bool:
@@ -112,7 +112,13 @@ def _half_marked(out: Path, batch: int) -> bool:
 
 
 def _marked(out: Path, batch: int) -> bool:
-    return (out / "changelog" / "epoch=0" / f"batch={batch}" / DONE).exists()
+    return any((folder / DONE).exists() for folder in _changes(out, batch))
+
+
+def _changes(out: Path, batch: int) -> list[Path]:
+    """Return the changelog's folders from a batch on: one that counts nothing leaves none."""
+    folders = (out / "changelog" / "epoch=0").glob("batch=*")
+    return [folder for folder in folders if int(folder.name.partition("=")[2]) >= batch]
 
 
 def _committed(out: Path, batch: int) -> bool:
