@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.events.csvfile import csv_header
 from kstoolkit.events.dead_letters import storable
+from kstoolkit.events.jsonchunks import CHUNK_BYTES, LONGEST_LINE_BYTES, chunks_of
 from kstoolkit.events.jsonlines import read_json_texts
 from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
 
@@ -66,8 +67,7 @@ def read_rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a file's rows; of one that can't be read to its end, a single row that says so."""
     try:
-        for _ in _batches(path, file_format, types):
-            pass
+        _read_to_the_end(path, file_format, types)
     except _DAMAGE as error:
         yield _with_ours(_nothing(types), path, admitted_ms, broken=[str(error)])
         return
@@ -76,6 +76,15 @@ def read_rows(
             yield _with_ours(batch, path, admitted_ms, broken=broken)
     if format_of(path, file_format) == "csv":
         yield from _ragged(path, admitted_ms, types)
+
+
+def _read_to_the_end(path: str, file_format: str | None, types: pa.Schema) -> None:
+    if format_of(path, file_format) == "json":  # its lines are judged one by one, as they go out
+        pieces: Iterator[object] = chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES)
+    else:
+        pieces = _batches(path, file_format, types)
+    for _ in pieces:
+        pass
 
 
 def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_Told]:
