@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import load_run as load_run
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare_profiles
     from kstoolkit.rocksdb.lab.workloads import Workload as Workload
+    from kstoolkit.rocksdb.log.storelog import read_log as read_log
+    from kstoolkit.rocksdb.memory.planning import plan_memory as plan_memory
     from kstoolkit.rocksdb.metricnames import metric_names as metric_names
     from kstoolkit.rocksdb.opening import open_store as open_store
-    from kstoolkit.rocksdb.planning import plan_memory as plan_memory
-    from kstoolkit.rocksdb.profile import Profile as Profile
-    from kstoolkit.rocksdb.profilemap import ProfileMap as ProfileMap
-    from kstoolkit.rocksdb.profiles import bounded_memory as bounded_memory
-    from kstoolkit.rocksdb.profiles import profile_named as profile_named
-    from kstoolkit.rocksdb.storelog import read_log as read_log
+    from kstoolkit.rocksdb.profiles.named import bounded_memory as bounded_memory
+    from kstoolkit.rocksdb.profiles.named import profile_named as profile_named
+    from kstoolkit.rocksdb.profiles.perstore import ProfileMap as ProfileMap
+    from kstoolkit.rocksdb.profiles.profile import Profile as Profile
     from kstoolkit.stores.windowstore import WindowStore as WindowStore
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
@@ -53,13 +53,13 @@ _HOMES = {
     "Exempt": "kstoolkit.findings.rules",
     "Hop": "kstoolkit.windows",
     "Pipeline": "kstoolkit.pipeline.pipeline",
-    "Profile": "kstoolkit.rocksdb.profile",
-    "ProfileMap": "kstoolkit.rocksdb.profilemap",
+    "Profile": "kstoolkit.rocksdb.profiles.profile",
+    "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
     "Run": "kstoolkit.pipeline.run",
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.stores.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",
-    "bounded_memory": "kstoolkit.rocksdb.profiles",
+    "bounded_memory": "kstoolkit.rocksdb.profiles.named",
     "compare_profiles": "kstoolkit.rocksdb.lab.comparing",
     "count_sessions": "kstoolkit.pipeline.dataframes",
     "count_sliding": "kstoolkit.pipeline.dataframes",
@@ -72,9 +72,9 @@ _HOMES = {
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
     "open_store": "kstoolkit.rocksdb.opening",
-    "plan_memory": "kstoolkit.rocksdb.planning",
-    "profile_named": "kstoolkit.rocksdb.profiles",
-    "read_log": "kstoolkit.rocksdb.storelog",
+    "plan_memory": "kstoolkit.rocksdb.memory.planning",
+    "profile_named": "kstoolkit.rocksdb.profiles.named",
+    "read_log": "kstoolkit.rocksdb.log.storelog",
     "simulate": "kstoolkit.events.simulator",
 }
 

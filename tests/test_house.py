@@ -44,6 +44,23 @@ MAY_IMPORT = {
 }
 """Which rooms each room may import from, beside itself."""
 
+READS = {"records", "faults", "files"}
+
+MAY_IMPORT_IN_ROCKSDB = {
+    "records": set[str](),
+    "faults": set[str](),
+    "metricnames": {"records"},
+    "files": {"records", "faults"},
+    "log": READS,
+    "profiles": READS,
+    "memory": READS | {"profiles"},
+    "advice": READS | {"log", "profiles", "memory"},
+    "lab": READS | {"log", "profiles"},
+    "store": READS | {"log", "profiles", "memory", "advice"},
+    "opening": READS | {"store"},
+}
+"""The same for the rooms inside the largest of them; what is imported for types alone is free."""
+
 JOINS = {
     ("kstoolkit.pipeline.run", "report"),  # run.report(path) writes what the run found
 }
@@ -150,6 +167,17 @@ def test_rooms_import_only_along_the_arrows() -> None:
         and (found.module, room_of(found.target)) not in JOINING
         and (found.at_import or (found.module, room_of(found.target)) not in JOINS)
     ]
+    assert not wrong
+
+
+def test_the_rooms_of_rocksdb_import_only_along_their_own_arrows() -> None:
+    inside = "kstoolkit.rocksdb."
+    wrong = []
+    for found in IMPORTS:
+        if found.module.startswith(inside) and found.target.startswith(inside):
+            room, target = found.module.split(".")[2], found.target.split(".")[2]
+            allowed = MAY_IMPORT_IN_ROCKSDB[room] | {room}
+            wrong += [str(found)] * (target not in allowed and not found.for_types)
     assert not wrong
 
 

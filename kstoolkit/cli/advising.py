@@ -10,7 +10,7 @@ from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.profile import Profile
+    from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
 
 __all__ = ["advice", "memory"]
@@ -97,7 +97,7 @@ def advice(
 
 
 def _named(profile: str | None) -> Profile | None:
-    from kstoolkit.rocksdb.profiles import profile_named  # noqa: PLC0415 - loads pandas
+    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415 - loads pandas
 
     return None if profile is None else profile_named(profile)
 

@@ -15,7 +15,7 @@ from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import Trial
-    from kstoolkit.rocksdb.profile import Profile
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["compare_profiles"]
 
@@ -104,8 +104,8 @@ def compare_profiles(
 
 
 def _profile(name: str) -> Profile:
-    from kstoolkit.rocksdb.profile import Profile  # noqa: PLC0415 - loads pandas
-    from kstoolkit.rocksdb.profiles import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name not in profile_names() and Path(name).exists():
         return Profile.from_options(name).changed(name=name)

@@ -10,8 +10,8 @@ from kstoolkit.cli.options import AS_JSON, LIMIT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.logrows import LogRows
-    from kstoolkit.rocksdb.storelog import LogEvent, StoreLog
+    from kstoolkit.rocksdb.log.rows import LogRows
+    from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
 
 __all__ = ["log"]
 
@@ -35,7 +35,7 @@ def log(
     on stderr. The fields of --json: kind (flush, compaction, move or stall), what, and those of the
     record of that kind.
     """
-    from kstoolkit.rocksdb.storelog import read_log  # noqa: PLC0415 - loads pandas
+    from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - loads pandas
 
     found = read_log(path)
     events = found.events()

@@ -11,7 +11,7 @@ from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.terminal import print_json, say
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.profile import Profile
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["profile"]
 
@@ -66,8 +66,8 @@ def profile(
 def _profile(name: str, total_mb: int, stores: int) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
-    from kstoolkit.rocksdb.profile import Profile  # noqa: PLC0415 - loads pandas
-    from kstoolkit.rocksdb.profiles import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name not in profile_names() and Path(name).exists():
         return Profile.from_options(name)
@@ -77,7 +77,7 @@ def _profile(name: str, total_mb: int, stores: int) -> Profile:
 def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:
     match to:
         case Target.java:
-            from kstoolkit.rocksdb.javastatements import not_in_java  # noqa: PLC0415 - if asked
+            from kstoolkit.rocksdb.profiles.javastatements import not_in_java  # noqa: PLC0415 - if asked
 
             return {"source": profile.to_java(class_name), "unset": not_in_java(profile)}
         case Target.spark:
@@ -107,7 +107,7 @@ def _python(profile: Profile) -> str:
     arguments = "".join(f"    {key}={value!r},\n" for key, value in profile.changes().items())
     made = f"Profile(\n{arguments})" if arguments else "Profile()"
     return (
-        f"from kstoolkit.rocksdb.profile import Profile\n\nprofile = {made}\n"
+        f"from kstoolkit.rocksdb.profiles.profile import Profile\n\nprofile = {made}\n"
         "options = profile.to_rocksdict()\n"
         "reads, writes = profile.read_options(), profile.write_options()"
     )

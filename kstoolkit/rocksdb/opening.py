@@ -19,13 +19,13 @@ from kstoolkit.rocksdb.faults import (
     NewerFormatError,
     translated,
 )
-from kstoolkit.rocksdb.finding import check_is_store
-from kstoolkit.rocksdb.manifest import torn_at
-from kstoolkit.rocksdb.optionsections import option_in, read_options
-from kstoolkit.rocksdb.shadow import Shadow
+from kstoolkit.rocksdb.files.finding import check_is_store
+from kstoolkit.rocksdb.files.manifest import torn_at
+from kstoolkit.rocksdb.files.optionsections import option_in, read_options
+from kstoolkit.rocksdb.files.shadow import Shadow
+from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.rocksdb.files.tableproperties import NEWEST_READABLE, read_footer
 from kstoolkit.rocksdb.store import Store
-from kstoolkit.rocksdb.summary import footprint_of
-from kstoolkit.rocksdb.tableproperties import NEWEST_READABLE, read_footer
 
 if TYPE_CHECKING:
     from os import PathLike

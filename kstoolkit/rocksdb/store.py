@@ -9,18 +9,18 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
-from kstoolkit.rocksdb.advising import advice_on, gather
-from kstoolkit.rocksdb.families import Families
+from kstoolkit.rocksdb.advice.advising import advice_on, gather
 from kstoolkit.rocksdb.faults import NoStoreError, translated
-from kstoolkit.rocksdb.keystats import key_stats_of
-from kstoolkit.rocksdb.levels import levels_of
-from kstoolkit.rocksdb.loggedstore import LoggedStore
-from kstoolkit.rocksdb.memory import memory_parts, plan_for
-from kstoolkit.rocksdb.optionsections import read_options
-from kstoolkit.rocksdb.profile import Profile
-from kstoolkit.rocksdb.rows import rows_of
-from kstoolkit.rocksdb.ssts import ssts_of
-from kstoolkit.rocksdb.summary import summary_of
+from kstoolkit.rocksdb.files.families import Families
+from kstoolkit.rocksdb.files.keystats import key_stats_of
+from kstoolkit.rocksdb.files.levels import levels_of
+from kstoolkit.rocksdb.files.optionsections import read_options
+from kstoolkit.rocksdb.files.rows import rows_of
+from kstoolkit.rocksdb.files.ssts import ssts_of
+from kstoolkit.rocksdb.files.summary import summary_of
+from kstoolkit.rocksdb.log.loggedstore import LoggedStore
+from kstoolkit.rocksdb.memory.measured import memory_parts, plan_for
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-    from kstoolkit.rocksdb.advice import AdviceList
-    from kstoolkit.rocksdb.advicefacts import Circumstances
-    from kstoolkit.rocksdb.keystats import KeyStats
-    from kstoolkit.rocksdb.levels import Level
-    from kstoolkit.rocksdb.memory import MemoryParts
-    from kstoolkit.rocksdb.optionsections import OptionsSection
+    from kstoolkit.rocksdb.advice.advice import AdviceList
+    from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.files.keystats import KeyStats
+    from kstoolkit.rocksdb.files.levels import Level
+    from kstoolkit.rocksdb.files.optionsections import OptionsSection
+    from kstoolkit.rocksdb.files.shadow import Shadow
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.files.summary import Footprint, Summary
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.records import Records
-    from kstoolkit.rocksdb.shadow import Shadow
-    from kstoolkit.rocksdb.ssts import Sst
-    from kstoolkit.rocksdb.summary import Footprint, Summary
 
 __all__ = ["Store"]
 
@@ -206,7 +206,7 @@ class Store(LoggedStore):
         """Return what the store's figures advise, and which rules lack figures to judge by.
 
         What the folder doesn't tell may be given, such as ``bound_bytes=1 << 30``: see
-        :class:`~kstoolkit.rocksdb.advicefacts.Circumstances`.
+        :class:`~kstoolkit.rocksdb.advice.facts.Circumstances`.
         """
         return advice_on(gather(self, circumstances))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.profile import Profile
-from kstoolkit.rocksdb.profiles import profile_named
-from kstoolkit.rocksdb.torocksdict import rocksdict_options, shared_memory
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.torocksdict import rocksdict_options, shared_memory
 
 if TYPE_CHECKING:
     from rocksdict import Options

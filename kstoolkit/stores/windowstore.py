@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
 
-    from kstoolkit.rocksdb.profile import Profile
+    from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.stores.listening import RestoreListener
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.records import SegmentState, UserCounts

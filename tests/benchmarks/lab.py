@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import KINDS, Workload
-from kstoolkit.rocksdb.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.comparison import Comparison

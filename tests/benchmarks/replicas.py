@@ -24,7 +24,7 @@ import pyarrow as pa
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.changelog import ChangelogWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.rocksdb.profiles import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.windowstore import WindowStore
 
 if TYPE_CHECKING:

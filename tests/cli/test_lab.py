@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.cli.commands import given, rows
 
 if TYPE_CHECKING:

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.profile import Profile
-from kstoolkit.rocksdb.profiles import bounded_memory, point_lookup, profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import (
+    bounded_memory,
+    point_lookup,
+    profile_named,
+    profile_names,
+)
+from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.cli.commands import given, rows
 
 if TYPE_CHECKING:

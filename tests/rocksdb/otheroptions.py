@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstoolkit.rocksdb.optioncheck import options_of
-from kstoolkit.rocksdb.profile import Profile
-from kstoolkit.rocksdb.words import CHOICES
+from kstoolkit.rocksdb.profiles.optioncheck import options_of
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.words import CHOICES
 
 OPTIONS = options_of(Profile)
 

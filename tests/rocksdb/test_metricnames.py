@@ -7,15 +7,15 @@ from importlib import import_module
 import pytest
 from rocksdict import Options, Rdict
 
-from kstoolkit.rocksdb.compactions import Compaction
-from kstoolkit.rocksdb.flushes import Flush
-from kstoolkit.rocksdb.logwrites import WriteAmplification
+from kstoolkit.rocksdb.files.summary import Summary
+from kstoolkit.rocksdb.log.compactions import Compaction
+from kstoolkit.rocksdb.log.flushes import Flush
+from kstoolkit.rocksdb.log.stalltime import StallTime
+from kstoolkit.rocksdb.log.statsdumps import StatsDump
+from kstoolkit.rocksdb.log.storelog import StoreLog
+from kstoolkit.rocksdb.log.writes import WriteAmplification
 from kstoolkit.rocksdb.metricnames import metric_names
-from kstoolkit.rocksdb.profile import Profile
-from kstoolkit.rocksdb.stalltime import StallTime
-from kstoolkit.rocksdb.statsdumps import StatsDump
-from kstoolkit.rocksdb.storelog import StoreLog
-from kstoolkit.rocksdb.summary import Summary
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 OF_A_LOG = {
     "compactions": Compaction,

@@ -14,7 +14,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
 from kstoolkit.formats import replicakey
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.rocksdb.profiles import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import REPLICA, segment_options
 from kstoolkit.stores.windowstore import WindowStore

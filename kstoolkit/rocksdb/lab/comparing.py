@@ -19,14 +19,14 @@ from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.spool import keep_rows
 from kstoolkit.rocksdb.lab.watching import Limits, Watched, watch
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
-from kstoolkit.rocksdb.profiles import profile_named
+from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.records import Records
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
-    from kstoolkit.rocksdb.profile import Profile
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["compare_profiles"]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.lab.results import LevelWork
-from kstoolkit.rocksdb.storelog import read_log
+from kstoolkit.rocksdb.log.storelog import read_log
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.rocksdb.compactions import Compaction
-    from kstoolkit.rocksdb.flushes import Flush
+    from kstoolkit.rocksdb.log.compactions import Compaction
+    from kstoolkit.rocksdb.log.flushes import Flush
 
 __all__ = ["work_by_level"]
 

@@ -23,7 +23,7 @@ from kstoolkit.rocksdb.lab.figures import at_end, content, moment, peak_resident
 from kstoolkit.rocksdb.lab.meter import Meter
 from kstoolkit.rocksdb.lab.spool import kept_rows
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
-from kstoolkit.rocksdb.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.rocksdb.summary import footprint_of
+from kstoolkit.rocksdb.files.summary import footprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstoolkit.rocksdb.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 LEVEL = Profile(
     name="level",

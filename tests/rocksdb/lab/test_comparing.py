@@ -11,7 +11,7 @@ import pytest
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
-from kstoolkit.rocksdb.profiles import point_lookup
+from kstoolkit.rocksdb.profiles.named import point_lookup
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:

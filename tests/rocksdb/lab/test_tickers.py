@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rocksdict import Rdict
 
 from kstoolkit.rocksdb.lab.tickers import Tickers, stall_counts
-from kstoolkit.rocksdb.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from pathlib import Path

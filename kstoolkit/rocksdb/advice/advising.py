@@ -1,0 +1,151 @@
+"""All rules of advice, asked one after the other."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
+from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts, Tickers
+from kstoolkit.rocksdb.advice.filerules import (
+    open_files,
+    small_files,
+    space_amplification,
+    tombstones,
+)
+from kstoolkit.rocksdb.advice.memoryrules import memory_over_bound
+from kstoolkit.rocksdb.advice.readrules import (
+    absent_keys,
+    bloom_usefulness,
+    hash_index_unpinned,
+    index_and_filter_misses,
+    iterator_pinning,
+    shared_too_thinly,
+)
+from kstoolkit.rocksdb.advice.writerules import (
+    small_flushes,
+    stalls_by_compaction_debt,
+    stalls_by_level0,
+    stalls_by_memtables,
+    write_amplification,
+)
+from kstoolkit.rocksdb.log.rows import LogRows
+from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
+from kstoolkit.rocksdb.log.writes import write_amplification as no_writes
+from kstoolkit.rocksdb.memory.measured import plan_for
+from kstoolkit.rocksdb.memory.process import process_memory
+from kstoolkit.rocksdb.records import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.log.statsdumps import StatsDump
+    from kstoolkit.rocksdb.store import Store
+
+__all__ = ["RULES", "advice_on", "gather"]
+
+_OR_GIVEN = "or give those of its metrics as tickers"
+_NO_STATISTICS = (
+    f"the writer's log holds no counters: it takes statistics=True and level INFO; {_OR_GIVEN}"
+)
+
+RULES: dict[str, Callable[[Facts], list[Advice] | Unjudged]] = {
+    "memory over the bound": memory_over_bound,
+    "write stalls: memtable limit": stalls_by_memtables,
+    "write stalls: L0 file count limit": stalls_by_level0,
+    "write stalls: pending compaction bytes": stalls_by_compaction_debt,
+    "write amplification": write_amplification,
+    "flush too small": small_flushes,
+    "index and filter misses": index_and_filter_misses,
+    "hash index not pinned": hash_index_unpinned,
+    "low bloom usefulness": bloom_usefulness,
+    "read amplification on absent keys": absent_keys,
+    "iterator pinning": iterator_pinning,
+    "cache shared too thinly": shared_too_thinly,
+    "space amplification": space_amplification,
+    "tombstone density": tombstones,
+    "too many small files": small_files,
+    "too many open files": open_files,
+}
+"""Each rule by its name: it returns its advice, or why it can't judge."""
+
+
+def advice_on(facts: Facts) -> AdviceList:
+    """Return the advice that the facts give reason for, and which rules lack facts."""
+    verdicts = {name: rule(facts) for name, rule in RULES.items()}
+    found = [each for verdict in verdicts.values() for each in _advice(verdict)]
+    silent = {name: each.why for name, each in verdicts.items() if isinstance(each, Unjudged)}
+    return AdviceList(found, silent)
+
+
+def gather(store: Store, circumstances: Circumstances) -> Facts:
+    """Return the facts on a store: what is given, and what it, its log and the system tell.
+
+    Parameters
+    ----------
+    store
+        The store, open.
+    circumstances
+        What whoever asks knows.
+
+    Raises
+    ------
+    InputError
+        If there is no process of the pid that is given.
+    """
+    log, no_log = _log(store.path)
+    limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
+    profile, instances = circumstances.get("profile"), circumstances.get("instances", 1)
+    families = [_family(store, each) for each in store.column_families]
+    return Facts(
+        families=families,
+        stalls=LogRows([], "stalls", no_log) if log is None else log.stalls(),
+        flushes=LogRows([], "flushes", no_log) if log is None else log.flushes(),
+        writes=no_writes([], no_log) if log is None else log.write_amplification(),
+        tickers=_tickers(log, no_log, circumstances.get("tickers")),
+        memory=store.memory(profile=profile),
+        plan=plan_for(
+            profile or store.profile(),
+            store.ssts(),
+            column_families=len(families),
+            instances=instances,
+        ),
+        open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit,
+        profile=profile,
+        process=None if pid is None else process_memory(pid),
+        bound_bytes=circumstances.get("bound_bytes"),
+        instances=instances,
+    )
+
+
+def _family(store: Store, name: str) -> FamilyFacts:
+    return FamilyFacts(name, store.profile(name), store.ssts(name), store.summary(name))
+
+
+def _advice(verdict: list[Advice] | Unjudged) -> list[Advice]:
+    return [] if isinstance(verdict, Unjudged) else verdict
+
+
+def _log(path: Path) -> tuple[StoreLog | None, str]:
+    """Return the writer's log, or why there is none."""
+    try:
+        return read_log(path), ""
+    except InputError as error:
+        return None, error.message.rstrip(".")
+
+
+def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None) -> Tickers:
+    if given is not None:
+        return Tickers(given, Source.METRICS)
+    if log is None:
+        return Tickers({}, Source.LOG, f"{no_log}; {_OR_GIVEN}")
+    dumps = log.stats()
+    last = next((each.tickers for each in reversed(dumps) if each.tickers), {})
+    return Tickers(last, Source.LOG) if last else Tickers({}, Source.LOG, _why_none(dumps))
+
+
+def _why_none(dumps: LogRows[StatsDump]) -> str:
+    return f"{dumps.unknown}; {_OR_GIVEN}" if dumps.unknown else _NO_STATISTICS

@@ -1,0 +1,204 @@
+"""A store at a glance: what it is, how large, who wrote it, and what can't be known from files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.files.optionsections import option_in
+from kstoolkit.rocksdb.files.ssts import density
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rocksdict import Rdict
+
+    from kstoolkit.rocksdb.files.optionsections import OptionsSection
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.records import Records
+
+__all__ = ["Footprint", "Summary", "footprint_of", "summary_of"]
+
+_BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
+_NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
+_NO_OPTIONS = "there is no OPTIONS file"
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a store's folder takes, in bytes.
+
+    ``apparent_bytes`` is how long the files say they are, ``disk_bytes`` what they take on the
+    disk: more where RocksDB has set room aside for a MANIFEST or a WAL. ``ssts`` are the names of
+    the SST files that lie there, whether the store still needs them or not.
+    """
+
+    apparent_bytes: int
+    disk_bytes: int
+    wal_bytes: int
+    ssts: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(Record):
+    """A store, or one of its column families, at a glance.
+
+    ``num_entries`` counts rows and tombstones in SST files, older versions of a key too;
+    ``estimated_rows`` is RocksDB's estimate of the rows there are, the WAL's among them.
+    ``num_unlisted_ssts`` are SST files that the MANIFEST does not know: being written, left over
+    from a compaction, or the sign of a MANIFEST that has lost its end.
+    """
+
+    path: str
+    column_families: tuple[str, ...] = of_source(Source.STORE)
+    num_files: int = of_source(Source.STORE)
+    sst_bytes: int = of_source(Source.STORE)
+    wal_bytes: int = of_source(Source.STORE)
+    apparent_bytes: int = of_source(Source.STORE)
+    disk_bytes: int = of_source(Source.STORE)
+    num_levels_used: int = of_source(Source.STORE)
+    num_entries: int = of_source(Source.STORE)
+    num_deletions: int = of_source(Source.STORE)
+    tombstone_density: float | None = of_source(Source.STORE)
+    estimated_rows: int | None = of_source(Source.STORE)
+    estimated_live_bytes: int | None = of_source(Source.STORE)
+    num_unlisted_ssts: int = of_source(Source.STORE)
+    format_versions: tuple[int, ...] = of_source(Source.STORE)
+    rocksdb_version: str | None = of_source(Source.OPTIONS)
+    compaction_style: str | None = of_source(Source.OPTIONS)
+    merge_operator: str | None = of_source(Source.OPTIONS)
+    unflushed_entries: int | None = of_source(Source.METRICS)
+    wal_entries_replayed: int | None = of_source(Source.OPENER)
+    table_readers_bytes: int | None = of_source(Source.OPENER)
+    copied_bytes: int = of_source(Source.OPENER)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Summary({self.path!r}, {format_count(len(self.column_families))} column families, "
+            f"{format_count(self.num_files)} files, {format_bytes(self.sst_bytes)}, "
+            f"about {format_count(self.estimated_rows)} rows)"
+        )
+
+
+def footprint_of(folder: Path) -> Footprint:
+    """Return what a folder's files take; files that vanish meanwhile are left out.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be listed.
+    """
+    apparent = disk = wal = 0
+    ssts = set()
+    with os.scandir(folder) as entries:
+        for each in entries:
+            try:
+                told = each.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            apparent += told.st_size
+            disk += told.st_blocks * _BLOCK_BYTES
+            wal += told.st_size if each.name.endswith(".log") else 0
+            if each.name.endswith(".sst"):
+                ssts.add(each.name)
+    return Footprint(apparent, disk, wal, frozenset(ssts))
+
+
+def summary_of(
+    path: Path,
+    families: Mapping[str, Rdict],
+    *,
+    ssts: Sequence[Sst],
+    num_unlisted_ssts: int,
+    options: Records[OptionsSection] | None,
+    footprint: Footprint,
+    copied_bytes: int,
+) -> Summary:
+    """Return the summary of some of a store's column families.
+
+    Parameters
+    ----------
+    path
+        The store as the user knows it.
+    families, ssts
+        The column families asked for, and their SST files.
+    num_unlisted_ssts
+        How many SST files of the folder no column family knows.
+    options
+        The OPTIONS file; None if there is none.
+    footprint
+        What the folder takes, whichever column families are asked for.
+    copied_bytes
+        What had to be copied to look into the store.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises.
+    """
+    entries = sum(each.num_entries for each in ssts)
+    deletions = sum(each.num_deletions for each in ssts)
+    told = _options_told(options, list(families))
+    why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
+    if not entries:
+        why["tombstone_density"] = "there are no SST files"
+    return Summary(
+        path=str(path),
+        column_families=tuple(families),
+        num_files=len(ssts),
+        sst_bytes=sum(each.size_bytes for each in ssts),
+        wal_bytes=footprint.wal_bytes,
+        apparent_bytes=footprint.apparent_bytes,
+        disk_bytes=footprint.disk_bytes,
+        num_levels_used=len({(each.column_family, each.level) for each in ssts}),
+        num_entries=entries,
+        num_deletions=deletions,
+        tombstone_density=density(deletions, entries),
+        estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
+        estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
+        num_unlisted_ssts=num_unlisted_ssts,
+        format_versions=_format_versions(ssts),
+        unflushed_entries=None,
+        wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),
+        table_readers_bytes=_total(families, "rocksdb.estimate-table-readers-mem"),
+        copied_bytes=copied_bytes,
+        unknown=why,
+        **told,
+    )
+
+
+def _format_versions(ssts: Sequence[Sst]) -> tuple[int, ...]:
+    return tuple(sorted({each.format_version for each in ssts if each.format_version is not None}))
+
+
+def _options_told(
+    options: Records[OptionsSection] | None, families: list[str]
+) -> dict[str, str | None]:
+    if options is None:
+        return dict.fromkeys(("rocksdb_version", "compaction_style", "merge_operator"))
+    return {
+        "rocksdb_version": option_in(options, "Version", "rocksdb_version"),
+        "compaction_style": _of_all(options, families, "compaction_style"),
+        "merge_operator": _of_all(options, families, "merge_operator"),
+    }
+
+
+def _of_all(options: Records[OptionsSection], families: list[str], name: str) -> str | None:
+    """Return an option of several column families: each value once."""
+    values = {option_in(options, "CFOptions", name, family) for family in families}
+    return ", ".join(sorted(each for each in values if each)) or None
+
+
+def _why(told: Mapping[str, str | None], options: object | None) -> dict[str, str]:
+    why = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
+    return {name: why for name, value in told.items() if value is None}
+
+
+def _total(families: Mapping[str, Rdict], name: str) -> int | None:
+    """Return the sum over column families of a property that each has of its own."""
+    return sum(handle.property_int_value(name) or 0 for handle in families.values())

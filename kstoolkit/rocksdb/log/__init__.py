@@ -1,0 +1,1 @@
+"""What the writer said: LOG files read into flushes, compactions, stalls and statistics."""

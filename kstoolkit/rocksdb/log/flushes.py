@@ -1,0 +1,98 @@
+"""One flush: a memtable that became an SST file, as the writer's log tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.log.clock import of_micros
+from kstoolkit.rocksdb.log.events import number_in, text_in
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from kstoolkit.rocksdb.log.jobs import Job
+
+__all__ = ["Flush"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flush(Record):
+    """A flush, or the replay of a write-ahead log at an open, which leaves a file just so.
+
+    Parameters
+    ----------
+    at, finished_at
+        When it began and ended (UTC).
+    column_family, job
+        Whose memtables; the number that RocksDB gave the job since its last open.
+    reason
+        Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
+    num_memtables, num_entries, num_deletes
+        What was flushed.
+    input_bytes, memory_bytes
+        Keys and values that were flushed, and the memory they took.
+    output_bytes, num_files_out
+        The SST files that were written.
+    duration_ms, cpu_ms
+        How long it took.
+    compression
+        Of the files.
+    store
+        Which of Spark's stores, in a log of Spark's that says it.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    finished_at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    column_family: str | None = of_source(Source.LOG)
+    job: int | None = of_source(Source.LOG)
+    reason: str | None = of_source(Source.LOG)
+    num_memtables: int | None = of_source(Source.LOG)
+    num_entries: int | None = of_source(Source.LOG)
+    num_deletes: int | None = of_source(Source.LOG)
+    input_bytes: int | None = of_source(Source.LOG)
+    memory_bytes: int | None = of_source(Source.LOG)
+    output_bytes: int | None = of_source(Source.LOG)
+    num_files_out: int | None = of_source(Source.LOG)
+    duration_ms: float | None = of_source(Source.LOG)
+    cpu_ms: float | None = of_source(Source.LOG)
+    compression: str | None = of_source(Source.LOG)
+    store: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Job) -> Flush:
+        """Build the record of what was logged of a job."""
+        values = {
+            "at": of_micros(number_in(job.started, "time_micros")),
+            "finished_at": of_micros(number_in(job.finished, "time_micros")),
+            "column_family": job.column_family,
+            "job": job.number,
+            "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
+            "num_memtables": number_in(job.started, "num_memtables"),
+            "num_entries": number_in(job.started, "num_entries"),
+            "num_deletes": number_in(job.started, "num_deletes"),
+            "input_bytes": number_in(job.started, "total_data_size"),
+            "memory_bytes": number_in(job.started, "memory_usage"),
+            "output_bytes": job.written_bytes,
+            "num_files_out": job.num_files,
+            "duration_ms": job.duration_ms,
+            "cpu_ms": None if job.cpu_micros is None else job.cpu_micros / 1000,
+            "compression": text_in(job.finished, "output_compression") or job.compression,
+        }
+        return cls(**values, store=job.store, unknown=job.why_unknown(values))  # type: ignore[arg-type] # by name
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "flush"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        entries, into = format_count(self.num_entries), format_bytes(self.output_bytes)
+        return f"{entries} entries of {format_bytes(self.input_bytes)} to {into} ({self.reason})"

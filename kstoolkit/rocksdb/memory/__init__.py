@@ -1,0 +1,1 @@
+"""Where memory goes: the formula, term by term, and what was measured beside it."""

@@ -1,0 +1,220 @@
+"""What an open store takes in memory, part by part, beside the formula and the process.
+
+The parts are those of the process that opened the store. What its writer takes is told by the
+formula, from the options that the writer gave, and by the writer's own metrics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kstoolkit.rocksdb.memory.blockcaches import block_caches
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
+from kstoolkit.rocksdb.memory.process import process_memory
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rocksdict import Rdict
+
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+__all__ = ["MemoryParts", "memory_parts", "plan_for"]
+
+_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
+_NO_OPTIONS = "there is no OPTIONS file to take the writer's options from"
+_MAIN_TERMS = ("memtables", "block cache")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MemoryParts(Record):
+    """RocksDB's own parts of an open store, the formula, the process, and what is left of it.
+
+    Parameters
+    ----------
+    path
+        The store.
+    memtables_bytes
+        Memtables that are not flushed.
+    memtables_pinned_bytes
+        Memtables that are flushed, and kept because an iterator or snapshot still needs them.
+    block_cache_usage_bytes
+        What is in the block caches; each counted once, however many column families share it.
+    block_cache_pinned_bytes
+        What of that is in use and can't be evicted: inside the usage, and never added to it.
+    block_cache_capacity_bytes, num_block_caches
+        How large the caches may get, and how many there are.
+    block_cache_shared
+        Whether column families asked about share a cache. Other stores of this process may too.
+    memtables_in_cache
+        Whether memtables take their room from the cache, whose usage then holds them.
+    table_readers_bytes
+        Index and filter blocks of open files, if they live outside the cache.
+    total_bytes
+        The sum: memtables (unless in the cache), block caches and table readers.
+    formula_bytes
+        What the writer needs at most by its options; see ``plan``.
+    rss_bytes, pss_bytes
+        All that this process takes; see :class:`~kstoolkit.rocksdb.memory.process.ProcessMemory`.
+    arrow_bytes
+        What Arrow has in its pool in this process.
+    not_accounted_for_bytes
+        ``rss_bytes`` less ``total_bytes`` and ``arrow_bytes``: Python and its libraries, other open
+        stores, and what the allocator keeps. Below 0 if room is set aside and not yet used.
+    plan
+        The formula's terms; None without options.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    path: str
+    memtables_bytes: int | None = of_source(Source.OPENER)
+    memtables_pinned_bytes: int | None = of_source(Source.OPENER)
+    block_cache_usage_bytes: int = of_source(Source.OPENER)
+    block_cache_pinned_bytes: int = of_source(Source.OPENER)
+    block_cache_capacity_bytes: int = of_source(Source.OPENER)
+    num_block_caches: int = of_source(Source.OPENER)
+    block_cache_shared: bool = of_source(Source.OPENER)
+    memtables_in_cache: bool = of_source(Source.OPENER)
+    table_readers_bytes: int | None = of_source(Source.OPENER)
+    total_bytes: int | None = of_source(Source.OPENER)
+    formula_bytes: int | None = of_source(Source.FORMULA)
+    rss_bytes: int | None = of_source(Source.SYSTEM)
+    pss_bytes: int | None = of_source(Source.SYSTEM)
+    arrow_bytes: int = of_source(Source.OPENER)
+    not_accounted_for_bytes: int | None = of_source(Source.SYSTEM)
+    plan: MemoryPlan | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        shared = " (shared)" if self.block_cache_shared else ""
+        return (
+            f"MemoryParts({self.path!r}, {format_bytes(self.total_bytes)} measured{shared}, "
+            f"{format_bytes(self.formula_bytes)} by the formula, "
+            f"process {format_bytes(self.rss_bytes)}, "
+            f"not accounted for {format_bytes(self.not_accounted_for_bytes)})"
+        )
+
+
+def memory_parts(
+    path: str,
+    handles: Collection[Rdict],
+    *,
+    plan: MemoryPlan | None = None,
+    memtables_in_cache: bool | None = None,
+) -> MemoryParts:
+    """Return what some open column families take, of one store or of several together.
+
+    Parameters
+    ----------
+    path
+        What they are, for people.
+    handles
+        The column families, each once.
+    plan
+        The formula that goes beside it.
+    memtables_in_cache
+        Whether memtables take their room from the cache; None: as the cache itself says, whose
+        account of that may be some seconds old.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises.
+    """
+    caches = block_caches(handles)
+    live = _sum(handles, "cur-size-all-mem-tables")
+    every = _sum(handles, "size-all-mem-tables")
+    readers = _sum(handles, "estimate-table-readers-mem")
+    usage = sum(each.usage_bytes for each in caches)
+    if memtables_in_cache is None:
+        memtables_in_cache = any(each.charged_with_memtables for each in caches)
+    parts = [0 if memtables_in_cache else every, usage, readers]
+    total = _added(*parts)
+    process, arrow = process_memory(), pa.total_allocated_bytes()
+    rest = None if None in {process.rss_bytes, total} else _less(process.rss_bytes, total, arrow)
+    values: dict[str, int | None] = {
+        "memtables_bytes": live,
+        "memtables_pinned_bytes": None if every is None else _less(every, live),
+        "table_readers_bytes": readers,
+        "total_bytes": total,
+        "formula_bytes": None if plan is None or _lacking(plan) else plan.total_bytes,
+        "rss_bytes": process.rss_bytes,
+        "pss_bytes": process.pss_bytes,
+        "not_accounted_for_bytes": rest,
+    }
+    whys = process.unknown | {"formula_bytes": _NO_OPTIONS if plan is None else _lacking(plan)}
+    return MemoryParts(
+        path=path,
+        block_cache_usage_bytes=usage,
+        block_cache_pinned_bytes=sum(each.pinned_bytes for each in caches),
+        block_cache_capacity_bytes=sum(each.capacity_bytes for each in caches),
+        num_block_caches=len(caches),
+        block_cache_shared=any(each.num_users > 1 for each in caches),
+        memtables_in_cache=memtables_in_cache,
+        arrow_bytes=arrow,
+        plan=plan,
+        unknown={
+            name: whys.get(name, "RocksDB or the system does not tell it")
+            for name, value in values.items()
+            if value is None
+        },
+        **values,
+    )
+
+
+def plan_for(
+    profile: Profile | None, ssts: Collection[Sst], *, column_families: int = 1, instances: int = 1
+) -> MemoryPlan | None:
+    """Return the formula for stores like one that is there, with the keys that its files hold.
+
+    Parameters
+    ----------
+    profile
+        What the writer opens them with; if that is unknown, so is the plan.
+    ssts
+        The files of the store: how many keys, and how large.
+    column_families, instances
+        How many are written in each store, and how many stores are open at once.
+    """
+    if profile is None:
+        return None
+    entries = sum(each.num_entries for each in ssts)
+    keys = _added(*(each.raw_key_bytes for each in ssts))
+    values = _added(*(each.raw_value_bytes for each in ssts))
+    if not entries or keys is None or values is None:
+        return plan_memory(profile, stores=instances, column_families=column_families)
+    return plan_memory(
+        profile,
+        stores=instances,
+        column_families=column_families,
+        keys=entries,
+        key_bytes=max(0, round(keys / entries) - _KEY_TRAILER_BYTES),
+        value_bytes=round(values / entries),
+    )
+
+
+def _lacking(plan: MemoryPlan) -> str:
+    """Return why the formula can't be worked out; nothing if it can."""
+    return "; ".join(
+        f"{term}: {plan.unknown[term]}" for term in _MAIN_TERMS if term in plan.unknown
+    )
+
+
+def _sum(handles: Collection[Rdict], name: str) -> int | None:
+    return _added(*(each.property_int_value(f"rocksdb.{name}") for each in handles))
+
+
+def _added(*sizes: int | None) -> int | None:
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _less(size: int | None, *taken: int | None) -> int:
+    return (size or 0) - sum(each or 0 for each in taken)

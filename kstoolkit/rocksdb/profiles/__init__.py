@@ -1,0 +1,1 @@
+"""One set of options for every engine: named, compared, read in and written out."""

@@ -1,0 +1,225 @@
+"""A profile as rocksdict takes it, and what rocksdict can't set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rocksdict import (
+    BlockBasedIndexType,
+    BlockBasedOptions,
+    ChecksumType,
+    DataBlockIndexType,
+    DBCompactionStyle,
+    DBCompressionType,
+    FifoCompactOptions,
+    Options,
+    ReadOptions,
+    SliceTransform,
+    UniversalCompactOptions,
+    WriteOptions,
+)
+
+from kstoolkit.rocksdb.profiles.optioncheck import Section, options_of
+from kstoolkit.rocksdb.profiles.optionset import defaults_beside
+from kstoolkit.rocksdb.profiles.sharedmemory import SharedMemory
+from kstoolkit.rocksdb.profiles.words import CHOICES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+__all__ = [
+    "not_in_rocksdict",
+    "read_options",
+    "rocksdict_options",
+    "shared_memory",
+    "write_options",
+]
+
+_SETTERS = {
+    "level0_file_num_compaction_trigger": "set_level_zero_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger": "set_level_zero_slowdown_writes_trigger",
+    "level0_stop_writes_trigger": "set_level_zero_stop_writes_trigger",
+    "memtable_prefix_bloom_size_ratio": "set_memtable_prefix_bloom_ratio",
+    "compression": "set_compression_type",
+    "bottommost_compression": "set_bottommost_compression_type",
+    "checksum": "set_checksum_type",
+    "data_block_hash_table_util_ratio": "set_data_block_hash_ratio",
+}
+"""Setters that aren't called set_ and the name of the option."""
+
+_CLASSES = {
+    "compression": DBCompressionType,
+    "compression_per_level": DBCompressionType,
+    "bottommost_compression": DBCompressionType,
+    "compaction_style": DBCompactionStyle,
+    "index_type": BlockBasedIndexType,
+    "data_block_index_type": DataBlockIndexType,
+    "checksum": ChecksumType,
+}
+
+_LACKING = {
+    "strict_capacity_limit",
+    "high_pri_pool_ratio",
+    "whole_key_filtering",
+    "optimize_filters_for_memory",
+    "cache_index_and_filter_blocks_with_high_priority",
+    "compaction_pri",
+    "ttl",
+    "periodic_compaction_seconds",
+    "delayed_write_rate",
+    "allow_fallocate",
+    "avoid_flush_during_shutdown",
+    "info_log_level",
+}
+"""Options that rocksdict 0.3.29 can't set."""
+
+_LARGEST_WIDTH = 2**31 - 1
+_REFILL_MICROSECONDS, _FAIRNESS = 100_000, 10  # RocksDB's own (include/rocksdb/rate_limiter.h)
+
+
+def rocksdict_options(profile: Profile, shared: SharedMemory | None = None) -> Options:
+    """Return the options of a store, raw bytes in and out; unknown ones are left as RocksDB's."""
+    memory = shared or shared_memory(profile)
+    known = {name: value for name, value in profile.options().items() if value is not None}
+    options = Options(raw_mode=True)
+    options.create_if_missing(create_if_missing=True)
+    for name, value in _plain(known, profile, Section.STORE, Section.FAMILY).items():
+        _set(options, name, value)
+    _set_objects(options, profile, known)
+    options.set_block_based_table_factory(_table(profile, known, memory))
+    if memory.write_buffer_manager is not None:
+        options.set_write_buffer_manager(memory.write_buffer_manager)
+    return options
+
+
+def shared_memory(profile: Profile) -> SharedMemory:
+    """Return the cache and write-buffer manager of a profile, made anew.
+
+    Give the same to the options of all stores that are to share them.
+    """
+    return SharedMemory.of(
+        cache_bytes=_or_own(profile, "block_cache_bytes"),
+        memtables_bytes=_or_own(profile, "write_buffer_manager_bytes"),
+        memtables_in_cache=bool(profile.write_buffer_manager_in_cache),
+        allow_stall=bool(profile.write_buffer_manager_allow_stall),
+    )
+
+
+def not_in_rocksdict(profile: Profile) -> dict[str, str]:
+    """Return the options that a store opened through rocksdict won't have, and why."""
+    left = defaults_beside(profile)
+    lacking = {
+        name: f"rocksdict has no setter; it leaves {left[name]!r}"
+        for name, value in profile.options().items()
+        if name in _LACKING and value is not None and value != left[name]
+    }
+    if _universal_changes(profile) and (profile.universal_max_merge_width or 0) > _LARGEST_WIDTH:
+        said = f"rocksdict takes up to 2**31 - 1; it leaves {_LARGEST_WIDTH}"
+        lacking["universal_max_merge_width"] = said
+    return lacking | _unknown(profile)
+
+
+def read_options(profile: Profile) -> ReadOptions:
+    """Return rocksdict's options for reads."""
+    options = ReadOptions()
+    if profile.fill_cache is False:
+        # rocksdict's stub forgot the argument.
+        options.fill_cache(*(False,))  # type: ignore[call-arg]
+    if profile.readahead_bytes:
+        options.set_readahead_size(profile.readahead_bytes)
+    if profile.prefix_same_as_start:
+        options.set_prefix_same_as_start(v=True)
+    elif profile.prefix_bytes != 0:
+        # Or seeking a key whose prefix is absent would end the iteration.
+        options.set_total_order_seek(v=True)
+    return options
+
+
+def write_options(profile: Profile) -> WriteOptions:
+    """Return rocksdict's options for writes."""
+    options = WriteOptions()
+    # An attribute, whatever rocksdict's stub says.
+    options.disable_wal = bool(profile.disable_wal)  # type: ignore[assignment, method-assign]
+    options.sync = bool(profile.sync)
+    return options
+
+
+def _set_objects(options: Options, profile: Profile, known: dict[str, Any]) -> None:
+    """Set what rocksdict takes as objects, or as calls of a form of their own."""
+    if known.get("prefix_bytes"):
+        options.set_prefix_extractor(SliceTransform.create_fixed_prefix(known["prefix_bytes"]))
+    if known.get("compression_per_level"):
+        levels = [_word("compression_per_level", word) for word in known["compression_per_level"]]
+        options.set_compression_per_level(levels)
+    if known.get("rate_limit_bytes_per_second"):
+        rate = known["rate_limit_bytes_per_second"]
+        options.set_ratelimiter(rate, _REFILL_MICROSECONDS, _FAIRNESS)
+    if known.get("statistics"):
+        options.enable_statistics()
+    if _universal_changes(profile):
+        options.set_universal_compaction_options(_universal(known))
+    if "fifo_max_table_files_size" in known:
+        fifo = FifoCompactOptions()
+        fifo.max_table_files_size = known["fifo_max_table_files_size"]
+        options.set_fifo_compaction_options(fifo)
+
+
+def _universal_changes(profile: Profile) -> bool:
+    """Return whether the universal style is told anything: rocksdict then narrows a merge."""
+    return any(name.startswith("universal_") for name in profile.changes())
+
+
+def _universal(known: dict[str, Any]) -> UniversalCompactOptions:
+    options = UniversalCompactOptions()
+    for name, value in known.items():
+        if name.startswith("universal_") and value <= _LARGEST_WIDTH:
+            setattr(options, name.removeprefix("universal_"), value)
+    return options
+
+
+def _table(profile: Profile, known: dict[str, Any], memory: SharedMemory) -> BlockBasedOptions:
+    options = BlockBasedOptions()
+    for name, value in _plain(known, profile, Section.TABLE).items():
+        _set(options, name, value)
+    if known.get("bloom_bits_per_key"):
+        options.set_bloom_filter(known["bloom_bits_per_key"], block_based=False)
+    if memory.cache is not None:
+        options.set_block_cache(memory.cache)
+    elif known.get("block_cache_bytes") == 0:
+        options.disable_cache()
+    return options
+
+
+def _plain(known: dict[str, Any], profile: Profile, *sections: Section) -> dict[str, Any]:
+    """Return the options of some sections that are set by one value each."""
+    special = {"prefix_bytes", "compression_per_level", "bloom_bits_per_key"} | _LACKING
+    return {
+        name: known[name]
+        for name, option in options_of(type(profile)).items()
+        if name in known and option.section in sections and not option.inside
+        if name not in special and known[name] != "same"
+    }
+
+
+def _set(options: Options | BlockBasedOptions, name: str, value: Any) -> None:
+    setter: Callable[[Any], None] = getattr(options, _SETTERS.get(name, f"set_{name}"))
+    setter(_word(name, value) if name in CHOICES else value)
+
+
+def _word(name: str, word: str) -> Any:
+    return getattr(_CLASSES[name], str(CHOICES[name][word].in_rocksdict))()
+
+
+def _or_own(profile: Profile, name: str) -> int:
+    value: int | None = getattr(profile, name)
+    own: int = options_of(type(profile))[name].default
+    return own if value is None else value
+
+
+def _unknown(profile: Profile) -> dict[str, str]:
+    return {
+        name: f"unknown ({why}); RocksDB's own value is left"
+        for name, why in profile.unknown.items()
+    }

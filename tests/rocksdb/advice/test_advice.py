@@ -1,0 +1,330 @@
+"""Advice: each rule with a store that shows the symptom, and one that doesn't."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+from typing import TYPE_CHECKING, Any, Unpack
+
+import pytest
+from rocksdict import Rdict
+
+from kstoolkit.rocksdb.advice.advising import RULES
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
+from kstoolkit.rocksdb.records import Source
+from tests.rocksdb.madestores import make_store
+from tests.rocksdb.stalledstore import write_stalled_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList
+    from kstoolkit.rocksdb.advice.facts import Circumstances
+
+COUNT = re.compile(r"^(rocksdb\.[\w.-]+) COUNT : (\d+)", re.MULTILINE)
+PLAIN = Profile(compression="none", statistics=True, disable_auto_compactions=True)
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_store(tmp_path_factory.mktemp("advice") / "store")
+
+
+def written(path: Path, profile: Profile, work: Callable[[Rdict], object]) -> dict[str, int]:
+    """Work on a store under a profile, and return its writer's counters."""
+    options = profile.to_rocksdict(shared=shared_memory(profile))
+    store = Rdict(str(path), options, column_families={"default": options})
+    kept = work(store)
+    told = {name: int(count) for name, count in COUNT.findall(options.get_statistics() or "")}
+    del kept
+    store.close()
+    return told
+
+
+def fill(store: Rdict, rows: int = 4_000, value_bytes: int = 100) -> None:
+    draws = random.Random(7)
+    for row in range(0, 2 * rows, 2):
+        store[row.to_bytes(8)] = draws.randbytes(value_bytes)
+    store.flush()
+
+
+def fill_and_get(store: Rdict, offset: int) -> None:
+    """Fill a store and get 3,000 keys: those that are there (offset 0) or not (offset 1)."""
+    fill(store)
+    draws = random.Random(8)
+    for _ in range(3_000):
+        store.get((2 * draws.randrange(4_000) + offset).to_bytes(8))
+
+
+def advice_of(path: Path, **circumstances: Unpack[Circumstances]) -> AdviceList:
+    with open_store(path) as store:
+        return store.advice(**circumstances)
+
+
+def given(rule: str, found: AdviceList) -> list[Advice]:
+    assert rule in RULES
+    return [each for each in found if each.rule == rule]
+
+
+def judged_fine(rule: str, found: AdviceList) -> bool:
+    return not given(rule, found) and rule not in found.unjudged
+
+
+def test_memory_over_the_bound(quiet: Path) -> None:
+    rule = "memory over the bound"
+    (advice,) = given(rule, advice_of(quiet, bound_bytes=1 << 20))
+    assert {each.name for each in advice.evidence} == {"formula_at_least_bytes", "instances"}
+    assert judged_fine(rule, advice_of(quiet, bound_bytes=1 << 30))
+    assert given(rule, advice_of(quiet, bound_bytes=1 << 30, instances=1_000))
+    assert "no bound is given" in advice_of(quiet).unjudged[rule]
+
+
+def test_memory_of_the_writer_itself_and_of_a_capped_profile(quiet: Path) -> None:
+    rule = "memory over the bound"
+    (advice,) = given(rule, advice_of(quiet, bound_bytes=8 << 20, pid=os.getpid()))
+    assert [(each.name, each.source) for each in advice.evidence] == [("rss_bytes", Source.SYSTEM)]
+    capped = bounded_memory(64 << 20, 4)
+    (advice,) = given(rule, advice_of(quiet, bound_bytes=32 << 20, profile=capped, instances=4))
+    assert (advice.option, advice.direction) == ("block_cache_bytes", "lower")
+
+
+@pytest.mark.parametrize(
+    ("cause", "line"),
+    [
+        (
+            "memtable limit",
+            (
+                "Stopping writes because we have 2 immutable memtables (waiting for flush), "
+                "max_write_buffer_number is set to 2"
+            ),
+        ),
+        ("L0 file count limit", "Stalling writes because we have 20 level-0 files rate 16777216"),
+        (
+            "pending compaction bytes",
+            "Stalling writes because of estimated pending compaction bytes 68719476737 rate 9",
+        ),
+    ],
+)
+def test_write_stalls_by_cause(cause: str, line: str, quiet: Path, tmp_path: Path) -> None:
+    store = shutil.copytree(quiet, tmp_path / "store")
+    with (store / "LOG").open("a") as log:
+        log.write(f"2026/11/21-08:08:24.435575 139868573263552 [WARN] [default] {line}\n")
+    found = advice_of(store)
+    assert [each.rule for each in found if "stalls" in each.rule] == [f"write stalls: {cause}"]
+    (advice,) = given(f"write stalls: {cause}", found)
+    assert {each.source for each in advice.evidence} == {Source.LOG}
+    assert judged_fine(f"write stalls: {cause}", advice_of(quiet))
+
+
+def test_a_store_that_really_stalled_is_told_so(tmp_path: Path) -> None:
+    write_stalled_store(tmp_path / "store")
+    found = advice_of(tmp_path / "store")
+    assert [each for each in found if "stalls" in each.rule]
+    judged_by_tickers = {"low bloom usefulness", "index and filter misses", "iterator pinning"}
+    assert not judged_by_tickers & found.unjudged.keys()
+
+
+def test_without_a_log_nothing_of_it_is_judged(quiet: Path, tmp_path: Path) -> None:
+    store = shutil.copytree(quiet, tmp_path / "store")
+    (store / "LOG").unlink()
+    found = advice_of(store)
+    for rule in ("write stalls: memtable limit", "write amplification", "flush too small"):
+        assert not given(rule, found)
+        assert "LOG" in found.unjudged[rule]
+    assert "low bloom usefulness" in found.unjudged
+
+
+def test_write_amplification(tmp_path: Path, quiet: Path) -> None:
+    def rewrite(store: Rdict) -> None:
+        fill(store)
+        for number in range(40):
+            store[number.to_bytes(8)] = b"again"
+            store.flush()
+            store.compact_range(None, None)
+
+    written(tmp_path / "store", PLAIN, rewrite)
+    (advice,) = given("write amplification", advice_of(tmp_path / "store"))
+    figures = {each.name: each.value for each in advice.evidence}
+    assert figures["write_amplification"] > 10
+    assert figures["num_compactions"] >= 39
+    assert judged_fine("write amplification", advice_of(quiet))
+
+
+def test_flush_too_small(tmp_path: Path, quiet: Path) -> None:
+    profile = PLAIN.changed(write_buffer_manager_bytes=1 << 20)
+    written(tmp_path / "store", profile, lambda store: fill(store, 40_000, 400))
+    (advice,) = given("flush too small", advice_of(tmp_path / "store"))
+    assert advice.option == "write_buffer_manager_bytes"
+    assert "Write Buffer Manager" in advice.symptom
+    assert judged_fine("flush too small", advice_of(quiet))
+    relieved = profile.changed(write_buffer_manager_bytes=128 << 20)
+    written(tmp_path / "relieved", relieved, lambda store: fill(store, 40_000, 400))
+    assert judged_fine("flush too small", advice_of(tmp_path / "relieved"))
+
+
+def test_index_and_filter_misses(tmp_path: Path) -> None:
+    rule = "index and filter misses"
+    small = PLAIN.changed(cache_index_and_filter_blocks=True, block_cache_bytes=1 << 10)
+    large = small.changed(block_cache_bytes=8 << 20)
+    for name, profile in (("small", small), ("large", large)):
+        counts = written(tmp_path / name, profile, lambda store: fill_and_get(store, 0))
+        found = advice_of(tmp_path / name, tickers=counts)
+        assert bool(given(rule, found)) == (name == "small")
+        assert rule not in found.unjudged
+
+
+def test_hash_index_not_pinned(tmp_path: Path) -> None:
+    rule = "hash index not pinned"
+    for name, cached in (("evictable", True), ("pinned", False)):
+        profile = point_lookup().changed(cache_index_and_filter_blocks=cached)
+        written(tmp_path / name, profile, fill)
+        found = advice_of(tmp_path / name)
+        assert bool(given(rule, found)) == cached
+        assert rule not in found.unjudged
+
+
+def test_low_bloom_usefulness_and_more_bits_cure_it(tmp_path: Path) -> None:
+    rule = "low bloom usefulness"
+    let_through = []
+    for bits in (2.0, 10.0):
+        path = tmp_path / f"{bits:.0f}"
+        profile = PLAIN.changed(bloom_bits_per_key=bits)
+        counts = written(path, profile, lambda store: fill_and_get(store, 1))
+        assert bool(given(rule, advice_of(path, tickers=counts))) == (bits < 10)
+        let_through.append(counts["rocksdb.bloom.filter.full.positive"])
+    assert let_through[0] > 5 * let_through[1]
+
+
+def test_read_amplification_on_absent_keys_and_a_filter_cures_it(tmp_path: Path) -> None:
+    rule = "read amplification on absent keys"
+    blocks_looked_for = []
+    for bits in (0.0, 10.0):
+        path = tmp_path / f"{bits:.0f}"
+        profile = PLAIN.changed(bloom_bits_per_key=bits)
+        counts = written(path, profile, lambda store: fill_and_get(store, 1))
+        assert bool(given(rule, advice_of(path, tickers=counts))) == (not bits)
+        blocks = ("hit", "miss")
+        blocks_looked_for.append(sum(counts[f"rocksdb.block.cache.data.{each}"] for each in blocks))
+    assert blocks_looked_for[0] > 10 * blocks_looked_for[1]
+    present = written(tmp_path / "present", PLAIN, lambda store: fill_and_get(store, 0))
+    assert judged_fine(rule, advice_of(tmp_path / "present", tickers=present))
+
+
+def test_iterator_pinning(tmp_path: Path) -> None:
+    rule = "iterator pinning"
+
+    def open_iterators(store: Rdict, number: int) -> list[Any]:
+        fill(store)
+        found = [store.iter() for _ in range(number)]
+        for each in found:
+            each.seek_to_first()
+        return found
+
+    for number in (60, 1):
+        path = tmp_path / str(number)
+        counts = written(path, PLAIN, lambda store, n=number: open_iterators(store, n))  # type: ignore[misc]
+        found = advice_of(path, tickers=counts)
+        assert bool(given(rule, found)) == (number > 50)
+        assert rule not in found.unjudged
+
+
+def test_cache_shared_too_thinly(tmp_path: Path) -> None:
+    rule = "cache shared too thinly"
+    profile = PLAIN.changed(block_cache_bytes=64 << 10, block_cache_shared=True)
+    counts = written(tmp_path / "a", profile, lambda store: fill_and_get(store, 0))
+    shared = advice_of(tmp_path / "a", profile=profile, instances=10, tickers=counts)
+    (advice,) = given(rule, shared)
+    assert "share_of_the_cache_bytes" in {each.name for each in advice.evidence}
+    own = profile.changed(block_cache_shared=False)
+    found = advice_of(tmp_path / "a", profile=own, instances=10, tickers=counts)
+    assert judged_fine(rule, found)
+    assert "give the profile" in advice_of(tmp_path / "a", tickers=counts).unjudged[rule]
+
+
+def test_space_amplification_and_a_compaction_cures_it(tmp_path: Path) -> None:
+    rule = "space amplification"
+
+    def overwrite(store: Rdict) -> None:
+        for _ in range(6):
+            fill(store)
+
+    def overwrite_and_merge(store: Rdict) -> None:
+        overwrite(store)
+        store.compact_range(None, None)
+
+    for name, work in (("overwritten", overwrite), ("merged", overwrite_and_merge)):
+        profile = PLAIN.changed(compaction_style="universal")
+        written(tmp_path / name, profile, work)
+        found = given(rule, advice_of(tmp_path / name))
+        assert [each.option for each in found] == (
+            ["universal_max_size_amplification_percent"] if name == "overwritten" else []
+        )
+
+
+def test_tombstone_density(tmp_path: Path, quiet: Path) -> None:
+    def delete_most(store: Rdict) -> None:
+        fill(store)
+        for row in range(0, 6_000, 2):
+            del store[row.to_bytes(8)]
+        store.flush()
+
+    written(tmp_path / "store", PLAIN, delete_most)
+    (advice,) = given("tombstone density", advice_of(tmp_path / "store"))
+    figures = {each.name: each.value for each in advice.evidence}
+    assert (figures["num_deletions"], figures["num_entries"]) == (3_000, 7_000)
+    assert judged_fine("tombstone density", advice_of(quiet))
+
+
+def test_too_many_small_files_and_a_larger_target_cures_it(tmp_path: Path) -> None:
+    rule = "too many small files"
+
+    def compacted(store: Rdict) -> None:
+        for _ in range(2):
+            fill(store, rows=10_000)
+        store.compact_range(None, None)
+
+    counts = []
+    for target_bytes in (8 << 10, 64 << 20):
+        path = tmp_path / str(target_bytes)
+        written(path, PLAIN.changed(target_file_size_base=target_bytes), compacted)
+        with open_store(path) as store:
+            counts.append(len(store.ssts()))
+            assert bool(given(rule, store.advice())) == (target_bytes < 1 << 20)
+    assert counts[0] > 50
+    assert counts[1] == 1
+
+
+def test_too_many_open_files(quiet: Path) -> None:
+    rule = "too many open files"
+    assert given(rule, advice_of(quiet, open_files_limit=6))
+    assert judged_fine(rule, advice_of(quiet, open_files_limit=1_000))
+    assert given(rule, advice_of(quiet, open_files_limit=1_000, instances=200))
+
+
+def test_every_advice_is_whole_and_goes_into_json(quiet: Path) -> None:
+    found = advice_of(quiet, bound_bytes=1, open_files_limit=1)
+    assert len(found) == 2
+    for each in found:
+        assert each.evidence
+        assert all(figure.value is not None for figure in each.evidence)
+        assert each.link.startswith("https://github.com/facebook/rocksdb/wiki/")
+        assert each.symptom in str(each)
+        assert each.symptom in str(found)
+    told = json.loads(json.dumps(found.to_dicts()))
+    assert told[0]["evidence"][0]["source"] == "formula"
+    assert list(found.to_pandas()["rule"]) == [each.rule for each in found]
+    assert "measured" not in found[0]._repr_html_()
+
+
+def test_a_quiet_store_gets_no_advice_and_is_told_what_was_not_judged(quiet: Path) -> None:
+    found = advice_of(quiet)
+    assert len(found) == 0
+    assert "low bloom usefulness: not judged (" in str(found)
+    assert repr(found).startswith("AdviceList(no advice; ")

@@ -1,0 +1,175 @@
+"""The memory formula: the published example, shared memory, and real stores beside estimates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rocksdict import Rdict
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.memory.planning import plan_memory
+from kstoolkit.rocksdb.profiles.named import bounded_memory
+from kstoolkit.rocksdb.profiles.profile import Profile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MB = 1 << 20
+
+
+def test_the_published_example_comes_out_to_the_byte() -> None:
+    plan = plan_memory(
+        memtable_bytes=32 * MB,
+        memtables=3,
+        block_cache_bytes=16 * MB,
+        partitions=40,
+        segments=3,
+        stores=1,
+    )
+    assert plan.each_bytes == 112 * MB
+    assert plan.instances == 120
+    assert plan.total_bytes == 13_440 * MB
+    assert not plan.is_bound
+    assert [(term.term, term.total_bytes) for term in plan.terms[:2]] == [
+        ("memtables", 120 * 96 * MB),
+        ("block cache", 120 * 16 * MB),
+    ]
+
+
+def test_in_millions_of_bytes_the_example_is_the_same() -> None:
+    plan = plan_memory(
+        memtable_bytes=32_000_000,
+        memtables=3,
+        block_cache_bytes=16_000_000,
+        partitions=40,
+        segments=3,
+    )
+    assert plan.total_bytes == 13_440_000_000
+
+
+def test_each_term_says_where_its_values_come_from() -> None:
+    plan = plan_memory(Profile(name="mine", write_buffer_size=MB), memtables=4)
+    memtables, cache, *_ = plan.terms
+    assert memtables.origin == "write_buffer_size: profile 'mine'; max_write_buffer_number: given"
+    assert cache.origin == "block_cache_bytes: profile 'mine'"
+    assert plan_memory().terms[1].origin == "block_cache_bytes: RocksDB's own options"
+
+
+def test_what_is_not_given_is_unknown_and_no_part_of_the_sum() -> None:
+    plan = plan_memory("kafka_streams", partitions=2)
+    assert plan.total_bytes == 2 * (48 + 50) * MB
+    assert set(plan.unknown) == {"index blocks", "filter blocks", "pinned by iterators"}
+    assert "without index blocks, filter blocks, pinned by iterators (unknown)" in repr(plan)
+    assert "index blocks: unknown (keys, key_bytes and value_bytes are not given)" in str(plan)
+
+
+def test_one_cache_that_pays_for_all_is_a_bound_whatever_the_number_of_stores() -> None:
+    profile = bounded_memory(256 * MB, stores=4)
+    few, many = plan_memory(profile, partitions=4), plan_memory(profile, partitions=400)
+    assert few.total_bytes == many.total_bytes == 256 * MB
+    assert few.is_bound
+    assert many.is_bound
+    assert few.each_bytes is None
+    assert "share" in few.unknown["each_bytes"]
+
+
+def test_a_shared_cache_alone_is_no_bound() -> None:
+    cache = Profile(block_cache_bytes=100 * MB, block_cache_shared=True)
+    plan = plan_memory(cache, partitions=3, memtable_bytes=MB, memtables=2)
+    assert (plan.total_bytes, plan.is_bound) == (106 * MB, False)
+    budget = cache.changed(write_buffer_manager_bytes=10 * MB)
+    plan = plan_memory(budget, partitions=3)
+    assert (plan.total_bytes, plan.is_bound) == (110 * MB, False)  # indexes live outside
+    inside = budget.changed(cache_index_and_filter_blocks=True)
+    assert plan_memory(inside, partitions=3).is_bound
+
+
+def test_every_busy_column_family_has_memtables_of_its_own() -> None:
+    one, two = plan_memory(), plan_memory(column_families=2)
+    assert two.total_bytes - one.total_bytes == 128 * MB
+
+
+def test_a_plan_is_made_from_the_options_file_of_a_store(tmp_path: Path) -> None:
+    Rdict(str(tmp_path), Profile(write_buffer_size=3 * MB).to_rocksdict()).close()
+    plan = plan_memory(tmp_path, block_cache_bytes=5 * MB, partitions=2)
+    assert plan.total_bytes == 2 * (6 + 5) * MB
+    plan = plan_memory(str(tmp_path))
+    assert plan.total_bytes == 6 * MB
+    assert "OPTIONS files hold no caches" in plan.unknown["block cache"]
+
+
+@given(
+    st.integers(1 << 16, 1 << 30),
+    st.integers(2, 8),
+    st.integers(0, 1 << 30),
+    st.tuples(*[st.integers(1, 50)] * 3),
+)
+def test_the_total_is_the_sum_of_the_terms_and_instances_multiply(
+    memtable: int, memtables: int, cache: int, counts: tuple[int, int, int]
+) -> None:
+    partitions, segments, stores = counts
+    plan = plan_memory(
+        memtable_bytes=memtable,
+        memtables=memtables,
+        block_cache_bytes=cache,
+        partitions=partitions,
+        segments=segments,
+        stores=stores,
+    )
+    assert plan.total_bytes == sum(term.total_bytes or 0 for term in plan.terms)
+    assert plan.total_bytes == (memtable * memtables + cache) * partitions * segments * stores
+
+
+@pytest.mark.parametrize("value_bytes", [20, 200])
+def test_estimated_index_and_filter_blocks_are_near_those_of_a_real_store(
+    value_bytes: int, tmp_path: Path
+) -> None:
+    profile = Profile(bloom_bits_per_key=10.0, compression="none")
+    keys = 40_000
+    with Rdict(str(tmp_path), profile.to_rocksdict()) as store:
+        for number in range(keys):
+            store[b"key:%016d" % number] = b"v" * value_bytes
+        store.flush()
+        told = store.property_value("rocksdb.aggregated-table-properties") or ""
+        readers = store.property_int_value("rocksdb.estimate-table-readers-mem")
+    sizes = {name.strip(): float(value) for name, value in _pairs(told)}
+    plan = plan_memory(profile, keys=keys, key_bytes=20, value_bytes=value_bytes)
+    terms = {term.term: term.total_bytes for term in plan.terms}
+    assert terms["filter blocks"] == pytest.approx(sizes["filter block size"], rel=0.1)
+    assert terms["index blocks"] == pytest.approx(
+        sizes["index block size (user-key? 1, delta-value? 1)"], rel=0.5
+    )
+    assert readers is not None
+    estimated = (terms["filter blocks"] or 0) + (terms["index blocks"] or 0)
+    assert estimated == pytest.approx(readers, rel=0.5)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    parts = [part.rpartition("=") for part in text.split(";") if "=" in part]
+    return [(name, value) for name, _, value in parts if value.replace(".", "").isdigit()]
+
+
+def test_iterators_pin_a_block_in_every_run() -> None:
+    plan = plan_memory(Profile(block_size=4096), iterators=3)
+    assert plan.terms[4].total_bytes == 3 * 4096 * (4 + 7 - 1)
+
+
+@pytest.mark.parametrize("name", ["partitions", "segments", "stores", "column_families"])
+def test_a_count_of_none_is_refused(name: str) -> None:
+    counts: dict[str, Any] = {name: 0}
+    with pytest.raises(ConfigurationError, match=f"{name} is 0"):
+        plan_memory(**counts)
+
+
+def test_the_html_of_a_plan_says_what_its_text_says() -> None:
+    plan = plan_memory("kafka_streams")
+    html = plan._repr_html_()
+    for term in plan.terms:
+        assert term.term in html
+    assert "formula" in html
+    assert plan.to_dict()["total_bytes"] == plan.total_bytes
+    assert set(plan.to_pandas()["figure"]) >= {"instances", "total_bytes"}
+    assert len(plan.terms.to_pandas()) == 5

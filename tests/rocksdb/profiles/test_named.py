@@ -1,0 +1,128 @@
+"""Named profiles: those of the engines are what real stores of theirs were opened with."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.profiles.boundedmemory import bounded_memory
+from kstoolkit.rocksdb.profiles.named import (
+    kafka_streams,
+    point_lookup,
+    profile_named,
+    profile_names,
+)
+from kstoolkit.rocksdb.profiles.perstore import ProfileMap
+from kstoolkit.rocksdb.profiles.profile import Profile
+
+FIXTURES = Path(__file__).parents[4] / "shared" / "fixtures"
+
+
+@pytest.fixture(scope="session")
+def archives() -> Path:
+    """Real state directories of Kafka Streams."""
+    folder = Path(os.environ.get("KSTOOLKIT_FIXTURES_DIR", FIXTURES)) / "kafka_streams"
+    if not folder.is_dir():
+        pytest.skip(f"real stores not present: {folder}")
+    return folder
+
+
+def options_files(archive: Path, state: str, folder: Path) -> list[Path]:
+    """Return the OPTIONS files of a state in an archive."""
+    with tarfile.open(archive) as found:
+        for member in found:
+            parts = Path(member.name).parts
+            if member.isfile() and parts[1] == state and parts[-1].startswith("OPTIONS-"):
+                found.extract(member, folder, filter="data")
+    return sorted(folder.rglob("OPTIONS-*"))
+
+
+def test_the_profile_of_kafka_streams_is_what_its_stores_were_opened_with(
+    archives: Path, tmp_path: Path
+) -> None:
+    files = options_files(archives / "4.3.1.tar.gz", "clean", tmp_path)
+    assert len(files) >= 69
+    machine = {"max_background_jobs"}  # as many as the machine that wrote it had processors
+    for file in files:
+        found = Profile.from_options(file)
+        differ = {each.option for each in kafka_streams().diff(found)} - found.unknown.keys()
+        assert differ <= machine, file
+
+
+def test_a_setters_own_options_are_read_from_its_stores(archives: Path, tmp_path: Path) -> None:
+    for file in options_files(archives / "4.3.1.tar.gz", "tuned-clean", tmp_path):
+        found = Profile.from_options(file)
+        assert (found.block_size, found.compression) == (16 << 10, "lz4")
+        assert (found.write_buffer_size, found.max_write_buffer_number) == (128 << 10, 2)
+        assert (found.bloom_bits_per_key, found.cache_index_and_filter_blocks) == (0.0, True)
+        assert (found.compaction_style, found.info_log_level) == ("universal", "info")
+
+
+@pytest.mark.parametrize("version", ["2.8.2", "3.9.2", "4.3.1"])
+def test_options_files_of_every_version_are_read(
+    version: str, archives: Path, tmp_path: Path
+) -> None:
+    for file in options_files(archives / f"{version}.tar.gz", "clean", tmp_path):
+        found = Profile.from_options(file)
+        assert found.write_buffer_size == 16 << 20
+        assert "RocksDB " in found.purpose
+    if version == "2.8.2":
+        assert "without its bits" in found.unknown["bloom_bits_per_key"]
+        assert "RocksDB 5.18.4 wrote no such option" in found.unknown["optimize_filters_for_memory"]
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_each_named_profile_says_whom_it_is_for(name: str) -> None:
+    profile = profile_named(name)
+    assert profile.name == name
+    assert profile.purpose.endswith(".")
+
+
+def test_a_name_nearly_right_is_answered_with_the_right_one() -> None:
+    with pytest.raises(ConfigurationError, match="Did you mean 'point_lookup'"):
+        profile_named("point_lokup")
+
+
+def test_bounded_memory_shares_all_that_can_be_shared() -> None:
+    profile = bounded_memory(512 << 20, stores=100)
+    assert profile.block_cache_shared
+    assert profile.write_buffer_manager_in_cache
+    assert profile.cache_index_and_filter_blocks
+    assert profile.write_buffer_manager_bytes == 256 << 20
+    assert profile.write_buffer_size is not None
+    assert 100 * 2 * profile.write_buffer_size <= 256 << 20
+
+
+@pytest.mark.parametrize(
+    ("total_bytes", "stores", "said"),
+    [(1 << 20, 100, "2.6 KiB a memtable"), (1 << 30, 0, "can't be 0 stores")],
+)
+def test_memory_that_bounds_nothing_sensible_is_refused(
+    total_bytes: int, stores: int, said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        bounded_memory(total_bytes, stores)
+
+
+def test_the_least_memory_that_is_proposed_is_enough() -> None:
+    with pytest.raises(ConfigurationError, match=r"Give at least 25\.0 MiB"):
+        bounded_memory(1 << 20, 100)
+    assert bounded_memory(25 << 20, 100).write_buffer_size == 64 << 10
+
+
+def test_the_first_pattern_that_a_store_matches_decides() -> None:
+    hot = point_lookup()
+    stores = ProfileMap.of({"a.b": hot, "a*": kafka_streams(), "?": hot, "*": kafka_streams()})
+    chosen = {name: stores.for_store(name) for name in ("a.b", "axb", "x", "xy", "line\nbreak")}
+    assert [each.name for each in chosen.values()] == [
+        "point_lookup",
+        "kafka_streams",
+        "point_lookup",
+        "kafka_streams",
+        "kafka_streams",
+    ]
+    assert repr(stores).startswith("ProfileMap('a.b': 'point_lookup', ")
