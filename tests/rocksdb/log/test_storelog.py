@@ -94,11 +94,12 @@ def test_every_compaction_of_a_real_store_is_found(log: StoreLog, folder: Path) 
 def test_files_written_agree_with_the_events_of_the_files(log: StoreLog, folder: Path) -> None:
     # Closing breaks off what runs: of that, the events of files and of jobs need not agree.
     before = (folder / "LOG").read_text(errors="replace").partition("Shutdown: canceling")[0]
-    files: Counter[int] = Counter()
+    files: Counter[object] = Counter()
     for event in in_events(folder, "table_file_creation"):
-        files[int(str(event["job"]))] += int(str(event["file_size"]))
+        files[event["job"]] += int(str(event["file_size"]))
     merged = [each for each in log.compactions() if not each.moved]
-    told = {each.job: each.output_bytes for each in [*log.flushes(), *merged]}
+    told = {each.job: each.output_bytes for each in log.flushes()}
+    told |= {each.job: each.output_bytes for each in merged}
     ended = [job for job in told if f'"job": {job}, "event": "flush_finished"' in before]
     ended += [job for job in told if f'"job": {job}, "event": "compaction_finished"' in before]
     assert len(ended) > 10
