@@ -13,7 +13,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
-from kstoolkit.pipeline.job import BatchLimits, prepare
+from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder

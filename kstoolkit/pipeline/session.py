@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
-import shutil
-import signal
 import socket
 import sys
 import tempfile
-import threading
-from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-import pyspark
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from kstoolkit.environment import check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
+from kstoolkit.pipeline.javaprocess import (
+    cause_of,
+    forget_dead_java,
+    scratch_folder,
+    start_java,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["spark_session", "streaming_conf"]
 
@@ -36,7 +34,6 @@ _MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k
 _MEMORY_SIZE = re.compile(r"\d+[kmgt]b?", re.IGNORECASE)
 _LARGEST_DEFAULT_MEMORY_BYTES = 8 << 30
 _ANSWER_SECONDS = 5
-_LAST_LINES = 3
 
 
 def spark_session(
@@ -113,27 +110,12 @@ def streaming_conf() -> dict[str, str]:
 
 
 def _existing_session() -> SparkSession | None:
-    _forget_dead_java()
+    forget_dead_java()
     session = SparkSession.getActiveSession()
     if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
         # Started in another thread. A builder without options changes nothing of it.
         return SparkSession.builder.getOrCreate()
     return session
-
-
-def _forget_dead_java() -> None:
-    """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - as pyspark asks itself
-    process = getattr(gateway, "proc", None)
-    if gateway is None or process is None or process.poll() is None:
-        return
-    context = SparkContext._active_spark_context  # noqa: SLF001
-    if context is not None:
-        with suppress(Exception):  # it can't say goodbye to its Java, and forgets it all the same
-            context.stop()
-    gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
-    SparkSession._instantiatedSession = None  # noqa: SLF001
 
 
 def _check_master(master: str) -> None:
@@ -168,7 +150,7 @@ def _settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
     chosen = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": (_scratch_folder() / "warehouse").as_uri(),
+        "spark.sql.warehouse.dir": (scratch_folder() / "warehouse").as_uri(),
         # Snapshots of state, on which a restart's speed rests, are made no more often than this.
         f"{_STATE_STORE}.maintenanceInterval": "30s",
         **streaming_conf(),
@@ -206,16 +188,8 @@ def _driver_memory() -> dict[str, str]:
     return {"spark.driver.memory": f"{size >> 20}m"}
 
 
-@cache
-def _scratch_folder() -> Path:
-    """Return this process's own folder for what nobody needs after it."""
-    folder = tempfile.mkdtemp(prefix="kstoolkit-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
-
-
 def _log_file(log_path: str | Path | None) -> Path:
-    path = Path(log_path) if log_path is not None else _scratch_folder() / "spark.log"
+    path = Path(log_path) if log_path is not None else scratch_folder() / "spark.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
@@ -240,82 +214,16 @@ def _prepare_environment(master: str) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
-@contextmanager
-def _unzipped_python(master: str) -> Iterator[None]:
-    """Have local workers import pyspark from where it is installed, while Java is started.
-
-    Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
-    modules anew: half a second each, for nine of them. A home without it has the same Java.
-    """
-    if not master.startswith("local") or "SPARK_HOME" in os.environ:
-        yield
-        return
-    home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
-    home.mkdir(exist_ok=True)
-    for name in ("bin", "jars"):
-        if not (home / name).exists():
-            (home / name).symlink_to(installed / name, target_is_directory=True)
-    os.environ["SPARK_HOME"] = str(home)
-    try:
-        yield
-    finally:
-        del os.environ["SPARK_HOME"]
-
-
 def _start(conf: SparkConf, log: Path) -> SparkSession:
     start = log.stat().st_size
     try:
         with log.open("ab") as stream:
-            # Spark's Java stays when a session stops: only the first session starts one.
-            if SparkContext._gateway is None:  # noqa: SLF001 - as pyspark asks itself
-                _start_java(conf, stream)
+            start_java(conf, stream)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
         message = (
-            f"Spark did not start on {conf.get('spark.master')!r}: {_cause(error, log, start)}"
+            f"Spark did not start on {conf.get('spark.master')!r}: {cause_of(error, log, start)}"
         )
         raise EnvironmentFault(
             message, hint="Run kstoolkit doctor, which says what is missing here."
         ) from error
-
-
-def _start_java(conf: SparkConf, log: BinaryIO) -> None:
-    with _unzipped_python(str(conf.get("spark.master"))), _interruptions_held():
-        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
-        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
-
-
-@contextmanager
-def _interruptions_held() -> Iterator[None]:
-    """Put Ctrl-C off for the second that Java takes to start.
-
-    Java ends with the process that knows it. One that is still being waited for would be known to
-    nobody, never find whom to answer, and stay.
-    """
-    if threading.current_thread() is not threading.main_thread():  # others are not interrupted
-        yield
-        return
-    asked: list[int] = []
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    held = {each: handler for each, handler in before.items() if callable(handler)}
-    for each in held:
-        signal.signal(each, lambda number, _: asked.append(number))
-    try:
-        yield
-    finally:
-        for each, handler in held.items():
-            signal.signal(each, handler)
-    for number in asked[:1]:
-        signal.raise_signal(number)
-
-
-def _cause(error: Exception, log: Path, start: int) -> str:
-    """Return the sentence at the bottom of it: of the Java error, or of Java's last words."""
-    thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
-    if thrown is not None:
-        while thrown.getCause() is not None:
-            thrown = thrown.getCause()
-        return str(thrown.getMessage() or thrown.toString()).splitlines()[0]
-    said = log.read_bytes()[start:].decode(errors="replace").splitlines()
-    words = [line.strip() for line in said if line.strip() and not line.startswith(("\tat ", "20"))]
-    return " ".join(words[-_LAST_LINES:]) or str(error)

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+import math
+import struct
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.serdes import SERDE_NAMES, Serde, Undecoded, serde_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+rubbish = st.lists(st.none() | st.binary(max_size=40), max_size=20)
+
+
+def read(serde: str | Callable[[bytes], Any], cells: list[bytes | None]) -> list[Any]:
+    column = ByteColumn.of(cells)
+    return serde_of(serde).decode(column).to_list(column)
+
+
+@given(st.lists(st.text()))
+def test_strings_of_any_characters_come_back(texts: list[str]) -> None:
+    assert read("string", [text.encode() for text in texts]) == texts
+
+
+@pytest.mark.parametrize(("name", "form"), [("long", ">q"), ("integer", ">i"), ("short", ">h")])
+@given(data=st.data())
+def test_whole_numbers_come_back(name: str, form: str, data: st.DataObject) -> None:
+    bits = struct.calcsize(form) * 8 - 1
+    numbers = data.draw(st.lists(st.integers(-(2**bits), 2**bits - 1)))
+    assert read(name, [struct.pack(form, number) for number in numbers]) == numbers
+
+
+@given(st.lists(st.floats(allow_nan=False)))
+def test_doubles_come_back(numbers: list[float]) -> None:
+    assert read("double", [struct.pack(">d", number) for number in numbers]) == numbers
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False)))
+def test_floats_come_back(numbers: list[float]) -> None:
+    assert read("float", [struct.pack(">f", number) for number in numbers]) == numbers
+
+
+def test_a_number_that_is_none_stays_none_of_them() -> None:
+    assert math.isnan(read("double", [struct.pack(">d", math.nan)])[0])
+
+
+@given(st.lists(st.uuids()))
+def test_uuids_are_their_36_characters(ids: list[uuid.UUID]) -> None:
+    assert read("uuid", [str(each).encode() for each in ids]) == [str(each) for each in ids]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    st.lists,
+    max_leaves=5,
+)
+
+
+@given(st.lists(json_values))
+def test_json_comes_back(values: list[Any]) -> None:
+    assert read("json", [json.dumps(value).encode() for value in values]) == values
+
+
+@pytest.mark.parametrize("name", SERDE_NAMES)
+@given(cells=rubbish)
+def test_of_rubbish_every_byte_is_shown_and_said_why(name: str, cells: list[bytes | None]) -> None:
+    for cell, value in zip(cells, read(name, cells), strict=True):
+        if isinstance(value, Undecoded):
+            assert value.raw == cell
+            assert value.why
+        elif cell is None:
+            assert value is None
+
+
+@pytest.mark.parametrize(
+    ("name", "cell", "why"),
+    [
+        ("long", b"1234567", "7 bytes, not 8"),
+        ("string", b"ab\xff", "no UTF-8 at byte 2"),
+        ("boolean", b"\x02", "neither 00 nor 01"),
+        ("uuid", b"0" * 16, "no UUID of 36 characters"),
+        ("uuid", b"\xff" * 36, "no UTF-8 at byte 0"),
+        ("void", b"x", "1 byte, where none should be"),
+        ("json", b"[" * 100_000, "ValueError: JSON that is nested too deep"),
+    ],
+)
+def test_what_a_cell_lacks_is_said(name: str, cell: bytes, why: str) -> None:
+    [value] = read(name, [cell])
+    assert isinstance(value, Undecoded)
+    assert value.why == why
+
+
+def test_one_bad_cell_leaves_its_neighbours_alone() -> None:
+    good = (7).to_bytes(8, "big")
+    assert read("long", [good, b"", None, good]) == [7, Undecoded(b"", "0 bytes, not 8"), None, 7]
+    assert read("uuid", [b"\xff", str(uuid.UUID(int=1)).encode()])[1] == str(uuid.UUID(int=1))
+
+
+def test_values_of_one_type_stay_an_arrow_array() -> None:
+    column = ByteColumn.of([(7).to_bytes(8, "big"), None])
+    values = serde_of("long").decode(column).values
+    assert isinstance(values, pa.Array)
+    assert values.equals(pa.array([7, None], pa.int64()))
+
+
+def test_a_callable_is_asked_about_each_cell_and_may_fail() -> None:
+    def read_it(raw: bytes) -> dict[str, int]:
+        return {"size": len(raw) // (len(raw) - 1)}
+
+    found = read(read_it, [b"abc", b"a", None])
+    assert found[0] == {"size": 1}
+    assert found[1].why.startswith("ZeroDivisionError: ")
+    assert found[2] is None
+    assert serde_of(read_it).name == "read_it"
+
+
+def test_a_serde_is_its_own_serde() -> None:
+    mine = Serde("mine", serde_of("long").decode)
+    assert serde_of(mine) is mine
+
+
+def test_an_unknown_name_is_told_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match="no serde 'lng'") as caught:
+        serde_of("lng")
+    assert "long" in str(caught.value.hint)
