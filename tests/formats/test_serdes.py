@@ -132,3 +132,36 @@ def test_an_unknown_name_is_told_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match="no serde 'lng'") as caught:
         serde_of("lng")
     assert "long" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("string", "名前"),
+        ("long", -(2**63)),
+        ("integer", 7),
+        ("short", -1),
+        ("double", 0.1),
+        ("float", 0.5),
+        ("boolean", True),
+        ("uuid", str(uuid.UUID(int=5))),
+        ("bytes", b"\xff"),
+    ],
+)
+def test_what_is_written_is_what_is_read(name: str, value: Any) -> None:
+    encode = serde_of(name).encode
+    assert encode is not None
+    assert read(name, [encode(value)]) == [value]
+
+
+@pytest.mark.parametrize(("name", "value"), [("short", 2**15), ("long", "7"), ("float", 1e300)])
+def test_what_a_serde_cannot_write_is_said(name: str, value: Any) -> None:
+    encode = serde_of(name).encode
+    assert encode is not None
+    with pytest.raises(ConfigurationError, match="is no such number"):
+        encode(value)
+
+
+def test_json_can_be_read_and_not_asked_for() -> None:
+    assert serde_of("json").encode is None
+    assert serde_of(bytes.hex).encode is None

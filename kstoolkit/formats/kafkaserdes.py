@@ -1,0 +1,143 @@
+"""The serdes of Kafka's clients: text, numbers, UUIDs, bytes, and JSON.
+
+Numbers are big-endian; a UUID is its 36 characters, not its 16 bytes
+(``org.apache.kafka.common.serialization``).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.decoded import Decoded, each_cell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kstoolkit.formats.bytecolumn import ByteColumn
+
+__all__ = ["DECODERS", "ENCODERS"]
+
+_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_MOST_NESTED = "JSON that is nested too deep"
+
+
+def _string(column: ByteColumn) -> Decoded:
+    array = column.to_arrow()
+    try:
+        return Decoded(array.cast(pa.large_string()))
+    except pa.ArrowInvalid:
+        return each_cell(column, bytes.decode)
+
+
+def _bytes(column: ByteColumn) -> Decoded:
+    return Decoded(column.to_arrow())
+
+
+def _void(column: ByteColumn) -> Decoded:
+    wrong = np.flatnonzero(column.lengths > 0)
+    problems = {row: f"{_bytes_of(column, row)}, where none should be" for row in wrong.tolist()}
+    return Decoded(pa.nulls(len(column)), problems)
+
+
+def _uuid(column: ByteColumn) -> Decoded:
+    texts = _string(column)
+    if isinstance(texts.values, list):
+        array = pa.array(texts.values, pa.large_string())
+    else:
+        array = texts.values
+    wrong = np.asarray(
+        pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID), fill_value=True))
+    )
+    problems = dict.fromkeys(np.flatnonzero(wrong).tolist(), "no UUID of 36 characters")
+    return Decoded(pc.if_else(pa.array(wrong), None, array), texts.problems | problems)
+
+
+def _number(width: Literal[1, 2, 4, 8], kind: str) -> Callable[[ByteColumn], Decoded]:
+    """Return what reads big-endian numbers of a width; ``kind`` is numpy's."""
+
+    def decode(column: ByteColumn) -> Decoded:
+        fits = (column.lengths == width) & ~column.is_null
+        numbers = np.zeros(len(column), dtype=kind)
+        bits = column.take(fits).integers(width).astype(f"i{width}")
+        numbers[fits] = bits.view(kind)
+        wrong = np.flatnonzero(~fits & ~column.is_null)
+        problems = {row: f"{_bytes_of(column, row)}, not {width}" for row in wrong.tolist()}
+        return Decoded(pa.array(numbers, mask=~fits), problems)
+
+    return decode
+
+
+def _boolean(column: ByteColumn) -> Decoded:
+    first = column.first_bytes()
+    fits = (column.lengths == 1) & (first <= 1)
+    wrong = np.flatnonzero(~fits & ~column.is_null)
+    problems = dict.fromkeys(wrong.tolist(), "neither 00 nor 01")
+    return Decoded(pa.array(first == 1, mask=~fits), problems)
+
+
+def _json(column: ByteColumn) -> Decoded:
+    return each_cell(column, _one_json)
+
+
+def _one_json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except RecursionError as error:
+        raise ValueError(_MOST_NESTED) from error
+
+
+def _bytes_of(column: ByteColumn, row: int) -> str:
+    length = int(column.lengths[row])
+    return f"{length} byte" if length == 1 else f"{length} bytes"
+
+
+DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
+    "string": _string,
+    "long": _number(8, "i8"),
+    "integer": _number(4, "i4"),
+    "short": _number(2, "i2"),
+    "double": _number(8, "f8"),
+    "float": _number(4, "f4"),
+    "boolean": _boolean,
+    "uuid": _uuid,
+    "bytes": _bytes,
+    "json": _json,
+    "void": _void,
+}
+
+
+def _packed(form: str) -> Callable[[Any], bytes]:
+    """Return what writes numbers in a form of :mod:`struct`."""
+
+    def encode(value: Any) -> bytes:
+        try:
+            return struct.pack(form, value)
+        except (struct.error, OverflowError) as error:
+            message = f"{value!r} is no such number: {error}."
+            raise ConfigurationError(message, hint="Is another serde meant?") from error
+
+    return encode
+
+
+def _text_bytes(value: Any) -> bytes:
+    return str(value).encode("utf-8", "surrogateescape")
+
+
+ENCODERS: dict[str, Callable[[Any], bytes]] = {
+    "string": _text_bytes,
+    "uuid": _text_bytes,
+    "bytes": bytes,
+    "long": _packed(">q"),
+    "integer": _packed(">i"),
+    "short": _packed(">h"),
+    "double": _packed(">d"),
+    "float": _packed(">f"),
+    "boolean": _packed(">?"),
+}
