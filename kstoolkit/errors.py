@@ -20,6 +20,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "KstoolkitError",
+    "LimitedResultWarning",
     "OutputError",
     "RunFailed",
     "UserError",
@@ -116,3 +117,7 @@ class FormatError(KstoolkitError):
 
 class RunFailed(KstoolkitError):
     """A run that Spark ended with an error; the cause is chained."""
+
+
+class LimitedResultWarning(UserWarning):
+    """Fewer rows came back than there are."""

@@ -116,6 +116,19 @@ class ByteColumn:
         numbers: NDArray[np.int64] = cells.view(_INTEGERS[width]).reshape(-1).astype(np.int64)
         return numbers
 
+    def equal_to(self, cell: bytes) -> NDArray[np.bool_]:
+        """Return which rows are these bytes; a null is not.
+
+        Examples
+        --------
+        >>> ByteColumn.of([b"a", b"ab", None]).equal_to(b"a").tolist()
+        [True, False, False]
+        """
+        equal: NDArray[np.bool_] = (self.lengths == len(cell)) & ~self.is_null
+        found = self.data[self.starts[equal][:, None] + np.arange(len(cell))]
+        equal[equal] = (found == np.frombuffer(cell, dtype=np.uint8)).all(axis=1)
+        return equal
+
     def first_bytes(self) -> NDArray[np.int64]:
         """Return the first byte of each row as a number without sign; -1 where there is none."""
         found = np.full(len(self), -1, dtype=np.int64)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
@@ -49,6 +50,14 @@ class Decoded:
 
     values: pa.Array | list[Any]
     problems: dict[int, str] = field(default_factory=dict)
+
+    def take(self, chosen: NDArray[np.bool_]) -> Decoded:
+        """Return the values of the rows that a mask chooses."""
+        place = np.cumsum(chosen) - 1
+        problems = {int(place[at]): why for at, why in self.problems.items() if chosen[at]}
+        if isinstance(self.values, list):
+            return Decoded([self.values[at] for at in np.flatnonzero(chosen)], problems)
+        return Decoded(self.values.filter(pa.array(chosen)), problems)
 
     def to_list(self, column: ByteColumn) -> list[Any]:
         """Return one Python value a row, :class:`Undecoded` where ``column`` could not be read."""

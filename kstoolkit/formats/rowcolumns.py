@@ -57,6 +57,38 @@ class RowColumns:
     def __len__(self) -> int:
         return len(self.row)
 
+    def take(self, chosen: NDArray[np.bool_]) -> RowColumns:
+        """Return the rows that a mask chooses.
+
+        Examples
+        --------
+        >>> from kstoolkit.formats.bytecolumn import ByteColumn
+        >>> column = ByteColumn.of([b"a", b"b"])
+        >>> rows = RowColumns(np.arange(2), column, column, problems={1: "torn"})
+        >>> rows.take(np.array([False, True])).problems
+        {0: 'torn'}
+        """
+        place, mask = np.cumsum(chosen) - 1, pa.array(chosen)
+        start, end, time, headers = (
+            None if column is None else column.filter(mask)
+            for column in (
+                self.window_start_ms,
+                self.window_end_ms,
+                self.timestamp_ms,
+                self.headers,
+            )
+        )
+        return RowColumns(
+            row=self.row[chosen],
+            key=self.key.take(chosen),
+            value=self.value.take(chosen),
+            window_start_ms=start,
+            window_end_ms=end,
+            timestamp_ms=time,
+            headers=headers,
+            problems={int(place[at]): why for at, why in self.problems.items() if chosen[at]},
+        )
+
     @classmethod
     def whole(cls, keys: ByteColumn, values: ByteColumn) -> RowColumns:
         """Return rows that a store has wrapped in nothing.

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, LimitedResultWarning
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
@@ -39,13 +39,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
-__all__ = ["LimitedResultWarning", "Run", "load_run", "tidy"]
+__all__ = ["Run", "load_run", "tidy"]
 
 SHOWN_ROWS = 100_000
-
-
-class LimitedResultWarning(UserWarning):
-    """Fewer rows came back than there are."""
 
 
 @dataclass(frozen=True, slots=True)

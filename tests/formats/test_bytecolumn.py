@@ -76,3 +76,12 @@ def test_taking_by_mask_and_by_position_agree(rows: list[bytes | None]) -> None:
     column = ByteColumn.of(rows)
     mask = column.lengths % 2 == 0
     assert column.take(mask).to_list() == column.take(np.flatnonzero(mask)).to_list()
+
+
+@given(cells, st.binary(max_size=3))
+def test_equal_are_the_same_bytes_and_no_others(rows: list[bytes | None], sought: bytes) -> None:
+    expected = [row == sought for row in rows]
+    assert ByteColumn.of(rows).equal_to(sought).tolist() == expected
+    for row in rows:
+        if row is not None:
+            assert ByteColumn.of(rows).equal_to(row).tolist() == [each == row for each in rows]

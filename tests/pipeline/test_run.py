@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.pipeline.run import LimitedResultWarning
+from kstoolkit.errors import ConfigurationError, InputError, LimitedResultWarning
 from tests.pipeline.harness import (
     NAMES,
     check_exact,

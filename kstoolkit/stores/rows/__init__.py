@@ -1,0 +1,1 @@
+"""A store row by row, as its application put it in: read, decoded, filtered, written out."""

@@ -1,0 +1,89 @@
+"""What is asked of a store's rows: which key, which window, between which times, how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.rowcolumns import RowColumns
+
+__all__ = ["Asked"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which rows are wanted; what is None leaves all in.
+
+    Parameters
+    ----------
+    key
+        Rows of this key, as the application's bytes.
+    prefix
+        Rows whose key begins with these bytes.
+    window_start_ms
+        Rows of the window or session that starts then, epoch ms UTC.
+    since_ms, until_ms
+        Rows from, and before, a time: that of their window's start, or in a store without windows
+        the row's own.
+    """
+
+    key: bytes | None = None
+    prefix: bytes | None = None
+    window_start_ms: int | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether every row is wanted."""
+        return self == Asked()
+
+    def chosen(self, rows: RowColumns) -> NDArray[np.bool_]:
+        """Return which of some rows are wanted; rows that can't be taken apart never are.
+
+        Examples
+        --------
+        >>> from kstoolkit.formats.bytecolumn import ByteColumn
+        >>> from kstoolkit.formats.rowcolumns import RowColumns
+        >>> keys = ByteColumn.of([b"an", b"ann", b"bo"])
+        >>> Asked(prefix=b"an").chosen(RowColumns.whole(keys, keys)).tolist()
+        [True, True, False]
+        """
+        wanted = np.ones(len(rows), dtype=bool)
+        if self.is_all:
+            return wanted
+        wanted[list(rows.problems)] = False
+        if self.key is not None:
+            wanted &= rows.key.equal_to(self.key)
+        if self.prefix is not None:
+            wanted &= rows.key.part(end=len(self.prefix)).equal_to(self.prefix)
+        if self.window_start_ms is not None:
+            start, known = _numbers(rows.window_start_ms, len(rows))
+            wanted &= known & (start == self.window_start_ms)
+        return wanted & self._in_span(rows)
+
+    def _in_span(self, rows: RowColumns) -> NDArray[np.bool_]:
+        within = np.ones(len(rows), dtype=bool)
+        if self.since_ms is None and self.until_ms is None:
+            return within
+        windowed = rows.window_start_ms is not None
+        time, known = _numbers(rows.window_start_ms if windowed else rows.timestamp_ms, len(rows))
+        if self.since_ms is not None:
+            within &= time >= self.since_ms
+        if self.until_ms is not None:
+            within &= time < self.until_ms
+        return within & known
+
+
+def _numbers(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the numbers of a column, 0 for nulls, and which are no nulls."""
+    if column is None:
+        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=bool)
+    known: NDArray[np.bool_] = np.asarray(column.is_valid())
+    return np.asarray(column.fill_null(0)), known

@@ -1,0 +1,142 @@
+"""Some rows of a store, decoded: as records, and as an Arrow table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import starmap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.rowcolumns import HEADERS
+from kstoolkit.stores.rows.jsonlines import json_text
+from kstoolkit.stores.rows.storerow import StoreRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.bytecolumn import ByteColumn
+    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.serdes import Serde
+
+__all__ = ["DecodedRows", "decoded_rows"]
+
+_TIME = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedRows:
+    """Rows of one store, column by column.
+
+    Parameters
+    ----------
+    raw
+        The rows, taken apart.
+    key, value
+        What the serdes made of the application's bytes, one a row.
+    """
+
+    raw: RowColumns
+    key: Decoded
+    value: Decoded
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __iter__(self) -> Iterator[StoreRow]:
+        raw = self.raw
+        columns = zip(
+            self.key.to_list(raw.key),
+            self.value.to_list(raw.value),
+            _listed(raw.window_start_ms, len(self)),
+            _listed(raw.window_end_ms, len(self)),
+            _listed(raw.timestamp_ms, len(self)),
+            map(_pairs, _listed(raw.headers, len(self))),
+            raw.key.to_list(),
+            raw.value.to_list(),
+            (raw.problems.get(position) for position in range(len(self))),
+            strict=True,
+        )
+        return starmap(StoreRow, columns)
+
+    @property
+    def num_undecoded(self) -> int:
+        """In how many rows something could not be read."""
+        return len(self.key.problems.keys() | self.value.problems.keys())
+
+    def take(self, chosen: NDArray[np.bool_]) -> DecodedRows:
+        """Return the rows that a mask chooses."""
+        return DecodedRows(self.raw.take(chosen), self.key.take(chosen), self.value.take(chosen))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table.
+
+        Keys and values have the type of their serde; where that has none of its own, as with JSON
+        and a user's callable, they are JSON text. Where one could not be read it is null, and
+        ``problem`` says why.
+        """
+        raw = self.raw
+        times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
+        start, end, time = (_times(column, len(self)) for column in times)
+        columns = {
+            "key": _typed(self.key),
+            "window_start": start,
+            "window_end": end,
+            "timestamp": time,
+            "value": _typed(self.value),
+            "headers": pa.nulls(len(self), HEADERS) if raw.headers is None else raw.headers,
+            "key_bytes": raw.key.to_arrow(),
+            "value_bytes": raw.value.to_arrow(),
+            "problem": self._problems(),
+        }
+        return pa.table(columns)
+
+    def _problems(self) -> pa.Array:
+        why: list[str | None] = [None] * len(self)
+        for part, decoded in (("value", self.value), ("key", self.key)):
+            for position, reason in decoded.problems.items():
+                why[position] = f"{part}: {reason}"
+        for position, reason in self.raw.problems.items():
+            why[position] = reason
+        return pa.array(why, pa.string())
+
+
+def decoded_rows(raw: RowColumns, key: Serde, value: Serde) -> DecodedRows:
+    """Return rows with their keys and values read; what could not be taken apart stays bytes."""
+    return DecodedRows(raw, _read(raw, raw.key, key), _read(raw, raw.value, value))
+
+
+def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
+    if not raw.problems:
+        return serde.decode(column)
+    torn = np.zeros(len(raw), dtype=bool)
+    torn[list(raw.problems)] = True
+    # A serde may make something of torn bytes, as of a number's first half: it is not asked.
+    bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
+    decoded = serde.decode(bare)
+    return Decoded(decoded.values, decoded.problems | raw.problems)
+
+
+def _typed(decoded: Decoded) -> pa.Array:
+    values = decoded.values
+    if not isinstance(values, list):
+        return values
+    texts = [None if value is None else json_text(value) for value in values]
+    return pa.array(texts, pa.large_string())
+
+
+def _times(column: pa.Array | None, length: int) -> pa.Array:
+    return pa.nulls(length, _TIME) if column is None else column.cast(_TIME)
+
+
+def _listed(column: pa.Array | None, length: int) -> list[Any]:
+    values: list[Any] = [None] * length if column is None else column.to_pylist()
+    return values
+
+
+def _pairs(headers: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...] | None:
+    return None if headers is None else tuple((each["name"], each["value"]) for each in headers)

@@ -1,0 +1,170 @@
+"""Rows of a store, read only when they are looked at, and never all at once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from html import escape
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.errors import ConfigurationError, LimitedResultWarning
+from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.stores.rows.decodedrows import decoded_rows
+from kstoolkit.stores.rows.jsonlines import json_lines
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from kstoolkit.formats.serdes import Serde
+    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.decodedrows import DecodedRows
+    from kstoolkit.stores.rows.storerow import StoreRow
+
+__all__ = ["RowSource", "Rows"]
+
+_SHOWN_ROWS = 100_000
+_LISTED_ROWS = 10
+
+
+class RowSource(Protocol):
+    """What rows can be read from: a store of one engine, open."""
+
+    @property
+    def name(self) -> str:
+        """The store's name, for people."""
+        ...
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows in parts of some thousands: at least those that are asked for."""
+        ...
+
+
+class Rows:
+    """Rows of a store; each look at them reads the store anew.
+
+    Parameters
+    ----------
+    source
+        Where they lie.
+    asked
+        Which of them.
+    key, value
+        How to read the application's bytes.
+    limit
+        At most so many; None: all.
+
+    Raises
+    ------
+    ConfigurationError
+        If the limit is below 0.
+    """
+
+    def __init__(
+        self, source: RowSource, asked: Asked, key: Serde, value: Serde, *, limit: int | None = None
+    ) -> None:
+        if limit is not None and limit < 0:
+            message = f"limit is {limit}: there are no fewer rows than none."
+            raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+        self.source, self.asked, self.limit = source, asked, limit
+        self.key_serde, self.value_serde = key, value
+
+    def batches(self) -> Iterator[DecodedRows]:
+        """Yield the rows in parts of some thousands."""
+        return self._decoded(self.limit)
+
+    def __iter__(self) -> Iterator[StoreRow]:
+        for rows in self.batches():
+            yield from rows
+
+    def count(self) -> int:
+        """Return how many rows there are; each of them is read."""
+        return sum(len(rows) for rows in _first(self._wanted(), self.limit))
+
+    def json_lines(self) -> Iterator[str]:
+        """Yield one JSON object a row: see :func:`kstoolkit.stores.rows.jsonlines.json_lines`."""
+        for rows in self.batches():
+            yield from json_lines(rows, self.source.name)
+
+    def to_arrow(self, limit: int | None = _SHOWN_ROWS) -> pa.Table:
+        """Return the rows as an Arrow table.
+
+        Parameters
+        ----------
+        limit
+            At most so many rows, announced if there are more; ``None`` for all.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
+            ``key_bytes``, ``value_bytes``, ``problem``.
+        """
+        return self._table(limit)
+
+    def to_pandas(self, limit: int | None = _SHOWN_ROWS) -> pd.DataFrame:
+        """Return the rows as a DataFrame, with columns and limit as in :meth:`to_arrow`."""
+        frame: pd.DataFrame = self._table(limit).to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        rows = list(islice(self, _LISTED_ROWS + 1))
+        lines = [f"Rows of {self.source.name!r}{'' if rows else ': none'}"]
+        lines += [f"  {row}" for row in rows[:_LISTED_ROWS]]
+        return "\n".join(lines + ["  ... and more"] * (len(rows) > _LISTED_ROWS))
+
+    def _repr_html_(self) -> str:
+        first = _joined(self._decoded(_LISTED_ROWS + 1))
+        table = first.slice(0, _LISTED_ROWS).drop_columns(["key_bytes", "value_bytes"])
+        more = "<p>… and more</p>" if len(first) > _LISTED_ROWS else ""
+        head = f"<p>Rows of {escape(repr(self.source.name))}</p>"
+        return f"{head}{table.to_pandas().to_html(escape=True, index=False)}{more}"
+
+    def _table(self, limit: int | None) -> pa.Table:
+        # One row more than is shown tells whether there are more.
+        table = _joined(self._decoded(_smaller(self.limit, None if limit is None else limit + 1)))
+        if limit is None or len(table) <= limit:
+            return table
+        message = f"{format_count(limit)} rows are shown, and there are more; limit=None gives all."
+        warnings.warn(message, LimitedResultWarning, stacklevel=3)
+        return table.slice(0, limit)
+
+    def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
+        nothing = True
+        for rows in _first(self._wanted(), _smaller(self.limit, limit)):
+            yield decoded_rows(rows, self.key_serde, self.value_serde)
+            nothing = False
+        if nothing:  # which has columns and types, too
+            empty = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
+            yield decoded_rows(empty, self.key_serde, self.value_serde)
+
+    def _wanted(self) -> Iterator[RowColumns]:
+        for rows in self.source.read(self.asked):
+            wanted = self.asked.chosen(rows)
+            yield rows if wanted.all() else rows.take(wanted)
+
+
+def _first(parts: Iterator[RowColumns], limit: int | None) -> Iterator[RowColumns]:
+    left = sys.maxsize if limit is None else limit
+    for rows in parts:
+        if len(rows) >= left:
+            yield rows.take(np.arange(len(rows)) < left)
+            return
+        left -= len(rows)
+        yield rows
+
+
+def _joined(parts: Iterator[DecodedRows]) -> pa.Table:
+    return pa.concat_tables([rows.to_arrow() for rows in parts], promote_options="permissive")
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    known = [each for each in (one, other) if each is not None]
+    return min(known, default=None)

@@ -1,0 +1,94 @@
+"""One row of a store, as its application would see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+__all__ = ["StoreRow"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow:
+    """One row, as its application would see it.
+
+    Parameters
+    ----------
+    key, value
+        What the serdes made of the bytes: :class:`~kstoolkit.formats.serdes.Undecoded` where they
+        could make nothing of them. A value is None where the store holds none.
+    window_start_ms, window_end_ms
+        The window or session, epoch ms UTC; None where there is none, or where neither the store
+        nor the user says when it ends.
+    timestamp_ms
+        The row's own time, epoch ms UTC.
+    headers
+        Record headers, (name, value) each; None for a kind of store without them.
+    key_bytes, value_bytes
+        The application's own bytes; all bytes on disk, if there is a ``problem``.
+    problem
+        Why the row could not be taken apart.
+    """
+
+    key: Any
+    value: Any
+    window_start_ms: int | None
+    window_end_ms: int | None
+    timestamp_ms: int | None
+    headers: tuple[tuple[str, bytes | None], ...] | None
+    key_bytes: bytes
+    value_bytes: bytes | None
+    problem: str | None = None
+
+    def __str__(self) -> str:
+        """Return the row as people read it.
+
+        Examples
+        --------
+        >>> print(StoreRow("a", 7, 0, 60_000, None, None, b"a", b"7"))
+        'a' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: 7
+        """
+        window = "" if self.window_start_ms is None else f" [{_time(self.window_start_ms)}"
+        if self.window_start_ms is not None:
+            end = self.window_end_ms
+            window += "]" if end is None else f" to {_time(end)}]"
+        at = "" if self.timestamp_ms is None else f" at {_time(self.timestamp_ms)}"
+        why = "" if self.problem is None else f" ({self.problem})"
+        return f"{self.key!r}{window}{at}: {self.value!r}{why}"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name.
+
+        Examples
+        --------
+        >>> row = StoreRow("a", 7, 0, None, None, (("h", b"x"),), b"a", b"7")
+        >>> row.to_dict("counts")["headers"], row.to_dict("counts")["value_hex"]
+        ([['h', '78']], '37')
+        """
+        headers = self.headers
+        return {
+            "store": store,
+            "key": self.key,
+            "window_start_ms": self.window_start_ms,
+            "window_end_ms": self.window_end_ms,
+            "timestamp_ms": self.timestamp_ms,
+            "value": self.value,
+            "headers": None if headers is None else [[name, _hex(at)] for name, at in headers],
+            "key_hex": self.key_bytes.hex(),
+            "value_hex": _hex(self.value_bytes),
+        }
+
+
+def _time(time_ms: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:  # there are times beyond the year 9999, as ends of windows
+        return f"{time_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+
+
+def _hex(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.hex()
