@@ -6,7 +6,18 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import advising, data, lab, logs, looking, profiles, replicas, results, upkeep
+from kstoolkit.cli import (
+    advising,
+    data,
+    lab,
+    logs,
+    looking,
+    profiles,
+    replicas,
+    results,
+    stores,
+    upkeep,
+)
 from kstoolkit.cli.endings import ending
 from kstoolkit.cli.run import run
 from kstoolkit.cli.terminal import say
@@ -70,6 +81,8 @@ for command in (
     looking.levels,
     advising.memory,
     advising.advice,
+    stores.stores,
+    stores.rows,
     replicas.restore,
     replicas.get,
     upkeep.compact,

@@ -22,7 +22,10 @@ def log(
     path: str = typer.Argument(
         ...,
         metavar="PATH",
-        help="The folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines.",
+        help=(
+            "The folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines, "
+            "or a folder of such; packed ones (.gz) too."
+        ),
         show_default=False,
     ),
     *,

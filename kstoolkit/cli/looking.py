@@ -27,16 +27,29 @@ FAMILY = typer.Option(
     help="Only this column family.  [default: all of them]",
     show_default=False,
 )
+OTHER_FOLDERS = typer.Option(
+    None,
+    "--other-folder",
+    metavar="PATH",
+    help="A folder outside PATH with files of the store (db_paths, cf_paths, wal_dir; SSTs of a "
+    "snapshot of Spark's); may be given several times.  [default: those that the store names]",
+    show_default=False,
+)
 WIDEST_KEY = 24
 
 
-def inspect(path: str = STORE, family: str | None = FAMILY, as_json: bool = AS_JSON_OBJECT) -> None:
+def inspect(
+    path: str = STORE,
+    family: str | None = FAMILY,
+    other_folders: list[str] | None = OTHER_FOLDERS,
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
     """Print a store at a glance, without touching it.
 
     Each figure says whose it is. The store may be in use. The fields of --json: path,
     column_families, num_files, sst_bytes, estimated_rows, and more; unknown says why a null is one.
     """
-    with _opened(path) as store:
+    with _opened(path, other_folders) as store:
         summary = store.summary(family)
     if as_json:
         print_json([summary.to_dict()])
@@ -45,13 +58,18 @@ def inspect(path: str = STORE, family: str | None = FAMILY, as_json: bool = AS_J
     print_table(["figure", "whose", "value"], rows)
 
 
-def levels(path: str = STORE, family: str | None = FAMILY, as_json: bool = AS_JSON) -> None:
+def levels(
+    path: str = STORE,
+    family: str | None = FAMILY,
+    other_folders: list[str] | None = OTHER_FOLDERS,
+    as_json: bool = AS_JSON,
+) -> None:
     """Print what stands on each level of a store's tree.
 
     The fields of --json: column_family, level, num_files, size_bytes, num_entries, num_deletions,
     compression, smallest_key and largest_key (hex), and more.
     """
-    with _opened(path) as store:
+    with _opened(path, other_folders) as store:
         found = store.levels(family)
     if as_json:
         print_json(found.to_dicts())
@@ -62,10 +80,10 @@ def levels(path: str = STORE, family: str | None = FAMILY, as_json: bool = AS_JS
         note(f"No SST files in {path}: all its rows, if any, are in the WAL.")
 
 
-def _opened(path: str) -> Store:
+def _opened(path: str, other_folders: list[str] | None) -> Store:
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
-    return open_store(path)
+    return open_store(path, other_folders=other_folders or None)
 
 
 def _shown(figure: Figure) -> str:

@@ -189,7 +189,7 @@ def _number(cells: list[bytes], form: _Form) -> tuple[str, float, str] | None:
 
 
 def _framed(cells: list[bytes]) -> tuple[str, float, str] | None:
-    """Return bytes, if each row begins as a schema registry's do: 00, and the number of a schema."""
+    """Return bytes, if each row begins as a schema registry's do: 00, and a schema's number."""
     if any(len(cell) < _FRAME_BYTES or cell[0] for cell in cells):
         return None
     ids = {int.from_bytes(cell[1:_FRAME_BYTES], "big") for cell in cells}
@@ -201,9 +201,11 @@ def _framed(cells: list[bytes]) -> tuple[str, float, str] | None:
 
 
 def _text_or_bytes(cells: list[bytes], printable: float) -> tuple[str, float, str]:
-    text = _share(_text_of(cell) is not None for cell in cells)
+    is_text = all(_text_of(cell) is not None for cell in cells)
     if printable >= _NEARLY_ALL:
-        return "string", 0.9 * printable, f"{printable:.0%} are UTF-8 text that can be printed"
-    if text == 1 and printable >= 0.5:  # noqa: PLR2004 - most of them
+        # What is no UTF-8 no serde of strings wrote: it may be damaged, or all may be bytes.
+        trust = _NEARLY_ALL if is_text else 0.6
+        return "string", trust * printable, f"{printable:.1%} are UTF-8 text that can be printed"
+    if is_text and printable >= 0.5:  # noqa: PLR2004 - most of them
         return "string", 0.5, "UTF-8 text, some of it with control characters"
     return "bytes", 0.5, "neither text nor numbers of one width"

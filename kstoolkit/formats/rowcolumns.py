@@ -7,7 +7,7 @@ application's own key and value, is for a serde to read (:mod:`kstoolkit.formats
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,6 +43,16 @@ class RowColumns:
     problems
         Why a row could not be taken apart, by its position in these columns. Its key and value
         are the bytes on disk, whole, and its other columns are null.
+    inner_key, inner_value
+        What of the key or the value is for the application's serdes, where the engine put something
+        of its own around it; None where it is all of it.
+    valid_to_ms
+        Until when a version was the valid one, epoch ms UTC; null if it still is. None if the
+        store is not versioned. From when on is ``timestamp_ms``.
+    details
+        Columns that only this kind of store has, by their names.
+    num_left_out
+        How many rows on disk only said where others lie, and are not among these.
     """
 
     row: NDArray[np.intp]
@@ -53,6 +63,21 @@ class RowColumns:
     timestamp_ms: pa.Array | None = None
     headers: pa.Array | None = None
     problems: dict[int, str] = field(default_factory=dict)
+    inner_key: ByteColumn | None = None
+    inner_value: ByteColumn | None = None
+    valid_to_ms: pa.Array | None = None
+    details: dict[str, pa.Array] = field(default_factory=dict)
+    num_left_out: int = 0
+
+    @property
+    def record_key(self) -> ByteColumn:
+        """The bytes that the application's serde for keys is to read."""
+        return self.key if self.inner_key is None else self.inner_key
+
+    @property
+    def record_value(self) -> ByteColumn:
+        """The bytes that the application's serde for values is to read."""
+        return self.value if self.inner_value is None else self.inner_value
 
     def __len__(self) -> int:
         return len(self.row)
@@ -69,24 +94,20 @@ class RowColumns:
         {0: 'torn'}
         """
         place, mask = np.cumsum(chosen) - 1, pa.array(chosen)
-        start, end, time, headers = (
-            None if column is None else column.filter(mask)
-            for column in (
-                self.window_start_ms,
-                self.window_end_ms,
-                self.timestamp_ms,
-                self.headers,
-            )
-        )
-        return RowColumns(
+        return replace(
+            self,
             row=self.row[chosen],
             key=self.key.take(chosen),
             value=self.value.take(chosen),
-            window_start_ms=start,
-            window_end_ms=end,
-            timestamp_ms=time,
-            headers=headers,
+            window_start_ms=_filtered(self.window_start_ms, mask),
+            window_end_ms=_filtered(self.window_end_ms, mask),
+            timestamp_ms=_filtered(self.timestamp_ms, mask),
+            headers=_filtered(self.headers, mask),
             problems={int(place[at]): why for at, why in self.problems.items() if chosen[at]},
+            inner_key=None if self.inner_key is None else self.inner_key.take(chosen),
+            inner_value=None if self.inner_value is None else self.inner_value.take(chosen),
+            valid_to_ms=_filtered(self.valid_to_ms, mask),
+            details={name: column.filter(mask) for name, column in self.details.items()},
         )
 
     @classmethod
@@ -101,3 +122,7 @@ class RowColumns:
         ([b'a'], None)
         """
         return cls(np.arange(len(keys)), keys, values)
+
+
+def _filtered(column: pa.Array | None, mask: pa.Array) -> pa.Array | None:
+    return None if column is None else column.filter(mask)

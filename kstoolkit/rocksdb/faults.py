@@ -6,6 +6,7 @@ the rest. The kind alone tells what happened; no other module looks at such a te
 
 from __future__ import annotations
 
+import errno
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ __all__ = [
     "ColumnFamilyError",
     "DamagedStoreError",
     "EncryptedStoreError",
+    "MissingFileError",
     "MissingKeyError",
     "NewerFormatError",
     "NoStoreError",
@@ -61,6 +63,10 @@ class EncryptedStoreError(FormatError):
 
 class DamagedStoreError(FormatError):
     """A store of which some bytes are not what RocksDB wrote."""
+
+
+class MissingFileError(DamagedStoreError):
+    """A store of which a file that it needs is not there."""
 
 
 class StoreLockedError(OutputError):
@@ -102,16 +108,15 @@ _NEWER = (
     "with its format_version set lower, can write it anew."
 )
 _LOCK = re.compile(r"lock file|lock hold|LOCK: ")
-_FILE = re.compile(r"(\S+\.(?:sst|blob|log)|\S*MANIFEST-\d+)")
+_FILE = re.compile(r"(?:\S*/)?(?P<name>[^\s/]+\.(?:sst|blob|log)|MANIFEST-\d+)")
 
 
 @contextmanager
 def translated(path: str | PathLike[str]) -> Iterator[None]:
     """Raise what rocksdict raises inside as an error of ours that names ``path``.
 
-    Errors of kstoolkit, and whatever is not rocksdict's, pass as they are.
-
-    ``path`` is the store as the user knows it, never the scratch folder it is read through.
+    Errors of kstoolkit, and whatever is not rocksdict's, pass as they are. ``path`` is the store as
+    the user knows it, never the scratch folder it is read through.
 
     Raises
     ------
@@ -146,6 +151,8 @@ def fault_of(error: Exception, path: str) -> KstoolkitError | None:
             return StoreClosedError(f"The store {path} is closed.", hint="Open it again.")
         case PermissionError():
             return _no_permission(text, path)
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EMFILE | errno.ENFILE):
+            return _exhausted(text, path)
         case KeyError():
             return _key_fault(error, path)
     return _by_kind(text, path) if type(error) is Exception else None
@@ -185,14 +192,14 @@ def _by_words(text: str, path: str) -> KstoolkitError:
 
 def _corruption(rest: str, path: str) -> KstoolkitError:
     if "format_version" in rest:
-        message = f"{_file_in(rest, path)} has a format that this RocksDB can't read: {_why(rest)}."
+        message = f"The store {path} has a format that this RocksDB can't read: {_why(rest)}."
         return NewerFormatError(message, hint=_NEWER)
     if "No such file" in rest:
         return _missing_file(rest, path)
     if "merge" in rest.lower():
         return _unmerged(rest, path)
     damaged = _FILE.search(rest)
-    where = f" in {_name(damaged[1])}" if damaged else ""
+    where = f" in {damaged['name']}" if damaged else ""
     return DamagedStoreError(f"The store {path} is damaged{where}: {_why(rest)}.", hint=_REBUILD)
 
 
@@ -206,17 +213,19 @@ def _io_error(rest: str, path: str) -> KstoolkitError:
     if "ermission denied" in rest or "not permitted" in rest:
         return _no_permission(rest, path)
     if "Too many open files" in rest or "No space left" in rest:
-        hint = "Raise the limit (ulimit -n), close other stores, or make room."
-        message = f"The machine gave out at the store {path}: {_why(rest)}."
-        return StoreResourceError(message, hint=hint)
+        return _exhausted(rest, path)
     return StoreFault(f"The store {path} can't be read: {_why(rest)}.")
 
 
-def _missing_file(rest: str, path: str) -> DamagedStoreError:
-    missing = _FILE.search(rest)
-    what = _name(missing[1]) if missing else "a file"
+def _exhausted(text: str, path: str) -> StoreResourceError:
+    hint = "Raise the limit (ulimit -n), close other stores, or make room."
+    return StoreResourceError(f"The machine gave out at {path}: {_why(text)}.", hint=hint)
+
+
+def _missing_file(rest: str, path: str) -> MissingFileError:
+    what = missing["name"] if (missing := _FILE.search(rest)) else "a file"
     message = f"The store {path} is damaged: {what}, which it needs, is missing."
-    return DamagedStoreError(message, hint=_REBUILD)
+    return MissingFileError(message, hint=_REBUILD)
 
 
 def _no_permission(rest: str, path: str) -> StorePermissionError:
@@ -226,25 +235,16 @@ def _no_permission(rest: str, path: str) -> StorePermissionError:
 
 
 def _unmerged(rest: str, path: str) -> StoreFault:
-    message = f"The store {path} has rows that only its merge operator can put together: "
+    message = f"Only its merge operator puts rows of the store {path} together: {_why(rest)}."
     hint = "Its engine's own reader knows that operator; rows without it can be read."
-    return StoreFault(message + f"{_why(rest)}.", hint=hint)
-
-
-def _file_in(rest: str, path: str) -> str:
-    found = _FILE.search(rest)
-    return f"{_name(found[1])} of the store {path}" if found else f"The store {path}"
+    return StoreFault(message, hint=hint)
 
 
 def _why(rest: str) -> str:
     """Return what happened, without the scratch folder that it was seen in and its repetition."""
     told = _first_line(rest).partition("  The file ")[0].removeprefix("Corruption: ")
-    return _FILE.sub(lambda found: _name(found[1]), told).strip().rstrip(".")
+    return _FILE.sub(r"\g<name>", told).strip().rstrip(".")
 
 
 def _first_line(text: str) -> str:
     return (text.splitlines() or ["no reason given"])[0]
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]

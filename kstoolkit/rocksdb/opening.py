@@ -6,38 +6,65 @@ import os
 import resource
 import time
 from contextlib import suppress
-from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
-from rocksdict import AccessType, Options, Rdict
+from rocksdict import AccessType, DBPath, Options, Rdict
 
 from kstoolkit.errors import FormatError, KstoolkitError
 from kstoolkit.rocksdb.faults import (
     DamagedStoreError,
-    EncryptedStoreError,
-    NewerFormatError,
+    MissingFileError,
     translated,
 )
+from kstoolkit.rocksdb.files.explaining import elsewhere_perhaps, explained
 from kstoolkit.rocksdb.files.finding import check_is_store
 from kstoolkit.rocksdb.files.manifest import torn_at
-from kstoolkit.rocksdb.files.optionsections import option_in, read_options
+from kstoolkit.rocksdb.files.otherfolders import (
+    MissingFolderError,
+    OtherFolders,
+    other_folders_of,
+)
 from kstoolkit.rocksdb.files.shadow import Shadow
 from kstoolkit.rocksdb.files.summary import footprint_of
-from kstoolkit.rocksdb.files.tableproperties import NEWEST_READABLE, read_footer
 from kstoolkit.rocksdb.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
 
 __all__ = ["open_store"]
 
+_Opened = TypeVar("_Opened", bound=Store)
+
 _ATTEMPTS = 10
 _PAUSE_S = 0.05
+_MOST_PATHS = 4  # db_paths that RocksDB takes
 _SHARE_OF_FILES = 4  # of the files that this process may open, the share that one store may take
 
 
-def open_store(path: str | PathLike[str], *, scratch: str | PathLike[str] | None = None) -> Store:
+@overload
+def open_store(
+    path: str | PathLike[str],
+    *,
+    scratch: str | PathLike[str] | None = None,
+    other_folders: Sequence[str | PathLike[str]] | None = None,
+) -> Store: ...
+@overload
+def open_store(
+    path: str | PathLike[str],
+    *,
+    scratch: str | PathLike[str] | None = None,
+    other_folders: Sequence[str | PathLike[str]] | None = None,
+    into: type[_Opened],
+) -> _Opened: ...
+def open_store(
+    path: str | PathLike[str],
+    *,
+    scratch: str | PathLike[str] | None = None,
+    other_folders: Sequence[str | PathLike[str]] | None = None,
+    into: type[Store] = Store,
+) -> Store:
     """Return a store that can be looked into; its own folder is left as it is.
 
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
@@ -50,11 +77,19 @@ def open_store(path: str | PathLike[str], *, scratch: str | PathLike[str] | None
     scratch
         Where to make the folder that the store is read through; None is where temporary files go.
         On the store's own disk it takes no room, elsewhere the store's files are copied.
+    other_folders
+        The folders outside ``path`` that the store has SST files or its WAL in (``db_paths``,
+        ``cf_paths``, ``wal_dir``), or the ``SSTs`` of a snapshot of Spark's; None: those that its
+        OPTIONS file and its log name.
+    into
+        What to make of it: a kind of store that can do more.
 
     Raises
     ------
     NoStoreError
         If there is none at ``path``; the hint says where some lie nearby.
+    MissingFolderError
+        If a folder outside ``path`` that the store needs is not there, or not known.
     StorePermissionError
         If this user may not read it.
     NewerFormatError
@@ -79,33 +114,48 @@ def open_store(path: str | PathLike[str], *, scratch: str | PathLike[str] | None
     folder = Path(path)
     for _ in range(_ATTEMPTS):
         check_is_store(folder)
-        before = _state_of(folder)
         try:
-            return _opened(folder, scratch)
-        except KstoolkitError as error:
+            before = _state_of(folder)
+            return _opened(folder, scratch, _others(folder, other_folders), into)
+        except FileNotFoundError as error:  # the folder itself: what is in it may go any time
+            failure: KstoolkitError = _vanished(error, folder)
+        except (DamagedStoreError, MissingFolderError) as error:
+            if _is_still(folder, before):
+                raise
             failure = error
         # A compaction may have taken files away that were still to be read: then try again.
-        if not isinstance(failure, DamagedStoreError) or _state_of(folder) == before:
-            raise failure
         time.sleep(_PAUSE_S)
     raise failure
 
 
-def _opened(folder: Path, scratch: str | PathLike[str] | None) -> Store:
+def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherFolders:
+    if given is None:
+        with translated(folder):
+            return other_folders_of(folder)
+    places = tuple(map(Path, given))
+    for each in places:
+        if not each.is_dir():
+            message = f"There is no folder {each} that the store {folder} could have files in."
+            raise MissingFolderError(message, hint="other_folders= takes folders that there are.")
+    return OtherFolders(tables=places)
+
+
+def _opened(
+    folder: Path, scratch: str | PathLike[str] | None, others: OtherFolders, into: type[_Opened]
+) -> _Opened:
     with translated(folder):
-        footprint = footprint_of(folder)
-        shadow = Shadow(folder, scratch=scratch)
+        footprint = footprint_of(folder, *others.all)
+        shadow = Shadow(folder, scratch=scratch, others=others.all)
     try:
         _check_manifest(shadow.path, folder)
-        return Store(
-            folder, shadow=shadow, families=_families(shadow.path, folder), footprint=footprint
-        )
+        families = _families(shadow.path, folder, others)
+        return into(folder, shadow=shadow, families=families, footprint=footprint)
     except BaseException:
         shadow.close()
         raise
 
 
-def _families(scratch: Path, folder: Path) -> dict[str, Rdict]:
+def _families(scratch: Path, folder: Path, others: OtherFolders) -> dict[str, Rdict]:
     """Return all column families; the first is the database itself."""
     try:
         with translated(folder):
@@ -116,14 +166,20 @@ def _families(scratch: Path, folder: Path) -> dict[str, Rdict]:
                 column_families={name: _options(scratch) for name in names},
                 access_type=AccessType.read_only(False),  # noqa: FBT003 - rocksdict takes no name
             )
-            others = {name: database.get_column_family(name) for name in names if name != "default"}
-            return {"default": database} | others
+            handles = {
+                name: database.get_column_family(name) for name in names if name != "default"
+            }
+            return {"default": database} | handles
     except FormatError as error:
-        raise _explained(error, scratch, folder) from error
+        if isinstance(error, MissingFileError):
+            raise elsewhere_perhaps(error, folder, others) from error
+        raise explained(error, scratch, folder) from error
 
 
 def _options(scratch: Path) -> Options:
     options = Options(raw_mode=True)
+    # The MANIFEST gives each file a path by number; one too high is read, but crashes the closing.
+    options.set_db_paths([DBPath(str(scratch), 0)] * _MOST_PATHS)
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE_OF_FILES
     if sum(1 for _ in scratch.glob("*.sst")) > allowed:
         options.set_max_open_files(allowed)
@@ -145,33 +201,18 @@ def _check_manifest(scratch: Path, folder: Path) -> None:
             f"at byte {torn}; newer rows would be missing without a sign."
         )
         hint = "Restore the folder from a backup, or rebuild the store from its changelog."
-        raise DamagedStoreError(message, hint=hint)
+        raise explained(DamagedStoreError(message, hint=hint), scratch, folder)
 
 
-def _explained(error: FormatError, scratch: Path, folder: Path) -> FormatError:
-    """Return an error with what the files themselves tell of their format, where it tells more."""
-    footers = [read_footer(each) for each in scratch.glob("*.sst")]  # None: not a table's end
-    if "magic number" in error.message and not any(footers):
-        message = f"The store {folder} is encrypted, or damaged: no SST file ends as one should."
-        return EncryptedStoreError(message, hint="Only the application that has its key reads it.")
-    if any(each and each.format_version is None for each in footers):
-        message = f"The store {folder} has SST files that are not block-based tables."
-        return FormatError(message, hint="Stores of plain or cuckoo tables can't be read here.")
-    newest = max((each.format_version or 0 for each in footers if each), default=0)
-    if not isinstance(error, NewerFormatError) or newest <= NEWEST_READABLE:
-        return error
-    message = (
-        f"The store {folder} has SST files of format_version {newest}, written by RocksDB "
-        f"{_writer(scratch)}; rocksdict {version_of('rocksdict')} reads up to {NEWEST_READABLE}."
-    )
-    return NewerFormatError(message, hint=error.hint)
+def _vanished(error: FileNotFoundError, folder: Path) -> DamagedStoreError:
+    message = f"The store {folder} went away while it was being opened: {error.filename} is gone."
+    return DamagedStoreError(message, hint="Is it being removed? Then open it no more.")
 
 
-def _writer(scratch: Path) -> str:
-    try:
-        return option_in(read_options(scratch), "Version", "rocksdb_version") or "unknown"
-    except KstoolkitError:
-        return "unknown (no OPTIONS file)"
+def _is_still(folder: Path, before: dict[str, int]) -> bool:
+    with suppress(FileNotFoundError):
+        return _state_of(folder) == before
+    return False
 
 
 def _state_of(folder: Path) -> dict[str, int]:

@@ -6,6 +6,7 @@ holds in memory alone, without a WAL, are on no disk, and so not in here.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.records import Records
 
 __all__ = ["Store"]
+
+_NAMED = 5  # column families in its representation
 
 
 class Store(LoggedStore):
@@ -125,10 +128,8 @@ class Store(LoggedStore):
 
         Parameters
         ----------
-        sample
-            How many rows to read at most.
-        cf
-            The column family.
+        sample, cf
+            How many rows to read at most, and of which column family.
         prefix_bytes, top
             How long the prefixes are, and how many of the hottest to name.
 
@@ -227,8 +228,9 @@ class Store(LoggedStore):
         self.close()
 
     def __repr__(self) -> str:
-        families = ", ".join(self.column_families) or "closed"
-        return f"Store({str(self.path)!r}, {families})"
+        names = self.column_families
+        told = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} column families"
+        return f"Store({str(self.path)!r}, {told or 'closed'})"
 
     def _rows(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         with translated(self.path):
@@ -243,7 +245,6 @@ class Store(LoggedStore):
 
     @cached_property
     def _options(self) -> Records[OptionsSection] | None:
-        try:
+        with suppress(NoStoreError):
             return read_options(self._shadow.path)
-        except NoStoreError:
-            return None
+        return None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 from tests.cli.commands import given, rows
@@ -38,6 +39,15 @@ def test_a_log_that_leaves_events_out_says_it_beside_the_result() -> None:
     answer = given("log", LOGS / "rocksdb-5.18.4-error.log", "--json")
     assert (answer.code, answer.out) == (0, "")
     assert "setInfoLogLevel(InfoLogLevel.INFO_LEVEL)" in answer.err
+
+
+def test_rolled_and_packed_logs_are_read_together(tmp_path: Path) -> None:
+    text = (LOGS / "spark-4.3.log").read_bytes()
+    half = text.index(b"\n", len(text) // 2) + 1
+    (tmp_path / "spark-1.log.gz").write_bytes(gzip.compress(text[:half]))
+    (tmp_path / "spark.log").write_bytes(text[half:])
+    whole = given("log", LOGS / "spark-4.3.log", "--json")
+    assert given("log", tmp_path, "--json").out == whole.out
 
 
 def test_a_path_without_a_log_is_a_mistake(tmp_path: Path) -> None:

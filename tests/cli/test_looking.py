@@ -59,6 +59,21 @@ def test_one_column_family_may_be_asked_for(made: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "levels"])
+def test_folders_that_the_store_does_not_name_may_be_given(
+    command: str, made: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(made, tmp_path / "store")
+    (tmp_path / "rows").mkdir()
+    for each in copy.glob("*.sst"):
+        each.rename(tmp_path / "rows" / each.name)
+    answer = given(command, copy, "--json")
+    assert (answer.code, answer.out) == (1, "")
+    assert "other_folders=[...]" in answer.err
+    (told,) = rows(given(command, copy, "--other-folder", tmp_path / "rows", "--json").out)
+    assert told["num_files"] == 4
+
+
+@pytest.mark.parametrize("command", ["inspect", "levels"])
 def test_a_mistake_is_a_sentence_with_code_2(command: str, made: Path, tmp_path: Path) -> None:
     for path, said in (
         (tmp_path / "nowhere", "There is no"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
     DamagedStoreError,
+    MissingFileError,
     MissingKeyError,
     NewerFormatError,
     ReadOnlyStoreError,
@@ -30,8 +32,8 @@ if TYPE_CHECKING:
 SAID = [
     ("Corruption: block checksum mismatch in /s/000012.sst offset 0", DamagedStoreError),
     ("Corruption: Corrupt or unsupported format_version: 7 in /s/000012.sst", NewerFormatError),
-    ("Corruption: Corruption: IO error: No such file or directory: /s/1.sst", DamagedStoreError),
-    ("IO error: No such file or directory: /s/clock/MANIFEST-000005", DamagedStoreError),
+    ("Corruption: Corruption: IO error: No such file or directory: /s/1.sst", MissingFileError),
+    ("IO error: No such file or directory: /s/clock/MANIFEST-000005", MissingFileError),
     ("IO error: While open: /s/000012.sst: Permission denied", StorePermissionError),
     ("IO error: While open: /s/000012.sst: Too many open files", StoreResourceError),
     ("IO error: While appending: /s/000012.log: No space left on device", StoreResourceError),
@@ -79,6 +81,12 @@ def test_what_rocksdict_really_raises_is_known(kind: type[KstoolkitError], tmp_p
 def test_a_folder_that_may_not_be_written_is_a_matter_of_permission() -> None:
     told = fault_of(PermissionError("Permission denied (os error 13)"), "counts")
     assert isinstance(told, StorePermissionError)
+
+
+def test_a_disk_that_fills_up_while_a_file_is_copied_is_the_machine_s_fault() -> None:
+    told = fault_of(OSError(errno.ENOSPC, "No space left on device", "/s/000012.sst"), "counts")
+    assert isinstance(told, StoreResourceError)
+    assert "/s/" not in told.message
 
 
 def test_errors_of_others_pass_as_they_are() -> None:

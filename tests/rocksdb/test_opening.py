@@ -1,21 +1,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rocksdict import Options, PlainTableFactoryOptions, Rdict, SliceTransform
 
-from kstoolkit.errors import FormatError, UserError
+from kstoolkit.errors import FormatError, InputError, UserError
+from kstoolkit.rocksdb import opening
 from kstoolkit.rocksdb.faults import (
     ColumnFamilyError,
     DamagedStoreError,
     EncryptedStoreError,
+    MissingFileError,
     NewerFormatError,
     NoStoreError,
     StoreClosedError,
@@ -186,6 +189,44 @@ def test_a_scratch_folder_that_is_not_there_is_said(made: Path, tmp_path: Path) 
         open_store(made, scratch=tmp_path / "nowhere")
 
 
+def test_a_scratch_folder_whose_name_rocksdict_can_not_take_is_said(
+    made: Path, tmp_path: Path
+) -> None:
+    odd = tmp_path / os.fsdecode(b"\xff")
+    odd.mkdir()
+    with pytest.raises(StoreResourceError, match="no UTF-8"):
+        open_store(made, scratch=odd)
+    assert not list(odd.iterdir())
+
+
+def test_a_store_that_is_removed_while_it_is_open_is_still_read(
+    store: Path, tmp_path: Path
+) -> None:
+    with open_store(store, scratch=tmp_path) as opened:
+        shutil.rmtree(store)
+        assert dict(opened.iter_rows()) == LIVE
+        assert opened.summary().num_files == len(opened.ssts()) == 4
+        assert opened.options()
+        with pytest.raises(InputError, match="no log at"):
+            opened.log()
+
+
+@pytest.mark.parametrize("moment", ["footprint_of", "Shadow", "_state_of", "other_folders_of"])
+def test_a_store_that_is_removed_while_it_is_being_opened_is_gone(
+    moment: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real step runs, only that the folder goes right before it."""
+    step = getattr(opening, moment)
+
+    def removed_before(*arguments: Any, **options: Any) -> Any:
+        shutil.rmtree(store, ignore_errors=True)
+        return step(*arguments, **options)
+
+    monkeypatch.setattr(opening, moment, removed_before)
+    with pytest.raises(NoStoreError, match="There is no"):
+        open_store(store)
+
+
 def test_a_missing_path_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(NoStoreError, match="There is no") as caught:
         open_store(tmp_path / "a" / "b")
@@ -246,7 +287,7 @@ SPOILT = {
     "a MANIFEST short of a byte": (cut(manifest_of, lambda n: n - 1), DamagedStoreError, "middle"),
     "no MANIFEST": (remove(manifest_of), DamagedStoreError, "missing"),
     "a damaged MANIFEST": (flip(manifest_of, 20), DamagedStoreError, "MANIFEST"),
-    "a missing SST": (remove(largest_sst), DamagedStoreError, r"\.sst, which it needs, is missing"),
+    "a missing SST": (remove(largest_sst), MissingFileError, r"\.sst, which it needs, is missing"),
     "a short SST": (cut(largest_sst, lambda _: 100), DamagedStoreError, "size mismatch"),
     "a bad end of an SST": (flip(largest_sst, -1), DamagedStoreError, "magic"),
     "a newer format": (flip(largest_sst, -12, 7), NewerFormatError, "format_version 7.*up to 6"),

@@ -21,6 +21,10 @@ _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
 _LARGEST_CURRENT_BYTES = 4096
 _FOLDERS_LOOKED_INTO = 2_000
 _NAMED = 3
+_UNPACK = (
+    "Of Spark's state, unpack a snapshot <version>.zip into an empty folder, and open that one "
+    "with other_folders=['<checkpoint>/state/<operator>/<partition>/SSTs']."
+)
 
 
 def check_is_store(folder: Path) -> None:
@@ -69,6 +73,9 @@ def _no_store(folder: Path) -> NoStoreError:
         near = next((each for each in folder.absolute().parents if each.is_dir()), Path("/"))
         message = f"There is no {folder}."
         return NoStoreError(message, hint=f"{near} is the last folder of this path that there is.")
+    if folder.is_file() and folder.suffix == ".zip":
+        message = f"{folder} is a packed snapshot; a store is a folder."
+        return NoStoreError(message, hint=_UNPACK)
     if folder.is_file():
         message = f"{folder} is a file; a store is a folder."
         return NoStoreError(message, hint=f"Give the folder that it lies in: {folder.parent}")
@@ -81,6 +88,8 @@ def _where_stores_lie(folder: Path) -> str:
     if below:
         more = ", and more" if len(below) > _NAMED else ""
         return f"There is one in {', '.join(map(str, below[:_NAMED]))}{more}."
+    if any(folder.glob("*.zip")):
+        return _UNPACK
     return (
         "Kafka Streams keeps its stores under "
         "<state.dir>/<application.id>/<task>/rocksdb/<store>, and those of windows under "

@@ -61,7 +61,9 @@ def read_options(folder: Path) -> Records[OptionsSection]:
     OSError
         If it can't be read.
     """
-    found = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.match(path.name))}
+    found = {
+        int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))
+    }
     if not found:
         message = f"No OPTIONS file in {folder}."
         raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rocksdict import Rdict
@@ -30,7 +31,7 @@ _NO_OPTIONS = "there is no OPTIONS file"
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a store's folder takes, in bytes.
+    """What a store's folders take, in bytes.
 
     ``apparent_bytes`` is how long the files say they are, ``disk_bytes`` what they take on the
     disk: more where RocksDB has set room aside for a MANIFEST or a WAL. ``ssts`` are the names of
@@ -40,6 +41,7 @@ class Footprint:
     apparent_bytes: int
     disk_bytes: int
     wal_bytes: int
+    blob_bytes: int
     ssts: frozenset[str]
 
 
@@ -57,6 +59,7 @@ class Summary(Record):
     column_families: tuple[str, ...] = of_source(Source.STORE)
     num_files: int = of_source(Source.STORE)
     sst_bytes: int = of_source(Source.STORE)
+    blob_bytes: int = of_source(Source.STORE)
     wal_bytes: int = of_source(Source.STORE)
     apparent_bytes: int = of_source(Source.STORE)
     disk_bytes: int = of_source(Source.STORE)
@@ -85,28 +88,32 @@ class Summary(Record):
         )
 
 
-def footprint_of(folder: Path) -> Footprint:
-    """Return what a folder's files take; files that vanish meanwhile are left out.
+def footprint_of(*folders: Path) -> Footprint:
+    """Return what the files of folders take; files that vanish meanwhile are left out.
 
     Raises
     ------
     OSError
-        If the folder can't be listed.
+        If a folder can't be listed.
     """
-    apparent = disk = wal = 0
+    apparent = disk = wal = blob = 0
     ssts = set()
-    with os.scandir(folder) as entries:
-        for each in entries:
-            try:
-                told = each.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            apparent += told.st_size
-            disk += told.st_blocks * _BLOCK_BYTES
-            wal += told.st_size if each.name.endswith(".log") else 0
-            if each.name.endswith(".sst"):
-                ssts.add(each.name)
-    return Footprint(apparent, disk, wal, frozenset(ssts))
+    for each, told in _entries(folders):
+        apparent += told.st_size
+        disk += told.st_blocks * _BLOCK_BYTES
+        wal += told.st_size if each.name.endswith(".log") else 0
+        blob += told.st_size if each.name.endswith(".blob") else 0
+        if each.name.endswith(".sst"):
+            ssts.add(each.name)
+    return Footprint(apparent, disk, wal, blob, frozenset(ssts))
+
+
+def _entries(folders: tuple[Path, ...]) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for each in entries:
+                with suppress(FileNotFoundError):
+                    yield each, each.stat(follow_symlinks=False)
 
 
 def summary_of(
@@ -152,6 +159,7 @@ def summary_of(
         column_families=tuple(families),
         num_files=len(ssts),
         sst_bytes=sum(each.size_bytes for each in ssts),
+        blob_bytes=footprint.blob_bytes,
         wal_bytes=footprint.wal_bytes,
         apparent_bytes=footprint.apparent_bytes,
         disk_bytes=footprint.disk_bytes,

@@ -6,14 +6,13 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from kstoolkit.rocksdb.log.background import BackgroundJob, told_of
 from kstoolkit.rocksdb.log.clock import of_micros
 from kstoolkit.rocksdb.log.events import Event, list_in, number_in, text_in
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.rocksdb.records import Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from kstoolkit.rocksdb.log.jobs import Job
 
 __all__ = ["Compaction"]
@@ -22,15 +21,13 @@ _INPUT_LEVEL = re.compile(r"files_L([0-9]{1,3})")
 
 
 @dataclass(frozen=True, slots=True)
-class Compaction(Record):
+class Compaction(BackgroundJob):
     """A compaction, or a trivial move: files that went a level down without being rewritten.
 
     Parameters
     ----------
-    at, finished_at
-        When it began and ended (UTC).
-    column_family, job
-        Whose files; the number that RocksDB gave the job since its last open.
+    at, finished_at, column_family, job
+        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
     from_levels, to_level
@@ -53,11 +50,6 @@ class Compaction(Record):
         Why a figure is unknown, by its name.
     """
 
-    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    finished_at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    column_family: str | None = of_source(Source.LOG)
-    job: int | None = of_source(Source.LOG)
-    reason: str | None = of_source(Source.LOG)
     from_levels: tuple[int, ...] | None = of_source(Source.LOG)
     to_level: int | None = of_source(Source.LOG)
     num_files_in: int | None = of_source(Source.LOG)
@@ -83,11 +75,7 @@ class Compaction(Record):
         records_in = number_in(finished, "num_input_records")
         records_out = number_in(finished, "num_output_records")
         known = records_in is not None and records_out is not None
-        values = {
-            "at": of_micros(number_in(started, "time_micros")),
-            "finished_at": of_micros(number_in(finished, "time_micros")),
-            "column_family": job.column_family,
-            "job": job.number,
+        values = told_of(job) | {
             "reason": text_in(started, "compaction_reason"),
             "from_levels": None if inputs is None else tuple(sorted(inputs)),
             "to_level": number_in(finished, "output_level"),
@@ -98,12 +86,11 @@ class Compaction(Record):
             "num_records_in": records_in,
             "num_records_out": records_out,
             "num_records_dropped": (records_in or 0) - (records_out or 0) if known else None,
-            "duration_ms": job.duration_ms,
             "cpu_ms": _in_ms(number_in(finished, "compaction_time_cpu_micros")),
             "num_subcompactions": number_in(finished, "num_subcompactions"),
             "compression": text_in(finished, "output_compression"),
         }
-        return cls(**values, store=job.store, unknown=job.why_unknown(values))  # type: ignore[arg-type] # by name
+        return cls(**values, store=job.store, unknown=job.why_unknown(values))
 
     @classmethod
     def of_move(

@@ -1,39 +1,55 @@
 """Where a store's log lies: which files, in which order, and their lines, however large they are.
 
 RocksDB writes ``LOG``, and renames it to ``LOG.old.<microseconds>`` when it opens the store anew or
-the file has reached its limit.
+the file has reached its limit. With ``db_log_dir`` set they lie there, and are called after the
+store's path. Logs of Spark are rolled by log4j under any names, and often packed with gzip.
 """
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.files.otherfolders import log_folder, logs_of
+from kstoolkit.rocksdb.log.lines import time_of
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 __all__ = ["LONGEST_LINE_BYTES", "log_files", "logged_level", "text_lines"]
 
 LONGEST_LINE_BYTES = 1 << 20
 """What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""
 
-_ROTATED = re.compile(r"LOG\.old\.([0-9]{1,20})")
+_OLD = r"\.old\.([0-9]{1,20})"
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _LEVEL = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
-_WHAT = "Give the folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines."
+_OF_SPARK = re.compile(r"(?![0-9]+\.log$).+\.log([._-].*)?|(stderr|stdout)([._-].*)?")
+_GZIP = b"\x1f\x8b"
+_LINES_TO_A_TIME = 1_000
+_WHAT = (
+    "Give the folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines or a "
+    "folder of such."
+)
 
 
 def log_files(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of a log, oldest first: those of a store's folder, or the file itself.
+    """Return the files of a log, oldest first.
+
+    Those of a store, in its folder and its ``db_log_dir``; or those of Spark in a folder that is no
+    store; or the file itself.
 
     Raises
     ------
     InputError
-        If there is no such path, or the folder holds no LOG.
+        If there is no such path, or no log in it.
 
     Examples
     --------
@@ -50,17 +66,20 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
     if not place.is_dir():
         message = f"There is no log at {place}."
         raise InputError(message, hint=_WHAT)
-    rotated = _numbered(place, _ROTATED)
-    newest = [place / "LOG"] if (place / "LOG").is_file() else []
-    if not rotated and not newest:
+    found = [*_rotated(place, "LOG"), *_logs_elsewhere(place)]
+    if not found and not (place / "CURRENT").exists():
+        found = _logs_of_spark(place)
+    if not found:
         message = f"The folder {place} has no LOG."
         hint = f"{_WHAT} Spark writes no LOG: its lines go to the logs of its executors."
         raise InputError(message, hint=hint)
-    return rotated + newest
+    return found
 
 
 def text_lines(file: Path) -> Iterator[str]:
     """Yield the lines of a file one by one, in bounded memory; odd bytes become U+FFFD.
+
+    What gzip packed is unpacked.
 
     Raises
     ------
@@ -68,16 +87,63 @@ def text_lines(file: Path) -> Iterator[str]:
         If the file can't be read.
     """
     try:
-        with file.open("rb") as log:
+        with _unpacked(file) as log:
             while piece := log.readline(LONGEST_LINE_BYTES):
                 yield piece.decode("utf-8", "replace").rstrip("\r\n")
                 while piece and not piece.endswith(b"\n"):
                     piece = log.readline(LONGEST_LINE_BYTES)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        message = f"{file} can't be unpacked: {error}."
+        raise InputError(message, hint="Is it still being packed? Then read it later.") from error
     except OSError as error:
         message = f"{file} can't be read: {error.strerror}."
         raise InputError(message, hint="Its owner may have rotated it: read the log again.") from (
             error
         )
+
+
+def _unpacked(file: Path) -> BinaryIO:
+    with file.open("rb") as log:
+        packed = log.read(len(_GZIP)) == _GZIP
+    return gzip.open(file) if packed else file.open("rb")  # type: ignore[return-value] # it reads alike
+
+
+def _rotated(folder: Path, name: str) -> list[Path]:
+    newest = [folder / name] if (folder / name).is_file() else []
+    return _numbered(folder, re.compile(re.escape(name) + _OLD)) + newest
+
+
+def _logs_elsewhere(folder: Path) -> list[Path]:
+    """Return the files of a store's log in its ``db_log_dir``, if it has one."""
+    try:
+        elsewhere = log_folder(folder)
+        names = [] if elsewhere is None else logs_of(folder, elsewhere)
+    except OSError as error:
+        message = f"The log of the store {folder} can't be read: {error}."
+        hint = "Its OPTIONS file says where the log is (db_log_dir); give the LOG file itself."
+        raise InputError(message, hint=hint) from error
+    if elsewhere is None:
+        return []
+    found = [file for name in names for file in _rotated(elsewhere, name)]
+    if not found:
+        message = f"No log of the store {folder} in {elsewhere} (db_log_dir)."
+        there = ", ".join(sorted(each.name for each in elsewhere.glob("*_LOG"))[:3])
+        raise InputError(message, hint=f"Give the LOG file itself; it has {there or 'none'}.")
+    return found
+
+
+def _logs_of_spark(folder: Path) -> list[Path]:
+    """Return the logs in a folder by the first time that each tells: names are anyone's.
+
+    Spark's times are of whole seconds; in the same one, what was changed last comes last.
+    """
+    found = [each for each in folder.iterdir() if _OF_SPARK.fullmatch(each.name) and each.is_file()]
+    return sorted(found, key=lambda each: (_first_time(each), each.stat().st_mtime_ns))
+
+
+def _first_time(file: Path) -> str:
+    head = islice(text_lines(file), _LINES_TO_A_TIME)
+    return next((str(time) for line in head if (time := time_of(line))), "")
 
 
 def logged_level(folder: Path) -> str | None:

@@ -5,29 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.log.clock import of_micros
+from kstoolkit.rocksdb.log.background import BackgroundJob, told_of
 from kstoolkit.rocksdb.log.events import number_in, text_in
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.rocksdb.records import Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
+    from kstoolkit.rocksdb.log.events import Event
     from kstoolkit.rocksdb.log.jobs import Job
 
 __all__ = ["Flush"]
 
 
 @dataclass(frozen=True, slots=True)
-class Flush(Record):
+class Flush(BackgroundJob):
     """A flush, or the replay of a write-ahead log at an open, which leaves a file just so.
 
     Parameters
     ----------
-    at, finished_at
-        When it began and ended (UTC).
-    column_family, job
-        Whose memtables; the number that RocksDB gave the job since its last open.
+    at, finished_at, column_family, job
+        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`.
     reason
         Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
     num_memtables, num_entries, num_deletes
@@ -46,11 +43,6 @@ class Flush(Record):
         Why a figure is unknown, by its name.
     """
 
-    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    finished_at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    column_family: str | None = of_source(Source.LOG)
-    job: int | None = of_source(Source.LOG)
-    reason: str | None = of_source(Source.LOG)
     num_memtables: int | None = of_source(Source.LOG)
     num_entries: int | None = of_source(Source.LOG)
     num_deletes: int | None = of_source(Source.LOG)
@@ -67,24 +59,19 @@ class Flush(Record):
     @classmethod
     def of_job(cls, job: Job) -> Flush:
         """Build the record of what was logged of a job."""
-        values = {
-            "at": of_micros(number_in(job.started, "time_micros")),
-            "finished_at": of_micros(number_in(job.finished, "time_micros")),
-            "column_family": job.column_family,
-            "job": job.number,
+        values = told_of(job) | {
             "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
             "num_memtables": number_in(job.started, "num_memtables"),
-            "num_entries": number_in(job.started, "num_entries"),
+            "num_entries": number_in(job.started, _entries_in(job.started)),
             "num_deletes": number_in(job.started, "num_deletes"),
             "input_bytes": number_in(job.started, "total_data_size"),
             "memory_bytes": number_in(job.started, "memory_usage"),
             "output_bytes": job.written_bytes,
             "num_files_out": job.num_files,
-            "duration_ms": job.duration_ms,
             "cpu_ms": None if job.cpu_micros is None else job.cpu_micros / 1000,
             "compression": text_in(job.finished, "output_compression") or job.compression,
         }
-        return cls(**values, store=job.store, unknown=job.why_unknown(values))  # type: ignore[arg-type] # by name
+        return cls(**values, store=job.store, unknown=job.why_unknown(values))
 
     @property
     def kind(self) -> str:
@@ -96,3 +83,8 @@ class Flush(Record):
         """What happened, for people."""
         entries, into = format_count(self.num_entries), format_bytes(self.output_bytes)
         return f"{entries} entries of {format_bytes(self.input_bytes)} to {into} ({self.reason})"
+
+
+def _entries_in(started: Event) -> str:
+    """Return what the number of entries is called, which RocksDB 10.4 renamed."""
+    return "num_entries" if "num_entries" in started else "total_num_input_entries"

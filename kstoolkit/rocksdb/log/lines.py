@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-__all__ = ["LogLine", "lines_of"]
+__all__ = ["LogLine", "lines_of", "time_of"]
 
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
 _HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
@@ -90,6 +90,20 @@ def lines_of(text: str) -> list[LogLine]:
         return _of_spark(text)
     foreign = _LOG4J_TIME.match(text) or text.startswith('{"ts"')
     return [] if foreign else [_continued(text)]
+
+
+def time_of(text: str) -> datetime | None:
+    """Return when a line was written, whoever wrote it; None if it does not begin with a time.
+
+    Examples
+    --------
+    >>> print(time_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished"))
+    2026-11-21 08:08:24
+    >>> time_of("  at java.lang.Thread.run")
+    """
+    begins = _json_parts(text)[0] if text.startswith("{") else text
+    found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
+    return _moment(found.groups()[:7]) if found else None
 
 
 def _continued(text: str) -> LogLine:

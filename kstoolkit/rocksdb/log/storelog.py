@@ -177,8 +177,9 @@ def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> Sto
     Parameters
     ----------
     path
-        A store's folder, of which LOG and all LOG.old.* are read; or one such file; or a log of
-        Spark, in which RocksDB's lines begin with ``[NativeRocksDB-<level>]``.
+        A store's folder, of which LOG and all LOG.old.* are read, in its ``db_log_dir`` too; or one
+        such file; or a log of Spark, in which RocksDB's lines begin with
+        ``[NativeRocksDB-<level>]``; or a folder of such, rolled and packed (``.gz``) or not.
     zone
         The writer's time zone. By default it is learned from the events in the log.
 

@@ -60,9 +60,9 @@ class Asked:
             return wanted
         wanted[list(rows.problems)] = False
         if self.key is not None:
-            wanted &= rows.key.equal_to(self.key)
+            wanted &= rows.record_key.equal_to(self.key)
         if self.prefix is not None:
-            wanted &= rows.key.part(end=len(self.prefix)).equal_to(self.prefix)
+            wanted &= rows.record_key.part(end=len(self.prefix)).equal_to(self.prefix)
         if self.window_start_ms is not None:
             start, known = _numbers(rows.window_start_ms, len(rows))
             wanted &= known & (start == self.window_start_ms)

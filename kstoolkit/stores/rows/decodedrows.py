@@ -50,8 +50,8 @@ class DecodedRows:
     def __iter__(self) -> Iterator[StoreRow]:
         raw = self.raw
         columns = zip(
-            self.key.to_list(raw.key),
-            self.value.to_list(raw.value),
+            self.key.to_list(raw.record_key),
+            self.value.to_list(raw.record_value),
             _listed(raw.window_start_ms, len(self)),
             _listed(raw.window_end_ms, len(self)),
             _listed(raw.timestamp_ms, len(self)),
@@ -107,7 +107,7 @@ class DecodedRows:
 
 def decoded_rows(raw: RowColumns, key: Serde, value: Serde) -> DecodedRows:
     """Return rows with their keys and values read; what could not be taken apart stays bytes."""
-    return DecodedRows(raw, _read(raw, raw.key, key), _read(raw, raw.value, value))
+    return DecodedRows(raw, _read(raw, raw.record_key, key), _read(raw, raw.record_value, value))
 
 
 def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:

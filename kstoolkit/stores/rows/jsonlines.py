@@ -38,12 +38,12 @@ def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON, whatever it is.
+    r"""Return a value as JSON, whatever it is, in ASCII alone, so that no locale can spoil it.
 
     Examples
     --------
-    >>> json_text({1: float("inf"), "ü": {2}})
-    '{"1": "Infinity", "ü": [2]}'
+    >>> print(json_text({1: float("inf"), "ü": {2}}))
+    {"1": "Infinity", "\u00fc": [2]}
     """
     try:
         return _ENCODE(value)
@@ -86,4 +86,4 @@ def _plainer(value: Any, depth: int) -> Any:
     return value
 
 
-_ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain).encode
+_ENCODE = json.JSONEncoder(allow_nan=False, default=_plain).encode

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import gzip
 import json
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.log.clock import of_micros
 from kstoolkit.rocksdb.log.events import event_of, number_in
 from kstoolkit.rocksdb.log.files import LONGEST_LINE_BYTES, log_files, text_lines
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 STREAMS = (REAL_LOGS / "rocksdb-10.1.3.log").read_bytes()
 SPARK = (REAL_LOGS / "spark-4.3.json.log").read_bytes()
+GZIP = b"\x1f\x8b"
 HEAD = "2026/11/21-08:08:24.435575 139868573263552 "
 PARTS = st.sampled_from(
     [
@@ -75,7 +79,20 @@ FEW = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scop
 @FEW
 @given(st.binary(max_size=400))
 def test_arbitrary_bytes_never_raise(read_bytes: Callable[[bytes], None], content: bytes) -> None:
+    assume(not content.startswith(GZIP))
     read_bytes(content)
+
+
+@FEW
+@given(st.integers(0, 47_000), st.integers(0, 9), st.binary(max_size=5))
+def test_a_packed_log_that_is_torn_or_damaged_is_said_to_be(
+    read_bytes: Callable[[bytes], None], at: int, length: int, instead: bytes
+) -> None:
+    packed = GZIP + gzip.compress(STREAMS, mtime=0)[len(GZIP) :]
+    spoilt = packed[:at] + instead + packed[at + length :]
+    if spoilt.startswith(GZIP):
+        with suppress(InputError):
+            read_bytes(spoilt)
 
 
 @FEW

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import shutil
@@ -259,6 +260,25 @@ def test_an_older_version_of_rocksdb_is_read() -> None:
     assert {each.column_family for each in merges} == {"keyValueWithTimestamp"}
 
 
+OF_11_1_2 = """\
+2026/11/21-16:57:02.591268 140314356336320 EVENT_LOG_v1 {"time_micros": 1795280222591265, "job": 2,\
+ "event": "flush_started", "num_memtables": 1, "total_num_input_entries": 50, "num_deletes": 0,\
+ "total_data_size": 790, "memory_usage": 6416, "num_range_deletes": 0, "flush_reason":\
+ "Manual Compaction"}
+2026/11/21-16:57:02.592250 140314356336320 (Original Log Time 2026/11/21-16:57:02.592148)\
+ EVENT_LOG_v1 {"time_micros": 1795280222592143, "job": 2, "event": "flush_finished",\
+ "output_compression": "NoCompression", "lsm_state": [1, 0, 0, 0, 0, 0, 0],\
+ "immutable_memtables": 0}
+"""
+
+
+def test_a_newer_version_of_rocksdb_calls_the_entries_of_a_flush_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "LOG").write_text(OF_11_1_2)
+    (flush,) = read_log(tmp_path).flushes()
+    assert (flush.num_entries, flush.num_deletes, flush.compression) == (50, 0, "NoCompression")
+    assert flush.sentence.startswith("50 entries of 790 B")
+
+
 def test_an_atomic_flush_is_one_flush_a_column_family() -> None:
     flushes = read_log(STREAMS).flushes()
     first = [each for each in flushes if each.job == flushes[0].job]
@@ -288,6 +308,51 @@ def test_lines_that_spark_hands_on_are_read_alike(path: Path) -> None:
     assert [each.num_entries for each in found.flushes()][:1] == [15622]
     assert [each.uptime_s for each in found.stats()] == [0.1]
     assert found.write_amplification().write_amplification == pytest.approx(2.2, abs=0.01)
+
+
+@pytest.fixture
+def rolled(tmp_path: Path) -> Path:
+    """A log of Spark rolled as log4j does: older files packed, under names that tell no order."""
+    lines = SPARK.read_text().splitlines(keepends=True)
+    third = len(lines) // 3
+    pieces = ["".join(lines[at : at + third]) for at in (0, third, 2 * third)]
+    pieces[-1] += "".join(lines[3 * third :])
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "spark-2.log.gz").write_bytes(gzip.compress(pieces[0].encode()))
+    (folder / "spark-1.log.gz").write_bytes(gzip.compress(pieces[1].encode()))
+    (folder / "spark.log").write_text(pieces[2])
+    (folder / "README.md").write_text("no log")
+    return folder
+
+
+def test_rolled_and_packed_logs_of_spark_are_one_log(rolled: Path) -> None:
+    whole, found = read_log(SPARK), read_log(rolled)
+    names = [Path(each.path).name for each in found.files]
+    assert names == ["spark-2.log.gz", "spark-1.log.gz", "spark.log"]
+    assert [each.to_dict() for each in found.events()] == [e.to_dict() for e in whole.events()]
+    assert found.options().to_dicts() == whole.options().to_dicts()
+    assert found.rocksdb_version == whole.rocksdb_version
+    one = read_log(rolled / "spark-2.log.gz")
+    assert (one.num_files, one.rocksdb_version) == (1, "9.8.4")
+
+
+def test_a_packed_log_that_is_not_whole_says_so(rolled: Path) -> None:
+    packed = rolled / "spark-1.log.gz"
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"spark-1\.log\.gz can't be unpacked"):
+        read_log(rolled).events()
+
+
+def test_a_store_without_a_log_is_no_folder_of_logs(tmp_path: Path) -> None:
+    """Its WAL is called 000004.log."""
+    (tmp_path / "CURRENT").touch()
+    (tmp_path / "spark.log").touch()
+    with pytest.raises(InputError, match="has no LOG"):
+        read_log(tmp_path)
+    (tmp_path / "CURRENT").unlink()
+    (tmp_path / "000004.log").touch()
+    assert [Path(each.path).name for each in read_log(tmp_path).files] == ["spark.log"]
 
 
 def test_two_stores_in_one_log_of_spark_are_told_apart(tmp_path: Path) -> None:

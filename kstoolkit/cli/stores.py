@@ -1,0 +1,159 @@
+"""Commands that find stores, and show what their applications keep in them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from kstoolkit.cli.options import AS_JSON, SHOWN
+from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from kstoolkit.stores.discovery.foundstore import FoundStore
+
+__all__ = ["rows", "stores"]
+
+SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
+
+FOLDER = typer.Argument(
+    ...,
+    metavar="PATH",
+    help="A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder.",
+    show_default=False,
+)
+STORE = typer.Argument(
+    ...,
+    metavar="PATH",
+    help="One store: the folder of a RocksDB, or the one that holds the segments of a store.",
+    show_default=False,
+)
+KEY = typer.Option(
+    None, metavar="K", help="Only rows of this key.  [default: all]", show_default=False
+)
+PREFIX = typer.Option(
+    None, metavar="P", help="Only rows whose key begins so.  [default: all]", show_default=False
+)
+SINCE = typer.Option(
+    None,
+    metavar="T",
+    help="Only rows from this moment on: that of the window's start, or without windows the row's "
+    "own.  [default: all]",
+    show_default=False,
+)
+UNTIL = typer.Option(
+    None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
+)
+KEY_SERDE = typer.Option(
+    None,
+    metavar="NAME",
+    help=f"How to read keys: {SERDES}.  [default: guessed]",
+    show_default=False,
+)
+VALUE_SERDE = typer.Option(
+    None, metavar="NAME", help="How to read values.  [default: guessed]", show_default=False
+)
+KIND = typer.Option(
+    None,
+    metavar="NAME",
+    help="What kind of store it is: key-value, window, session, versioned, and more.  "
+    "[default: recognised]",
+    show_default=False,
+)
+WINDOW_SIZE = typer.Option(
+    None,
+    metavar="W",
+    help="How long its windows are, as '60 seconds'.  [default: not known]",
+    show_default=False,
+)
+LIMIT = typer.Option(
+    None,
+    min=0,
+    metavar="N",
+    help=f"How many rows to print.  [default: {SHOWN}, and with --json all]",
+    show_default=False,
+)
+LOOK = typer.Option(
+    True,
+    "--look/--no-look",
+    help="Open each store through a shadow, where only its rows tell of what kind it is.",
+)
+
+
+def stores(path: str = FOLDER, *, look: bool = LOOK, as_json: bool = AS_JSON) -> None:
+    """Print which stores lie under a folder, and change nothing in them.
+
+    The fields of --json: path, engine, application, partition, store, kind, confidence, reasons,
+    segments, size_bytes, num_entries, offset, closed, is_locked, and more; unknown says why a null
+    is one.
+    """
+    from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
+
+    found = discover(path, look=look, progress=sys.stderr.isatty())
+    if as_json:
+        print_json(found.to_dicts())
+    elif found:
+        header = ["store", "kind", "engine", "application", "part", "segments", "size", "entries"]
+        print_table([*header, "folder"], [_cells(each, found.root) for each in found])
+    else:
+        note(f"No stores in {path}.")
+    for folder, why in found.unreadable.items():
+        note(f"Could not look into {folder}: {why}.")
+
+
+def rows(
+    path: str = STORE,
+    *,
+    key: str | None = KEY,
+    prefix: str | None = PREFIX,
+    since: str | None = SINCE,
+    until: str | None = UNTIL,
+    key_serde: str | None = KEY_SERDE,
+    value_serde: str | None = VALUE_SERDE,
+    kind: str | None = KIND,
+    window_size: str | None = WINDOW_SIZE,
+    limit: int | None = LIMIT,
+    as_json: bool = AS_JSON,
+) -> None:
+    """Print the rows of a store, as its application put them in, and change nothing in it.
+
+    What cannot be decoded is shown in hex, and counted on stderr. The fields of --json: store, key,
+    window_start_ms, window_end_ms, timestamp_ms, value, headers, key_hex, value_hex; absent ones
+    are null, and the hex is of the application's own bytes.
+    """
+    from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
+
+    told = {"key_serde": key_serde, "value_serde": value_serde}
+    shown = limit if limit is not None or as_json else SHOWN
+    with open_store(path, kind=kind, window_size=window_size, **told) as store:
+        found = store.rows(key=key, prefix=prefix, since=since, until=until, limit=shown)
+        undecoded = 0
+        for batch in found.batches():
+            undecoded += batch.num_undecoded
+            if as_json:
+                sys.stdout.writelines(f"{line}\n" for line in json_lines(batch, store.name))
+            else:
+                for row in batch:
+                    say(str(row))
+    if undecoded:
+        noun = "row" if undecoded == 1 else "rows"
+        note(f"{format_count(undecoded)} {noun} could not be decoded, and stand there in hex.")
+
+
+def _cells(found: FoundStore, root: Path) -> list[str]:
+    part = found.task or ("all" if found.partition is None else str(found.partition))
+    return [
+        found.store,
+        found.kind or "unknown",
+        found.engine,
+        found.application or "unknown",
+        part,
+        format_count(len(found.segments)) if found.segments else "none",
+        format_bytes(found.size_bytes),
+        format_count(found.num_entries),
+        str(Path(found.path).relative_to(root)) if found.path != str(root) else ".",
+    ]

@@ -1,0 +1,156 @@
+"""Find every store under a folder: whose it is, what for, how large, and in which state."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from kstoolkit.errors import InputError
+from kstoolkit.formats.streams.kinds import STREAMS_FAMILIES
+from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore, FoundStores
+from kstoolkit.stores.discovery.locks import Locks
+from kstoolkit.stores.discovery.looking import looked_into
+from kstoolkit.stores.discovery.ondisk import on_disk
+from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
+from kstoolkit.stores.discovery.streamsstore import streams_store
+from kstoolkit.stores.discovery.walking import Layout, Walk
+from kstoolkit.units import format_duration
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["discover"]
+
+_NO_PLACE = "its place is not one that an engine would choose: look=True looks at its rows"
+
+
+def discover(
+    path: str | os.PathLike[str], *, look: bool = False, progress: bool = False
+) -> FoundStores:
+    """Return every store under a folder, in the order of their paths.
+
+    State directories of Kafka Streams, checkpoints of Spark, replicas of kstoolkit's, and plain
+    RocksDB are told apart by their places and files; nothing is opened, and nothing written.
+
+    Parameters
+    ----------
+    path
+        The folder, or one above it.
+    look
+        Whether to open each store for a look, through a shadow of it, where only its rows tell of
+        what kind it is, or how it was left.
+    progress
+        Whether to show on stderr how many there are by now.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> discover(tempfile.mkdtemp())
+    FoundStores(0 stores in '...', 0 B)
+    """
+    root = Path(path).absolute()
+    if not root.is_dir():
+        message = f"There is no folder {str(path)!r}."
+        raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
+    walk = Walk()
+    with Locks() as locks:
+        told = tqdm(_found(walk, root), unit=" stores", disable=not progress, file=sys.stderr)
+        stores = [_with_lock(each, locks) for each in told]
+    if look:
+        told = tqdm(stores, unit=" stores opened", disable=not progress, file=sys.stderr)
+        stores = [looked_into(each) for each in told]
+    return FoundStores(stores, root, walk.unreadable)
+
+
+def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
+    places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
+    for key, group in groupby(places, key=_same_store):
+        together = list(group)
+        streams = [(folder, place) for folder, _, place in together if place is not None]
+        if streams:
+            yield streams_store(streams)
+        elif together[0][1] is Layout.REPLICA:
+            yield from _replica(Path(key))
+        else:
+            yield _plain(Path(key))
+
+
+def _place(folder: Path, layout: Layout) -> StreamsPlace | None:
+    return streams_place(folder) if layout is Layout.ROCKSDB else None
+
+
+def _same_store(found: tuple[Path, Layout, StreamsPlace | None]) -> str:
+    folder, _, place = found
+    return str(folder if place is None else place.folder)
+
+
+def _plain(folder: Path) -> FoundStore:
+    """Return a store of which no place says whose it is; its column families may."""
+    held = on_disk([folder])
+    entries = None if held.num_entries is None else sum(held.num_entries.values())
+    unknown = {} if entries is not None else {"num_entries": "a file of it does not tell"}
+    return FoundStore(
+        str(folder),
+        "kafka-streams" if STREAMS_FAMILIES & {*held.column_families} else "rocksdb",
+        None,
+        folder.name,
+        column_families=held.column_families,
+        size_bytes=held.size_bytes,
+        disk_bytes=held.disk_bytes,
+        num_entries=entries,
+        format_versions=held.format_versions,
+        unknown=unknown | {"kind": _NO_PLACE},
+    )
+
+
+def _replica(folder: Path) -> Iterator[FoundStore]:
+    """Yield a replica's levels, each of which is a store in segments."""
+    for level in sorted(each for each in folder.iterdir() if each.name.isdigit()):
+        starts = {each: segment_start_ms(level.name, each.name) for each in sorted(level.iterdir())}
+        segments = {each: start for each, start in starts.items() if start is not None}
+        held = on_disk(segments)
+        yield FoundStore(
+            str(level),
+            "kstoolkit",
+            folder.name,
+            format_duration(int(level.name)),
+            kind="window",
+            confidence=1.0,
+            reasons=("a level of a replica",),
+            segments=_segments(segments),
+            column_families=held.column_families,
+            size_bytes=held.size_bytes,
+            disk_bytes=held.disk_bytes,
+            num_entries=None if held.num_entries is None else sum(held.num_entries.values()),
+            format_versions=held.format_versions,
+        )
+
+
+def _segments(starts: dict[Path, int]) -> Records[FoundSegment]:
+    found = [
+        FoundSegment(str(each), start, on_disk([each]).size_bytes) for each, start in starts.items()
+    ]
+    return Records(sorted(found, key=lambda each: each.start_ms), "segments")
+
+
+def _with_lock(found: FoundStore, locks: Locks) -> FoundStore:
+    folders = [Path(each.path) for each in found.segments] or [Path(found.path)]
+    told = [locks.is_locked(folder) for folder in folders]
+    if True in told:
+        return replace(found, is_locked=True)
+    if None in told:
+        return replace(found, unknown=found.unknown | {"is_locked": "the system does not tell"})
+    return replace(found, is_locked=False)

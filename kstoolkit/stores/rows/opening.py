@@ -1,0 +1,114 @@
+"""Open a store of any engine to look into it and read its rows, without touching it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.formats.streams.kinds import kinds_named
+from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.rocksdb.opening import open_store as open_rocksdb
+from kstoolkit.stores.rows.readable import ReadAs
+from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
+from kstoolkit.units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.units import Duration
+
+__all__ = ["open_store"]
+
+
+def open_store(
+    path: str | PathLike[str],
+    *,
+    kind: str | None = None,
+    key_serde: SerdeLike | None = None,
+    value_serde: SerdeLike | None = None,
+    window_size: Duration | None = None,
+    scratch: str | PathLike[str] | None = None,
+    other_folders: Sequence[str | PathLike[str]] | None = None,
+) -> StateStore | SegmentedStore:
+    """Return a store that can be looked into; its own folder is left as it is.
+
+    The store may be in use: neither its lock nor its writes are in the way. What it shows is how
+    the store was at this moment, without what its writer holds in memory alone.
+
+    Parameters
+    ----------
+    path
+        The folder of a RocksDB, the one with a CURRENT file; or the folder that holds the segments
+        of a store, each of which is a RocksDB.
+    kind
+        What kind of store it is, as ``"window"`` or ``"key-value"``; None recognises it.
+    key_serde, value_serde
+        How to read keys and values: the name of a serde, as ``"string"`` or ``"long"``, or a
+        callable that is given the bytes; None guesses.
+    window_size
+        How long the windows of a window store are, which Kafka Streams does not write down: without
+        it their ends are unknown.
+    scratch, other_folders
+        Where to make the folder that the store is read through, and where else it has files: see
+        :func:`kstoolkit.rocksdb.opening.open_store`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such kind, or ``window_size`` is no length of time.
+    KstoolkitError
+        If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rocksdict import Options, Rdict
+    >>> folder = tempfile.mkdtemp()
+    >>> written = Rdict(folder, Options(raw_mode=True))
+    >>> written[b"anna"] = (3).to_bytes(8, "big")
+    >>> written.close()
+    >>> with open_store(folder) as store:
+    ...     for row in store.rows():
+    ...         print(row)
+    'anna': 3
+    """
+    if kind is not None:
+        kinds_named(kind)
+    size_ms = None if window_size is None else parse_duration(window_size)
+    read_as = ReadAs(kind, key_serde, value_serde, size_ms)
+    folder = Path(path)
+    segments = _segments(folder)
+    if segments:
+        return _segmented(folder, segments, read_as, scratch)
+    opened = open_rocksdb(folder, scratch=scratch, other_folders=other_folders, into=StateStore)
+    opened.read_as = read_as
+    return opened
+
+
+def _segments(folder: Path) -> list[tuple[int, Path]]:
+    """Return the segments in a folder that is no RocksDB itself; none if it holds other things."""
+    if not folder.is_dir() or (folder / "CURRENT").exists():
+        return []
+    name = folder.absolute().name
+    starts = ((segment_start_ms(name, each.name), each) for each in folder.iterdir())
+    found = ((start_ms, each) for start_ms, each in starts if (each / "CURRENT").exists())
+    return sorted((start_ms, each) for start_ms, each in found if start_ms is not None)
+
+
+def _segmented(
+    folder: Path,
+    segments: list[tuple[int, Path]],
+    read_as: ReadAs,
+    scratch: str | PathLike[str] | None,
+) -> SegmentedStore:
+    with ExitStack() as opening:
+        opened: list[tuple[int, Store]] = [
+            (start_ms, opening.enter_context(open_rocksdb(each, scratch=scratch)))
+            for start_ms, each in segments
+        ]
+        opening.pop_all()
+    return SegmentedStore(folder, opened, read_as)

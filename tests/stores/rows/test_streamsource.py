@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rocksdict import Options, Rdict
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.serdes import serde_of
+from kstoolkit.formats.streams.kinds import Kind
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.stores.rows.asking import Asked
+from kstoolkit.stores.rows.readable import Readable
+from kstoolkit.stores.rows.streamsource import Part, StreamSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HOUR_MS, MINUTE_MS = 3_600_000, 60_000
+START_MS = 1_700_002_800_000 // HOUR_MS * HOUR_MS
+USERS = ["", "a", "an", "ann", "anna", "a\x00b", "zoë", "名前"]
+
+
+def int64(number: int) -> bytes:
+    return number.to_bytes(8, "big", signed=True)
+
+
+def write(folder: Path, **families: dict[bytes, bytes]) -> Path:
+    store = Rdict(str(folder), Options(raw_mode=True))
+    for name, rows in families.items():
+        new = name != "default"
+        family = store.create_column_family(name, Options(raw_mode=True)) if new else store
+        for key, value in rows.items():
+            family[key] = value
+        family.flush()
+        if new:
+            family.close()
+    store.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamSource]:
+    """Return a window store of three segments in which each user has each tenth minute."""
+    folder = tmp_path_factory.mktemp("minutes")
+    with ExitStack() as opened:
+        parts = []
+        for start_ms in range(START_MS, START_MS + 3 * HOUR_MS, HOUR_MS):
+            span = range(start_ms, start_ms + HOUR_MS)
+            rows = {
+                user.encode() + int64(at) + bytes(4): int64(at // MINUTE_MS)
+                for user in USERS
+                for at in span[:: 10 * MINUTE_MS]
+            }
+            path = write(folder / f"minutes.{start_ms}", default=rows)
+            parts.append(Part(opened.enter_context(open_store(path)), span))
+        yield StreamSource("minutes", Kind.WINDOW, parts, window_size_ms=MINUTE_MS)
+
+
+def told(source: StreamSource, asked: Asked) -> list[tuple[bytes, int]]:
+    found = []
+    for rows in source.read(asked):
+        wanted = rows.take(asked.chosen(rows))
+        assert wanted.window_start_ms is not None
+        keys = [each or b"" for each in wanted.key.to_list()]
+        found += list(zip(keys, wanted.window_start_ms.to_pylist(), strict=True))
+    return sorted(found)
+
+
+EVERY = sorted(
+    (user.encode(), at)
+    for user in USERS
+    for at in range(START_MS, START_MS + 3 * HOUR_MS, 10 * MINUTE_MS)
+)
+
+moments = st.none() | st.integers(START_MS - HOUR_MS, START_MS + 4 * HOUR_MS)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    key=st.none() | st.sampled_from(USERS),
+    prefix=st.none() | st.sampled_from(["", "a", "an", "z", "x"]),
+    since=moments,
+    until=moments,
+)
+def test_seeking_finds_what_a_scan_would(
+    minutes: StreamSource, key: str | None, prefix: str | None, since: int | None, until: int | None
+) -> None:
+    asked = Asked(
+        key=None if key is None else key.encode(),
+        prefix=None if prefix is None else prefix.encode(),
+        since_ms=since,
+        until_ms=until,
+    )
+    expected = [
+        (user, at)
+        for user, at in EVERY
+        if (asked.key is None or user == asked.key)
+        and (asked.prefix is None or user.startswith(asked.prefix))
+        and (since is None or at >= since)
+        and (until is None or at < until)
+    ]
+    assert told(minutes, asked) == expected
+
+
+def test_one_key_is_sought_and_not_scanned_for(minutes: StreamSource) -> None:
+    """Read are the key's own rows, and those of longer keys that stand among them."""
+    read = sum(len(rows) for rows in minutes.read(Asked(key=b"zo\xc3\xab")))
+    assert read == 18
+    read = sum(len(rows) for rows in minutes.read(Asked(key=b"a", since_ms=START_MS + HOUR_MS)))
+    assert read == 12 * len([user for user in USERS if user.startswith("a")])
+
+
+def test_segments_outside_the_time_are_not_read(minutes: StreamSource) -> None:
+    window = Asked(window_start_ms=START_MS + HOUR_MS + 10 * MINUTE_MS)
+    assert sum(len(rows) for rows in minutes.read(window)) == 6 * len(USERS)
+    assert told(minutes, window) == sorted(
+        (user.encode(), window.window_start_ms) for user in USERS
+    )
+
+
+def test_sessions_are_found_by_their_start_wherever_they_end(tmp_path: Path) -> None:
+    long = (START_MS + 50 * MINUTE_MS, START_MS + 70 * MINUTE_MS)
+    short = (START_MS + 80 * MINUTE_MS, START_MS + 81 * MINUTE_MS)
+    rows = {b"a" + int64(end) + int64(start): int64(1) for start, end in (long, short)}
+    span = range(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
+    with open_store(write(tmp_path / "s", default=rows)) as store:
+        source = StreamSource("s", Kind.SESSION, [Part(store, span)])
+        assert told(source, Asked(until_ms=START_MS + HOUR_MS)) == [(b"a", long[0])]
+        assert told(source, Asked(window_start_ms=long[0])) == [(b"a", long[0])]
+        assert told(source, Asked(since_ms=START_MS + 2 * HOUR_MS)) == []
+
+
+def test_a_versioned_key_is_sought_in_each_segment(tmp_path: Path) -> None:
+    rows = {int64(-1) + user.encode(): int64(500) + user.encode() for user in USERS}
+    for segment in (1, 2, 7):
+        for user in USERS:
+            at = int64(segment * 10)
+            rows[int64(segment) + user.encode()] = (
+                int64(segment * 10 + 5) + at + at + (1).to_bytes(4, "big") + b"v"
+            )
+    with open_store(write(tmp_path / "v", default=rows)) as store:
+        source = StreamSource("v", Kind.VERSIONED, [Part(store)])
+        found = Readable(source, key_serde="string", value_serde="string").rows(key="ann")
+        assert sorted((row.timestamp_ms, row.value) for row in found) == [
+            (10, "v"),
+            (20, "v"),
+            (70, "v"),
+            (500, "ann"),
+        ]
+        longer = [user for user in USERS if user.startswith("ann")]
+        assert sum(len(rows) for rows in source.read(Asked(key=b"ann"))) == 4 * len(longer)
+
+
+def test_after_an_upgrade_the_newer_column_family_wins(tmp_path: Path) -> None:
+    old = {b"a": int64(1), b"b": int64(2)}
+    new = {b"b": int64(START_MS) + int64(20), b"c": int64(START_MS) + int64(30)}
+    path = write(tmp_path / "kv", default=old, keyValueWithTimestamp=new, offsets={b"status": b""})
+    with open_store(path) as store:
+        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [Part(store)])
+        rows = list(Readable(source, key_serde="string", value_serde="long").rows())
+    assert sorted((row.key, row.value) for row in rows) == [("a", 1), ("b", 20), ("c", 30)]
+
+
+def test_serdes_are_guessed_if_nobody_tells_them(minutes: StreamSource) -> None:
+    store = Readable(minutes)
+    assert (store.key_serde.name, store.value_serde.name) == ("string", "long")
+    first = next(iter(store.rows(key="名前", limit=1)))
+    assert (first.key, first.value) == ("名前", START_MS // MINUTE_MS)
+    assert store.guesses[1].reasons
+    told = Readable(minutes, key_serde="bytes", value_serde=bytes.hex)
+    assert next(iter(told.rows(limit=1))).value == int64(START_MS // MINUTE_MS).hex()
+    again = next(iter(told.rows(limit=1, key_serde="string", value_serde=serde_of("long"))))
+    assert isinstance(again.key, str)
+
+
+def test_moments_may_be_text(minutes: StreamSource) -> None:
+    rows = Readable(minutes).rows(since="2023-11-14T23:00Z", until="2023-11-15T00:00Z", key="a")
+    assert rows.count() == 6
+
+
+def test_a_key_that_a_serde_cannot_write_is_given_as_bytes(minutes: StreamSource) -> None:
+    store = Readable(minutes, key_serde=bytes.decode)
+    with pytest.raises(ConfigurationError, match="nobody told it how to write 'a'"):
+        store.rows(key="a")
+    assert store.rows(key=b"a").count() == 18
+
+
+def test_a_store_without_rows_has_none(tmp_path: Path) -> None:
+    with open_store(write(tmp_path / "kv", default={})) as store:
+        empty = Readable(StreamSource("kv", Kind.KEY_VALUE, [Part(store)]))
+        assert list(empty.rows()) == []
+        assert empty.guesses[0].reasons == ("no rows",)
