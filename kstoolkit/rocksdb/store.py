@@ -230,7 +230,7 @@ class Store(LoggedStore):
     def __repr__(self) -> str:
         names = self.column_families
         told = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} column families"
-        return f"Store({str(self.path)!r}, {told or 'closed'})"
+        return f"{type(self).__name__}({str(self.path)!r}, {told or 'closed'})"
 
     def _rows(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         with translated(self.path):

@@ -42,6 +42,11 @@ class StateStore(Store, HasRows):
         """What kind of store it is, how sure that is, and why."""
         return recognised_as(self, self.read_as.kind, start_ms=self._segment_start_ms)
 
+    @property
+    def kind(self) -> str:
+        """What kind of store it is, as it was told or recognised."""
+        return str(self.recognised.kind)
+
     @cached_property
     def source(self) -> StreamSource:
         """Where its rows lie."""
@@ -94,6 +99,11 @@ class SegmentedStore(HasRows):
         start_ms, largest = max(self._segments.items(), key=lambda each: _entries(each[1]))
         interval_ms = self.segment_interval_ms
         return recognised_as(largest, self.read_as.kind, start_ms=start_ms, interval_ms=interval_ms)
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is, as it was told or recognised."""
+        return str(self.recognised.kind)
 
     @cached_property
     def source(self) -> StreamSource:

@@ -15,37 +15,14 @@ from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.locks import Locks
 from kstoolkit.stores.discovery.streamsplace import streams_place
 from tests.rocksdb.madestores import appearance
+from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, write_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.stores.discovery.foundstore import FoundStore, FoundStores
 
-HOUR_MS = 3_600_000
-START_MS = 1_700_002_800_000 // HOUR_MS * HOUR_MS
-OPEN, CLOSED = (1).to_bytes(8, "big"), bytes(8)
-
-
-def write(folder: Path, families: dict[str, dict[bytes, bytes]]) -> Path:
-    """Write a store of some column families; of one that is named ``default``, there are rows."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    store = Rdict(str(folder), Options(raw_mode=True))
-    for name, rows in families.items():
-        family = (
-            store if name == "default" else store.create_column_family(name, Options(raw_mode=True))
-        )
-        for key, value in rows.items():
-            family[key] = value
-        family.flush()
-        if family is not store:
-            family.close()
-    store.close()
-    (folder / "rocksdict-config.json").unlink()
-    return folder
-
-
-def window_key(key: bytes, start_ms: int) -> bytes:
-    return key + start_ms.to_bytes(8, "big") + bytes(4)
+CLOSED = bytes(8)
 
 
 @pytest.fixture(scope="module")
@@ -53,25 +30,20 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a state directory with the layouts of several releases."""
     root = tmp_path_factory.mktemp("state")
     app = root / "my-app"
-    stamp = START_MS.to_bytes(8, "big")
-    write(
+    stamp = int64(START_MS)
+    write_store(
         app / "0_1" / "rocksdb" / "counts",
-        {
-            "default": {},
-            "keyValueWithTimestamp": {b"Anna": stamp + bytes(8), b"Bo": stamp + bytes(8)},
-            "offsets": {b"my-app-counts-changelog-1": (41).to_bytes(8, "big"), b"status": CLOSED},
-        },
+        default={},
+        keyValueWithTimestamp={b"Anna": stamp + bytes(8), b"Bo": stamp + bytes(8)},
+        offsets={b"my-app-counts-changelog-1": int64(41), b"status": CLOSED},
     )
-    for number in range(3):
-        start_ms = START_MS + number * HOUR_MS
-        rows = {window_key(b"Anna", start_ms + each * 60_000): bytes(8) for each in range(20)}
-        write(app / "0_1" / "minutes" / f"minutes.{start_ms}", {"default": rows})
+    write_minutes(app / "0_1" / "minutes", ["Anna", "Bo"])
     (app / "0_1" / ".checkpoint").write_text("0\n1\nmy-app-minutes-changelog 1 99\n")
-    write(app / "global" / "rocksdb" / "config", {"default": {b"a": b"1"}})
+    write_store(app / "global" / "rocksdb" / "config", default={b"a": b"1"})
     (app / "global" / ".checkpoint").write_text("0\n1\nconfig 0 12\n")
-    write(app / "__second__" / "2_0" / "rocksdb" / "names", {"default": {b"k": b"v"}})
-    write(root / "other-app" / "1_0" / "old" / "old-202311142300", {"default": {}})
-    write(root / "lonely", {"default": {b"x": b"y"}})
+    write_store(app / "__second__" / "2_0" / "rocksdb" / "names", default={b"k": b"v"})
+    write_store(root / "other-app" / "1_0" / "old" / "old-202311142300", default={})
+    write_store(root / "lonely", default={b"x": b"y"})
     return root
 
 
@@ -100,7 +72,7 @@ def test_files_tell_sizes_entries_and_formats_without_opening(state: Path) -> No
     counts = found["counts"]
     assert counts.column_families == ("default", "keyValueWithTimestamp", "offsets")
     assert counts.num_entries == 2  # the offsets are no rows of the application's
-    assert found["minutes"].num_entries == 60
+    assert found["minutes"].num_entries == 36
     assert len(counts.format_versions) == 1
     files = [each.stat() for each in Path(counts.path).iterdir()]
     assert counts.size_bytes == sum(each.st_size for each in files)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from rocksdict import Options, Rdict
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
@@ -15,32 +14,20 @@ from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import Readable
 from kstoolkit.stores.rows.streamsource import Part, StreamSource
+from tests.stores.streamsstores import (
+    HOUR_MS,
+    MINUTE_MS,
+    START_MS,
+    int64,
+    write_minutes,
+    write_store,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-HOUR_MS, MINUTE_MS = 3_600_000, 60_000
-START_MS = 1_700_002_800_000 // HOUR_MS * HOUR_MS
 USERS = ["", "a", "an", "ann", "anna", "a\x00b", "zoë", "名前"]
-
-
-def int64(number: int) -> bytes:
-    return number.to_bytes(8, "big", signed=True)
-
-
-def write(folder: Path, **families: dict[bytes, bytes]) -> Path:
-    store = Rdict(str(folder), Options(raw_mode=True))
-    for name, rows in families.items():
-        new = name != "default"
-        family = store.create_column_family(name, Options(raw_mode=True)) if new else store
-        for key, value in rows.items():
-            family[key] = value
-        family.flush()
-        if new:
-            family.close()
-    store.close()
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +36,9 @@ def minutes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StreamSource]:
     folder = tmp_path_factory.mktemp("minutes")
     with ExitStack() as opened:
         parts = []
-        for start_ms in range(START_MS, START_MS + 3 * HOUR_MS, HOUR_MS):
+        for path in sorted(write_minutes(folder / "minutes", USERS).iterdir()):
+            start_ms = int(path.name.partition(".")[2])
             span = range(start_ms, start_ms + HOUR_MS)
-            rows = {
-                user.encode() + int64(at) + bytes(4): int64(at // MINUTE_MS)
-                for user in USERS
-                for at in span[:: 10 * MINUTE_MS]
-            }
-            path = write(folder / f"minutes.{start_ms}", default=rows)
             parts.append(Part(opened.enter_context(open_store(path)), span))
         yield StreamSource("minutes", Kind.WINDOW, parts, window_size_ms=MINUTE_MS)
 
@@ -128,7 +110,7 @@ def test_sessions_are_found_by_their_start_wherever_they_end(tmp_path: Path) -> 
     short = (START_MS + 80 * MINUTE_MS, START_MS + 81 * MINUTE_MS)
     rows = {b"a" + int64(end) + int64(start): int64(1) for start, end in (long, short)}
     span = range(START_MS + HOUR_MS, START_MS + 2 * HOUR_MS)
-    with open_store(write(tmp_path / "s", default=rows)) as store:
+    with open_store(write_store(tmp_path / "s", default=rows)) as store:
         source = StreamSource("s", Kind.SESSION, [Part(store, span)])
         assert told(source, Asked(until_ms=START_MS + HOUR_MS)) == [(b"a", long[0])]
         assert told(source, Asked(window_start_ms=long[0])) == [(b"a", long[0])]
@@ -143,7 +125,7 @@ def test_a_versioned_key_is_sought_in_each_segment(tmp_path: Path) -> None:
             rows[int64(segment) + user.encode()] = (
                 int64(segment * 10 + 5) + at + at + (1).to_bytes(4, "big") + b"v"
             )
-    with open_store(write(tmp_path / "v", default=rows)) as store:
+    with open_store(write_store(tmp_path / "v", default=rows)) as store:
         source = StreamSource("v", Kind.VERSIONED, [Part(store)])
         found = Readable(source, key_serde="string", value_serde="string").rows(key="ann")
         assert sorted((row.timestamp_ms, row.value) for row in found) == [
@@ -159,7 +141,9 @@ def test_a_versioned_key_is_sought_in_each_segment(tmp_path: Path) -> None:
 def test_after_an_upgrade_the_newer_column_family_wins(tmp_path: Path) -> None:
     old = {b"a": int64(1), b"b": int64(2)}
     new = {b"b": int64(START_MS) + int64(20), b"c": int64(START_MS) + int64(30)}
-    path = write(tmp_path / "kv", default=old, keyValueWithTimestamp=new, offsets={b"status": b""})
+    path = write_store(
+        tmp_path / "kv", default=old, keyValueWithTimestamp=new, offsets={b"status": b""}
+    )
     with open_store(path) as store:
         source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [Part(store)])
         rows = list(Readable(source, key_serde="string", value_serde="long").rows())
@@ -191,7 +175,7 @@ def test_a_key_that_a_serde_cannot_write_is_given_as_bytes(minutes: StreamSource
 
 
 def test_a_store_without_rows_has_none(tmp_path: Path) -> None:
-    with open_store(write(tmp_path / "kv", default={})) as store:
+    with open_store(write_store(tmp_path / "kv", default={})) as store:
         empty = Readable(StreamSource("kv", Kind.KEY_VALUE, [Part(store)]))
         assert list(empty.rows()) == []
         assert empty.guesses[0].reasons == ("no rows",)
