@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.streams.kinds import OFFSETS, Kind, live_family
 from kstoolkit.formats.streams.layouts import split
+from kstoolkit.stores.rows.batching import row_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Part", "StreamSource"]
 
-_BATCH_ROWS = 8192
 _ID_BYTES = 8
 
 _KEY_FIRST = {
@@ -99,9 +98,7 @@ class StreamSource:
                 yield from self._not_rewritten(store, older, live, asked)
 
     def _of_family(self, store: Store, family: str, asked: Asked) -> Iterator[RowColumns]:
-        rows = self._rows(store, family, asked)
-        while batch := list(islice(rows, _BATCH_ROWS)):
-            keys, values = (ByteColumn.of(list(cells)) for cells in zip(*batch, strict=True))
+        for keys, values in row_batches(self._rows(store, family, asked)):
             yield split(self.kind, keys, values, window_size_ms=self.window_size_ms, family=family)
 
     def _not_rewritten(
