@@ -1,10 +1,11 @@
-"""The benchmark runs, on few events; what it measures is no matter of a test."""
+"""The benchmarks run, on few events; what they measure is no matter of a test."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ import psutil
 import pytest
 
 from tests.benchmarks.events import Events, events_in
+from tests.benchmarks.lab import SHOWN, profiles
+from tests.benchmarks.replicas import Rates
 from tests.benchmarks.table import Row, disagreements, markdown
 
 if TYPE_CHECKING:
@@ -145,3 +148,37 @@ def run_benchmark(folder: Path, contestants: Sequence[str]) -> dict[str, Any]:
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(out.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def test_the_lab_prints_each_figure_of_each_style_for_each_workload() -> None:
+    sizes = ["--writes", "20000", "--keys", "10000", "--memtable-bytes", str(64 << 10)]
+    told = told_by("tests.benchmarks.lab", *sizes, "--kinds", "uniform", "skewed")
+    for kind in ("uniform", "skewed"):
+        assert f"Workload({kind}, 20,000 writes" in told
+    for name in SHOWN:
+        (line, _) = [line for line in told.splitlines() if line.startswith(f"  {name} ")]
+        assert "nan" not in line
+        assert line.count("(") in {0, len(profiles(64 << 10))}, (
+            "a ratio to the first, if it is not 0"
+        )
+
+
+def test_replicas_are_measured_under_each_profile_that_is_asked_for() -> None:
+    sizes = ["--users", "500", "--gets", "300"]
+    told = told_by("tests.benchmarks.replicas", *sizes, "--profiles", "replica", "point_lookup")
+    assert told.startswith("500 users, 3,000 records, 300 gets\n\nreplica\n")
+    assert "\npoint_lookup\n" in told
+    for field in fields(Rates)[1:]:
+        rates = [
+            line.split()[1] for line in told.splitlines() if line.startswith(f"  {field.name} ")
+        ]
+        assert len(rates) == 2
+        assert all(float(rate.replace(",", "")) > 0 for rate in rates)
+
+
+def told_by(module: str, *arguments: str) -> str:
+    """Return what a benchmark printed."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -11,9 +11,13 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON
 from kstoolkit.cli.terminal import note, print_json, print_table
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kstoolkit.rocksdb.lab.comparison import Comparison
     from kstoolkit.rocksdb.lab.results import Trial
     from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -41,8 +45,15 @@ def compare_profiles(
     workload: Kind = typer.Option(Kind.uniform, help="Which rows to draw."),
     replay: str | None = typer.Option(
         None,
-        metavar="STORE",
-        help="Write this store's own rows, in the order of their keys.  [default: rows are drawn]",
+        metavar="PATH",
+        help="Write a store's own rows, in the order of their keys; or, with --window, what"
+        " following a changelog writes.  [default: rows are drawn]",
+        show_default=False,
+    ),
+    window: str | None = typer.Option(
+        None,
+        metavar="LENGTH",
+        help="Which windows of the changelog to replay, such as '1 hour'.",
         show_default=False,
     ),
     writes: int = typer.Option(1_000_000, min=1, metavar="N", help="How many rows to write."),
@@ -71,29 +82,45 @@ def compare_profiles(
 
     Each is tried in a process and a store of its own, which is removed afterwards. The fields of
     --json: profile, write_amplification, read_amplification, space_amplification,
-    peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), and more; unknown
-    says why a null is one.
+    peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), tickers (RocksDB's
+    own counters), and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
+    from kstoolkit.rocksdb.lab.watching import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
     with ExitStack() as stack:
         if replay is None:
+            if window is not None:
+                message = "--window says which windows of a changelog to replay, and none is given."
+                raise ConfigurationError(message, hint="Add --replay CHANGELOG, or leave it out.")
             drawn = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
             planned = Workload(workload.value, **drawn, **rates)  # type: ignore[arg-type] # by name
         else:
-            from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked
-
-            rows = stack.enter_context(open_store(replay)).iter_rows()
+            rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
-        found = compare(
-            planned,
-            [_profile(name) for name in profiles],
-            seconds=seconds,
-            disk_bytes=disk_mb << 20,
-            folder=folder,
-        )
+        limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder}
+        try:
+            found = compare(planned, [_profile(name) for name in profiles], **limits)  # type: ignore[arg-type] # by name
+        except TrialFailed as failed:
+            if failed.found:
+                _print(failed.found, as_json=as_json)
+            raise
+    _print(found, as_json=as_json)
+
+
+def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple[bytes, bytes]]:
+    if window is not None:
+        from kstoolkit.stores.replaying import changelog_rows  # noqa: PLC0415 - if asked
+
+        return changelog_rows(path, window=window)
+    from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked
+
+    return stack.enter_context(open_store(path)).iter_rows()
+
+
+def _print(found: Comparison, *, as_json: bool) -> None:
     if as_json:
         for trial in found:
             series = [each.to_dict() for each in found.series if each.profile == trial.profile]

@@ -147,7 +147,7 @@ _PROPERTIES: tuple[Place, ...] = (
     ("total-sst-files-size", None, None, "rocksdbSstFileSize"),
     ("live-sst-files-size", None, "store.summary().sst_bytes", None),
     ("num-live-versions", None, None, None),
-    ("block-cache-capacity", None, "Profile.from_options(path).block_cache_bytes", None),
+    ("block-cache-capacity", None, "store.memory().block_cache_capacity_bytes", None),
     ("block-cache-usage", None, "store.memory().block_cache_usage_bytes", None),
     (
         "block-cache-pinned-usage",

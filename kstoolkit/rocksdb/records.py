@@ -25,13 +25,19 @@ __all__ = ["Figure", "Record", "Records", "Source", "of_source"]
 
 
 class Source(StrEnum):
-    """Whose a figure is."""
+    """Whose a figure is.
+
+    ``GIVEN`` are figures that whoever asks gave; ``PROFILE`` options as a profile says them, which
+    no store needs to have; ``OPTIONS`` those that a store was last opened with.
+    """
 
     STORE = "store on disk"
     OPENER = "this opener"
     LOG = "the writer's log"
     METRICS = "the writer's metrics"
     OPTIONS = "the OPTIONS file"
+    PROFILE = "the profile"
+    GIVEN = "given"
     FORMULA = "formula"
     SYSTEM = "the operating system"
 

@@ -48,7 +48,7 @@ def test_advice_shows_evidence_and_names_what_was_not_judged(made: Path) -> None
     assert len(silent) == 2, "rules that lack the same are named together"
     (told,) = rows(given("advice", made, "--bound-bytes", 1 << 20, "--json").out)
     assert told["rule"] == "memory over the bound"
-    assert told["evidence"][0]["figure"] == "formula_at_least_bytes"
+    assert told["evidence"][0] == {"figure": "bound_bytes", "value": 1 << 20, "source": "given"}
 
 
 def test_no_advice_is_said_on_stderr(made: Path) -> None:

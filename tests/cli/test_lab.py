@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import pytest
 from rocksdict import Rdict
 
+from kstoolkit.rocksdb.lab import watching
 from kstoolkit.rocksdb.profiles.profile import Profile
+from tests.changelog.changelogs import HOUR, write
 from tests.cli.commands import given, rows
 
 if TYPE_CHECKING:
@@ -46,11 +48,38 @@ def test_a_stores_own_rows_are_replayed_under_its_own_options(tmp_path: Path) ->
     assert {(each["live_rows"], each["live_bytes"]) for each in found} == {(300, 2_400)}
 
 
+def test_what_following_a_changelog_writes_is_replayed(tmp_path: Path) -> None:
+    write(tmp_path, 0, {HOUR: {(0, "Anna", "read"): 1, (0, "Bo", "read"): 5}})
+    write(tmp_path, 1, {HOUR: {(0, "Anna", "write"): 2}})
+    told = ("--replay", tmp_path, "--window", "1 hour", "--json")
+    (found,) = rows(given("compare-profiles", "spark", *told).out)
+    assert (found["writes"], found["live_rows"]) == (3, 2)
+
+
 def test_a_trial_that_was_stopped_is_told_to_people() -> None:
     pace = ("--pace", 1_000, "--seconds", 1)
     answer = given("compare-profiles", "spark", *pace)
     assert answer.code == 0
     assert "spark was stopped before its last write: its time was up." in answer.err
+
+
+def test_trials_before_one_that_fails_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_STOP_S", 1.0)
+    stuck = Profile(
+        write_buffer_size=64 << 10,
+        compaction_style="universal",
+        level0_file_num_compaction_trigger=2,
+        level0_slowdown_writes_trigger=2,
+        level0_stop_writes_trigger=2,
+    )
+    Rdict(str(tmp_path), stuck.to_rocksdict()).close()
+    sizes = ("--writes", 20_000, "--seconds", 2, "--json")
+    answer = given("compare-profiles", "spark", tmp_path, *sizes)
+    assert answer.code == 1
+    assert [each["profile"] for each in rows(answer.out)] == ["spark"]
+    assert "lets no write through" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -60,6 +89,8 @@ def test_a_trial_that_was_stopped_is_told_to_people() -> None:
         (("spark", "spark"), "Two profiles are called 'spark'."),
         (("spark", "--workload", "zipf"), "zipf"),
         (("spark", "--replay", "no/such/store"), "no/such/store"),
+        (("spark", "--window", "1 hour"), "--window says which windows"),
+        (("spark", "--replay", "no/such", "--window", "1 hour"), "No changelog in 'no/such'"),
         (("spark", "--folder", "no/such/folder"), "no/such/folder"),
         ((), "PROFILE"),
     ],

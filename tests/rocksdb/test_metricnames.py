@@ -1,51 +1,59 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import pytest
 from rocksdict import Options, Rdict
 
-from kstoolkit.rocksdb.files.summary import Summary
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.log.stalltime import StallTime
-from kstoolkit.rocksdb.log.statsdumps import StatsDump
-from kstoolkit.rocksdb.log.storelog import StoreLog
-from kstoolkit.rocksdb.log.writes import WriteAmplification
 from kstoolkit.rocksdb.metricnames import metric_names
-from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.opening import open_store
+from tests.rocksdb.stalledstore import write_stalled_store
 
-OF_A_LOG = {
-    "compactions": Compaction,
-    "flushes": Flush,
-    "stall_time": StallTime,
-    "stats": StatsDump,
-    "write_amplification": WriteAmplification,
-}
-IN_LOG = re.compile(r"store\.log\(\)\.(\w+)\(\)(?:\[i\])?\.(\w+)(?:\['(rocksdb\.[\w.]+)'\])?")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kstoolkit.rocksdb.store import Store
+
+TICKER = re.compile(r"\.tickers\['(rocksdb\.[\w.]+)'\]")
 NAMES = metric_names()
 PLACES = [part for each in NAMES if each.in_records for part in each.in_records.split(" / ")]
+SAID = {
+    name
+    for each in NAMES
+    for why in each.unknown.values()
+    for name in re.findall(r"\b(?:memtables\w*_bytes|store\.\w+\(\)\.\w+)", why)
+}
 
 
-def field_names(record: type) -> set[str]:
-    return {each.name for each in fields(record)}
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store whose writer stalled, flushed, compacted, and dumped its statistics."""
+    path = tmp_path_factory.mktemp("metrics") / "store"
+    write_stalled_store(path)
+    with open_store(path) as opened:
+        yield opened
 
 
-@pytest.mark.parametrize("place", [each for each in PLACES if ".log()" in each])
-def test_a_figure_that_is_said_to_be_in_the_log_has_a_field(place: str) -> None:
-    match = IN_LOG.fullmatch(place)
-    assert match
-    assert callable(getattr(StoreLog, match[1]))
-    assert match[2] in field_names(OF_A_LOG[match[1]])
+def found_at(place: str, store: Store) -> object:
+    """Walk to a place as whoever reads of it would."""
+    return eval(place.replace("[i]", "[-1]"), {"store": store})  # noqa: S307 - it is our own text
 
 
-def test_a_figure_that_is_said_to_be_elsewhere_has_a_field() -> None:
-    summary = {each.rpartition(".")[2] for each in PLACES if ".summary()" in each}
-    assert summary == {"sst_bytes", "estimated_rows"}
-    assert summary <= field_names(Summary)
-    assert "block_cache_bytes" in field_names(Profile)
+@pytest.mark.parametrize("place", sorted(set(PLACES)))
+def test_every_place_holds_a_figure_of_a_real_store(place: str, store: Store) -> None:
+    assert found_at(place, store) is not None
+
+
+@pytest.mark.parametrize("place", sorted(SAID))
+def test_what_is_named_instead_of_a_place_is_there_too(place: str, store: Store) -> None:
+    whole = place if place.startswith("store.") else f"store.memory().{place}"
+    assert found_at(whole, store) is not None
+
+
+def test_what_is_named_instead_of_a_place_is_looked_up() -> None:
+    assert len(SAID) >= 3
 
 
 def test_tickers_have_the_names_that_rocksdb_dumps(
@@ -56,7 +64,7 @@ def test_tickers_have_the_names_that_rocksdb_dumps(
     store = Rdict(str(tmp_path_factory.mktemp("tickers") / "store"), options)
     dumped = {line.split(" ")[0] for line in str(options.get_statistics()).splitlines()}
     store.close()
-    named = {match[3] for each in PLACES if (match := IN_LOG.fullmatch(each)) and match[3]}
+    named = {name for each in PLACES for name in TICKER.findall(each)}
     assert len(named) > 8
     assert named <= dumped
 

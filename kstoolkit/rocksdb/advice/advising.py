@@ -9,6 +9,7 @@ from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
 from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts, Tickers
 from kstoolkit.rocksdb.advice.filerules import (
+    may_be_wide,
     open_files,
     small_files,
     space_amplification,
@@ -30,6 +31,7 @@ from kstoolkit.rocksdb.advice.writerules import (
     stalls_by_memtables,
     write_amplification,
 )
+from kstoolkit.rocksdb.faults import DamagedStoreError, StoreFault
 from kstoolkit.rocksdb.log.rows import LogRows
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.log.writes import write_amplification as no_writes
@@ -42,10 +44,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.files.summary import Summary
     from kstoolkit.rocksdb.log.statsdumps import StatsDump
     from kstoolkit.rocksdb.store import Store
 
 __all__ = ["RULES", "advice_on", "gather"]
+
+_MOST_COUNTED = 2_000_000
+"""Entries that are read in about a second."""
 
 _OR_GIVEN = "or give those of its metrics as tickers"
 _NO_STATISTICS = (
@@ -98,7 +104,9 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
     """
     log, no_log = _log(store.path)
     limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
+    own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     profile, instances = circumstances.get("profile"), circumstances.get("instances", 1)
+    memory = store.memory(profile=profile)  # before rows are read, which fills the cache
     families = [_family(store, each) for each in store.column_families]
     return Facts(
         families=families,
@@ -106,14 +114,15 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
         flushes=LogRows([], "flushes", no_log) if log is None else log.flushes(),
         writes=no_writes([], no_log) if log is None else log.write_amplification(),
         tickers=_tickers(log, no_log, circumstances.get("tickers")),
-        memory=store.memory(profile=profile),
+        memory=memory,
         plan=plan_for(
             profile or store.profile(),
             store.ssts(),
             column_families=len(families),
             instances=instances,
         ),
-        open_files_limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit,
+        open_files_limit=own_limit if limit is None else limit,
+        limit_source=Source.OPENER if limit is None else Source.GIVEN,
         profile=profile,
         process=None if pid is None else process_memory(pid),
         bound_bytes=circumstances.get("bound_bytes"),
@@ -122,7 +131,19 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
 
 
 def _family(store: Store, name: str) -> FamilyFacts:
-    return FamilyFacts(name, store.profile(name), store.ssts(name), store.summary(name))
+    summary = store.summary(name)
+    live_rows, why = (None, None) if not may_be_wide(summary) else _live_rows(store, name, summary)
+    return FamilyFacts(name, store.profile(name), store.ssts(name), summary, live_rows, why)
+
+
+def _live_rows(store: Store, name: str, summary: Summary) -> tuple[int | None, str | None]:
+    """Return how many rows can be read, or None and why they were not counted."""
+    if summary.num_entries > _MOST_COUNTED:
+        return None, f"it takes reading all rows, and there are more than {_MOST_COUNTED:,} entries"
+    try:
+        return sum(1 for _ in store.iter_rows(cf=name)), None
+    except (DamagedStoreError, StoreFault) as error:
+        return None, error.message.rstrip(".")
 
 
 def _advice(verdict: list[Advice] | Unjudged) -> list[Advice]:

@@ -54,12 +54,18 @@ class Circumstances(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """A column family: its options (None: no OPTIONS file), its files and how they stand."""
+    """A column family: its options (None: no OPTIONS file), its files and how they stand.
+
+    Its rows are counted if that is what a rule needs, and they are not too many; else
+    ``why_not_counted`` says why not.
+    """
 
     name: str
     profile: Profile | None
     ssts: Sequence[Sst]
     summary: Summary
+    live_rows: int | None = None
+    why_not_counted: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,8 @@ class Facts:
         The writer's, if its pid was given.
     bound_bytes, instances, open_files_limit
         See :class:`Circumstances`.
+    limit_source
+        Whose ``open_files_limit`` is: given, or this process's.
     """
 
     families: Sequence[FamilyFacts]
@@ -119,6 +127,7 @@ class Facts:
     memory: MemoryParts
     plan: MemoryPlan | None
     open_files_limit: int
+    limit_source: Source = Source.GIVEN
     profile: Profile | None = None
     process: ProcessMemory | None = None
     bound_bytes: int | None = None

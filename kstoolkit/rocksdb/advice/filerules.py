@@ -10,8 +10,9 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts
+    from kstoolkit.rocksdb.files.summary import Summary
 
-__all__ = ["open_files", "small_files", "space_amplification", "tombstones"]
+__all__ = ["may_be_wide", "open_files", "small_files", "space_amplification", "tombstones"]
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
 
@@ -28,26 +29,39 @@ MOST_OF_LIMIT = 0.5
 
 def space_amplification(facts: Facts) -> list[Advice] | Unjudged:
     """Judge whether the files hold far more than the rows that are alive."""
-    return [_too_wide(each) for each in facts.families if _is_too_wide(each)]
+    wide = [each for each in facts.families if may_be_wide(each.summary)]
+    found = [_too_wide(each, each.live_rows) for each in wide if each.live_rows is not None]
+    untold = next((each.why_not_counted for each in wide if each.live_rows is None), None)
+    return Unjudged(untold) if untold and not any(found) else [each for each in found if each]
 
 
-def _is_too_wide(family: FamilyFacts) -> bool:
-    live = family.summary.estimated_live_bytes
-    size = family.summary.sst_bytes
+def may_be_wide(summary: Summary) -> bool:
+    """Return whether the files may hold too much: RocksDB's estimate leaves that open.
+
+    It takes each file above the last run for new versions of what is below, so that a store of
+    several runs looks wide though no row was ever written twice.
+    """
+    live = summary.estimated_live_bytes
+    size = summary.sst_bytes
     return bool(live) and size >= LEAST_BYTES and size > MOST_SPACE_AMPLIFICATION * (live or 0)
 
 
-def _too_wide(family: FamilyFacts) -> Advice:
+def _too_wide(family: FamilyFacts, live_rows: int) -> Advice | None:
     summary, profile = family.summary, family.profile
+    if summary.num_entries <= MOST_SPACE_AMPLIFICATION * live_rows:
+        return None
     universal = profile is not None and profile.compaction_style == "universal"
-    times = summary.sst_bytes / (summary.estimated_live_bytes or 1)
-    option = "universal_max_size_amplification_percent" if universal else "compaction_style"
-    names = ("sst_bytes", "estimated_live_bytes", "compaction_style")
+    keep_up = "max_background_jobs, level0_file_num_compaction_trigger"
+    names = ("sst_bytes", "num_entries", "compaction_style")
     return Advice(
         rule="space amplification",
-        symptom=f"the files are {times:.1f} times as large as what is alive in them",
-        evidence=tuple(each for each in summary.figures() if each.name in names),
-        option=option if universal else "max_background_jobs, level0_file_num_compaction_trigger",
+        symptom=f"the files hold {format_count(summary.num_entries)} entries, of which "
+        f"{format_count(live_rows)} are alive",
+        evidence=(
+            *(each for each in summary.figures() if each.name in names and each.value is not None),
+            Figure("live_rows", live_rows, Source.STORE),
+        ),
+        option="universal_max_size_amplification_percent" if universal else keep_up,
         direction="lower, or take the level style" if universal else "let compactions keep up",
         effect="overwritten and deleted rows leave the disk sooner",
         cost="more is rewritten: write amplification rises",
@@ -132,7 +146,8 @@ def open_files(facts: Facts) -> list[Advice] | Unjudged:
             evidence=(
                 Figure("num_files", files, Source.STORE),
                 Figure("max_open_files", most, Source.OPTIONS),
-                Figure("open_files_limit", facts.open_files_limit, Source.SYSTEM),
+                Figure("open_files_limit", facts.open_files_limit, facts.limit_source),
+                Figure("instances", facts.instances, Source.GIVEN),
             ),
             option="max_open_files",
             direction="a number that fits; or raise target_file_size_base, or the system's limit",

@@ -29,7 +29,7 @@ def memory_over_bound(facts: Facts) -> list[Advice] | Unjudged:
     if facts.plan is not None and facts.plan.total_bytes > bound:
         evidence += [
             Figure("formula_at_least_bytes", facts.plan.total_bytes, Source.FORMULA),
-            Figure("instances", facts.plan.instances, Source.FORMULA),
+            Figure("instances", facts.instances, Source.GIVEN),
         ]
     if rss is not None and rss > bound:
         evidence.append(Figure("rss_bytes", rss, Source.SYSTEM))
@@ -40,7 +40,7 @@ def memory_over_bound(facts: Facts) -> list[Advice] | Unjudged:
         Advice(
             rule="memory over the bound",
             symptom=f"more than {format_bytes(bound)} may be taken",
-            evidence=tuple(evidence),
+            evidence=(Figure("bound_bytes", bound, Source.GIVEN), *evidence),
             option="block_cache_bytes"
             if capped
             else "block_cache_shared, write_buffer_manager_bytes",

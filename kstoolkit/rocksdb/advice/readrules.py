@@ -218,6 +218,8 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
             symptom=f"{hits / lookups:.0%} of the looks for a data block found it in the cache",
             evidence=(
                 *facts.tickers.figures(*_DATA),
+                Figure("block_cache_bytes", profile.block_cache_bytes, Source.PROFILE),
+                Figure("instances", facts.instances, Source.GIVEN),
                 Figure("share_of_the_cache_bytes", share_bytes, Source.FORMULA),
                 Figure("sst_bytes", sst_bytes, Source.STORE),
             ),

@@ -15,9 +15,9 @@ from tqdm import tqdm
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.levelwork import work_by_level
-from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
+from kstoolkit.rocksdb.lab.recorded import moments_of, trial_of
 from kstoolkit.rocksdb.lab.spool import keep_rows
-from kstoolkit.rocksdb.lab.watching import Limits, Watched, watch
+from kstoolkit.rocksdb.lab.watching import Limits, TrialFailed, Watched, trial_request, watch
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.records import Records
@@ -26,27 +26,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
+    from kstoolkit.rocksdb.lab.results import LevelWork
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["compare_profiles"]
-
-_NOTHING_WRITTEN = "nothing was written"
-_NOTHING_LIVE = "no row can be read at the end"
-_NO_GETS = "nothing was asked for"
-_NOTHING_FOUND = "no get found anything"
-_NO_STATUS = "only Linux tells it, in /proc/self/status"
-_WHY = {
-    "write_amplification": _NOTHING_WRITTEN,
-    "read_amplification": _NOTHING_FOUND,
-    "space_amplification": _NOTHING_LIVE,
-    "peak_space_amplification": _NOTHING_LIVE,
-    "blocks_per_get": _NO_GETS,
-    "put_p50_us": _NOTHING_WRITTEN,
-    "put_p99_us": _NOTHING_WRITTEN,
-    "get_p50_us": _NO_GETS,
-    "get_p99_us": _NO_GETS,
-    "peak_resident_bytes": _NO_STATUS,
-}
 
 
 def compare_profiles(
@@ -90,7 +73,8 @@ def compare_profiles(
     InputError
         If there are no rows to replay, or ``folder`` is none.
     TrialFailed
-        If a trial comes to no end.
+        If a trial comes to no end: its process fails or is killed, or no write gets through. The
+        ``found`` of the error has the trials before it.
 
     Examples
     --------
@@ -103,7 +87,7 @@ def compare_profiles(
     """
     chosen, planned = _profiles(profiles), _workload(workload)
     limits = _limits(seconds, disk_bytes)
-    found: list[Watched] = []
+    found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
     with (
         tempfile.TemporaryDirectory(prefix="kstoolkit-lab-", dir=_parent(folder)) as place,
@@ -115,13 +99,20 @@ def compare_profiles(
             bar.set_description_str(profile.name)
             path = Path(place, "store")
             show = partial(_show, bar, number * planned.writes)
-            found.append(watch(_request(planned, profile, rows, path), limits, show))
+            request = trial_request(planned, profile, path, rows=rows)
+            try:
+                found[profile.name] = watch(request, limits, show)
+            except TrialFailed as failed:
+                failed.found = _comparison(planned, found, levels)
+                raise
             levels += work_by_level(profile.name, path)
             shutil.rmtree(path)
-    return _comparison(planned, [each.name for each in chosen], found, levels)
+    return _comparison(planned, found, levels)
 
 
 def _profiles(given: Sequence[str | Profile]) -> list[Profile]:
+    if isinstance(given, str):  # a sequence of strings, too
+        given = [given]
     found = [profile_named(each) if isinstance(each, str) else each for each in given]
     named = [
         each if each.name else each.changed(name=f"profile {number}")
@@ -183,50 +174,9 @@ def _kept(workload: Workload, place: Path, disk_bytes: int) -> tuple[Workload, P
     return replace(workload, writes=keep_rows(workload.rows, path, disk_bytes=disk_bytes)), path
 
 
-def _request(workload: Workload, profile: Profile, rows: Path | None, path: Path) -> dict[str, Any]:
-    told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
-    return {
-        "workload": workload.to_dict(),
-        "profile": told,
-        "rows": None if rows is None else str(rows),
-        "path": str(path),
-    }
-
-
 def _comparison(
-    workload: Workload, names: list[str], found: list[Watched], levels: list[LevelWork]
+    workload: Workload, found: dict[str, Watched], levels: list[LevelWork]
 ) -> Comparison:
-    trials = [_trial(name, seen) for name, seen in zip(names, found, strict=True)]
-    moments = [
-        _moment(name, each)
-        for name, seen in zip(names, found, strict=True)
-        for each in seen.moments
-    ]
-    series = Records(moments, "moments")
-    return Comparison(workload, trials, series, Records(levels, "levels"))
-
-
-def _trial(profile: str, seen: Watched) -> Trial:
-    figures: dict[str, Any] = dict(seen.end)
-    live_bytes = figures["live_bytes"]
-    for name, above in (("", figures["sst_bytes"]), ("peak_", seen.peak_disk_bytes)):
-        figures[f"{name}space_amplification"] = above / live_bytes if live_bytes else None
-    for part in ("memtable_bytes", "block_cache_bytes", "table_readers_bytes"):
-        figures[f"peak_{part}"] = max(each[part] for each in seen.moments)
-    return Trial(
-        profile=profile,
-        stopped_by=seen.stopped_by,
-        peak_disk_bytes=seen.peak_disk_bytes,
-        unknown={name: why for name, why in _WHY.items() if figures[name] is None},
-        **figures,
-    )
-
-
-def _moment(profile: str, told: dict[str, Any]) -> Moment:
-    why = {
-        "write_amplification": _NOTHING_WRITTEN,
-        "put_p99_us": "no puts since the moment before",
-        "get_p99_us": "no gets since the moment before",
-    }
-    unknown = {name: reason for name, reason in why.items() if told[name] is None}
-    return Moment(profile=profile, unknown=unknown, **told)
+    trials = [trial_of(name, seen) for name, seen in found.items()]
+    moments = [moment for name, seen in found.items() for moment in moments_of(name, seen)]
+    return Comparison(workload, trials, Records(moments, "moments"), Records(levels, "levels"))

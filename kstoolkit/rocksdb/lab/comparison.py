@@ -75,6 +75,7 @@ class Comparison(Records[Trial]):
         return f"Comparison({format_count(len(self))} trials of {self.workload!r}: {names})"
 
     def _repr_html_(self) -> str:
-        table = self.to_pandas().set_index("profile").T.to_html(escape=True)
+        shown = self.to_pandas().drop(columns="tickers")  # some two hundred
+        table = shown.set_index("profile").T.to_html(escape=True)
         sources = sorted({str(figure.source) for row in self for figure in row.figures()})
         return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"

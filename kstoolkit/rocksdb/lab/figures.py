@@ -18,6 +18,8 @@ __all__ = ["at_end", "content", "moment", "number", "resting"]
 
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 _CAUSES = ("memtable_limit", "l0_file_count_limit", "pending_compaction_bytes")
+_BLOCKS = ("data", "index", "filter")
+_FILTER = ("useful", "full.positive", "full.true.positive")
 _CONDITIONS = [f"{cause}_{what}" for cause in _CAUSES for what in ("delays", "stops")]
 
 
@@ -112,22 +114,34 @@ def _done(meter: Meter) -> dict[str, Any]:
 
 def _worked(tickers: Tickers, meter: Meter) -> dict[str, Any]:
     flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
-    merged = tickers.count("compact.read.bytes")
-    read = tickers.count("last.level.read.bytes", "non.last.level.read.bytes") - merged
     stalls = tickers.histogram("db.write.stall")
-    return {
+    return _read(tickers, meter) | {
+        "num_flushes": tickers.histogram("db.flush.micros").count,
         "flush_bytes": flushed,
         "compaction_write_bytes": compacted,
-        "compaction_read_bytes": merged,
+        "compaction_read_bytes": tickers.count("compact.read.bytes"),
         "compaction_ms": tickers.histogram("compaction.times.micros").total / 1e3,
         "wal_bytes": tickers.count("wal.bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
         "num_stalls": stalls.count,
         "longest_stall_ms": stalls.most / 1e3,
         "write_amplification": _ratio(flushed + compacted, meter.user_bytes),
+        "tickers": {f"rocksdb.{name}": count for name, count in tickers.counts.items()},
+    }
+
+
+def _read(tickers: Tickers, meter: Meter) -> dict[str, Any]:
+    files = tickers.count("last.level.read.bytes", "non.last.level.read.bytes")
+    read = files - tickers.count("compact.read.bytes")
+    useful, positives, true = (tickers.count(f"bloom.filter.{name}") for name in _FILTER)
+    hits = {kind: tickers.count(f"block.cache.{kind}.hit") for kind in _BLOCKS}
+    misses = {kind: tickers.count(f"block.cache.{kind}.miss") for kind in _BLOCKS}
+    ratios = {kind: _ratio(hits[kind], hits[kind] + misses[kind]) for kind in _BLOCKS}
+    return {
         "read_amplification": _ratio(max(read, 0), meter.got_bytes),
         "blocks_per_get": _ratio(tickers.histogram("read.block.get.micros").count, meter.gets),
-    }
+        "filter_usefulness": _ratio(useful + true, useful + positives),
+    } | {f"{kind}_block_hit_ratio": ratio for kind, ratio in ratios.items()}
 
 
 def _stood(store: Rdict) -> dict[str, Any]:
@@ -135,10 +149,14 @@ def _stood(store: Rdict) -> dict[str, Any]:
         store.property_value("rocksdb.cf-write-stall-stats") or "",
         store.property_value("rocksdb.db-write-stall-stats") or "",
     )
-    levels = [each["level"] for each in store.live_files()]
+    files = store.live_files()
+    levels = [each["level"] for each in files]
     manager = counts.get("write_buffer_manager_limit_stops", 0)
     return {
         "sst_bytes": number(store, "live-sst-files-size"),
+        "num_files": len(files),
+        "num_entries": sum(each["num_entries"] for each in files),
+        "num_deletions": sum(each["num_deletions"] for each in files),
         "sorted_runs": levels.count(0) + len(set(levels) - {0}),
         "write_buffer_manager_limit_stops": manager,
     } | {name: counts.get(name, 0) for name in _CONDITIONS}

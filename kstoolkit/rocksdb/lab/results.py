@@ -37,8 +37,18 @@ class Trial(Record):
     blocks_per_get
         Blocks read from files for each get, and for opening them; those that the cache held are
         not among them.
+    data_block_hit_ratio, index_block_hit_ratio, filter_block_hit_ratio
+        Of the looks for a block in the cache, compactions' too: how many found it there. None if
+        the kind lives outside the cache, or there is none.
+    filter_usefulness
+        Of the times that a filter was asked: how often it was right, that a key is absent or is
+        there.
     sorted_runs
         Runs that a get of an absent key has to look into at the end: level-0 files, and levels.
+    num_files, num_entries, num_deletions
+        Of the SST files at the end; entries are rows, older versions of them, and deletions.
+    num_flushes
+        Memtables that became files; what was left at the end is among them.
     compaction_read_bytes
         From files: blocks that the cache held are not among them.
     peak_disk_bytes
@@ -55,6 +65,8 @@ class Trial(Record):
         The most seen at any moment of the series; these do not have to coincide.
     peak_resident_bytes
         Of the trial's process: Python and its packages too.
+    tickers
+        RocksDB's own counters by its names, as ``store.advice(tickers=...)`` takes them.
     unset
         The profile's options that rocksdict could not set, and why.
     unknown
@@ -77,7 +89,15 @@ class Trial(Record):
     space_amplification: float | None = of_source(Source.FORMULA)
     peak_space_amplification: float | None = of_source(Source.FORMULA)
     blocks_per_get: float | None = of_source(Source.FORMULA)
+    data_block_hit_ratio: float | None = of_source(Source.FORMULA)
+    index_block_hit_ratio: float | None = of_source(Source.FORMULA)
+    filter_block_hit_ratio: float | None = of_source(Source.FORMULA)
+    filter_usefulness: float | None = of_source(Source.FORMULA)
     sorted_runs: int = of_source(Source.STORE)
+    num_files: int = of_source(Source.STORE)
+    num_entries: int = of_source(Source.STORE)
+    num_deletions: int = of_source(Source.STORE)
+    num_flushes: int = of_source(Source.OPENER)
     flush_bytes: int = of_source(Source.OPENER)
     compaction_write_bytes: int = of_source(Source.OPENER)
     compaction_read_bytes: int = of_source(Source.OPENER)
@@ -106,6 +126,7 @@ class Trial(Record):
     peak_block_cache_bytes: int = of_source(Source.OPENER)
     peak_table_readers_bytes: int = of_source(Source.OPENER)
     peak_resident_bytes: int | None = of_source(Source.SYSTEM)
+    tickers: dict[str, int] = field(default_factory=dict)
     unset: dict[str, str] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["keep_rows", "kept_rows"]
 
-_BYTES = pa.binary()
-_SCHEMA = pa.schema([("key", _BYTES), ("value", _BYTES)])
+_BATCH_BYTES = 4 << 20
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
 def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_bytes: int) -> int:
@@ -31,12 +30,11 @@ def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_by
     InputError
         If there are none.
     """
-    source = iter(rows)
     number = 0
     with path.open("wb") as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
-        while some := list(islice(source, BATCH_ROWS)):
-            stream.write_batch(_batch(some))
-            number += len(some)
+        for some in _batches(rows):
+            stream.write_batch(pa.record_batch([*some], _SCHEMA))
+            number += len(some.keys)
             if file.tell() > disk_bytes:
                 message = f"The rows to replay take more than {format_bytes(disk_bytes)}."
                 raise ConfigurationError(message, hint="Raise disk_bytes, or give fewer rows.")
@@ -59,18 +57,25 @@ def kept_rows(path: Path) -> Iterator[Batch]:
             yield Batch(batch.column("key").to_pylist(), batch.column("value").to_pylist())
 
 
-def _batch(rows: list[tuple[bytes, bytes | None]]) -> pa.RecordBatch:
+def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Batch]:
+    """Yield the rows, so many at a time that neither their number nor their bytes are large."""
+    batch, size = Batch([], []), 0
+    for number, row in enumerate(rows, 1):
+        key, value = _checked(row, number)
+        batch.keys.append(key)
+        batch.values.append(value)
+        size += len(key) + len(value or b"")
+        if len(batch.keys) == BATCH_ROWS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = Batch([], []), 0
+    if batch.keys:
+        yield batch
+
+
+def _checked(row: object, number: int) -> tuple[bytes, bytes | None]:
+    match row:
+        case bytes(key), (bytes() | None) as value:
+            return key, value
+    message = f"Row {number:,} to replay is {row!r:.80}."
     hint = "Give pairs such as (b'key', b'value'); a value of None deletes its key."
-    try:
-        keys, values = (pa.array(column) for column in zip(*rows, strict=True))
-    except (TypeError, ValueError) as error:  # which Arrow's own errors are, too
-        message = f"Rows to replay are pairs of keys and values in bytes: {error}."
-        raise ConfigurationError(message, hint=hint) from error
-    for what, column, known in (("keys", keys, [_BYTES]), ("values", values, [_BYTES, pa.null()])):
-        if column.type not in known:
-            message = f"Rows to replay have {what} of type {column.type}; they are to be bytes."
-            raise ConfigurationError(message, hint=hint)
-    if keys.null_count:
-        message = "A row to replay has no key."
-        raise ConfigurationError(message, hint=hint)
-    return pa.record_batch([keys, values.cast(_BYTES)], _SCHEMA)
+    raise ConfigurationError(message, hint=hint)

@@ -1,7 +1,8 @@
 """One profile's trial, as the main module of a process of its own.
 
 It reads one line of JSON from stdin: the workload, the profile, and where to put the store. It
-answers on stdout with one object a line: ``opened``, some ``moment``s, then ``end``, or ``error``.
+answers on stdout with one object a line: ``opened``, some ``moment``s, ``written`` among them when
+no more writes come, then ``end``, or ``error``.
 A second line on stdin, or its end, stops the writes; the trial then ends as usual.
 """
 
@@ -36,6 +37,13 @@ _MOMENT_S, _LOOK_S = 0.25, 0.01
 _AT_REST_S = 0.2
 """For how long a store has to be seen at rest: what ends may start a compaction."""
 
+_NO_STALLS = {
+    "level0_slowdown_writes_trigger": str(2**30),
+    "level0_stop_writes_trigger": str(2**30),
+    "soft_pending_compaction_bytes_limit": "0",
+    "hard_pending_compaction_bytes_limit": "0",
+}
+
 
 class TriedStore:
     """A store that is written and asked, with somebody told how it goes."""
@@ -54,6 +62,7 @@ class TriedStore:
         """Write, wait for what RocksDB has yet to do, and return the figures."""
         tell({"opened": True})
         stopped = not self._write()
+        tell({"written": True})
         self._tell_moment()
         settled, settle_s = (False, 0.0) if stopped else self._settle()
         figures = at_end(self.store, self.options, self.meter)
@@ -90,6 +99,8 @@ class TriedStore:
     def _settle(self) -> tuple[bool, float]:
         """Flush, and wait until RocksDB rests; return whether it did in time, and how long."""
         began = perf_counter()
+        # A flush waits until it would make no writer wait, which may be for ever; none writes now.
+        self.store.set_options(_NO_STALLS)
         self.store.flush()
         busy = perf_counter()
         while perf_counter() - busy < _AT_REST_S:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,16 +21,24 @@ from kstoolkit.rocksdb.files.summary import footprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Limits", "TrialFailed", "Watched", "watch"]
+    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from kstoolkit.rocksdb.lab.workloads import Workload
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+__all__ = ["Limits", "TrialFailed", "Watched", "trial_request", "watch"]
 
 _LOOK_S = 0.02
-_END_S = 120.0
-"""How long a trial that was stopped may take to read its content and end."""
 _START_S = 60.0
+_STOP_S = 30.0
+"""How long a trial that was told to stop may take to end its writes."""
+_END_S = 120.0
+"""How long it may then take to read its content and end."""
 
 
 class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
-    """A trial that came to no end."""
+    """A trial that came to no end; ``found`` has those of the same comparison that did before."""
+
+    found: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,29 @@ class Watched:
     stopped_by: str | None = None
 
 
+def trial_request(
+    workload: Workload, profile: Profile, path: Path, *, rows: Path | None = None
+) -> dict[str, Any]:
+    """Return what the process of a trial is asked for.
+
+    Parameters
+    ----------
+    workload, profile
+        What to write, and under which options.
+    path
+        Where to put the store; it stays there.
+    rows
+        The file of the rows to replay, if the workload does that.
+    """
+    told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
+    return {
+        "workload": workload.to_dict(),
+        "profile": told,
+        "rows": None if rows is None else str(rows),
+        "path": str(path),
+    }
+
+
 def watch(
     request: dict[str, Any], limits: Limits, on_moment: Callable[[dict[str, Any]], None]
 ) -> Watched:
@@ -58,7 +90,7 @@ def watch(
     Parameters
     ----------
     request
-        What ``kstoolkit.rocksdb.lab.trial`` takes: workload, profile, rows, path.
+        As :func:`trial_request` makes it.
     limits
         Where it is stopped.
     on_moment
@@ -82,12 +114,14 @@ class _Child:
     """The process of a trial; whatever happens, it is gone afterwards."""
 
     def __init__(self, request: dict[str, Any], limits: Limits) -> None:
+        self.request = request
         self.name = request["profile"]["name"]
         self.folder = Path(request["path"])
         self.limits = limits
         self.seen = Watched()
         self._deadline = monotonic() + _START_S
         self._stopped_by: str | None = None
+        self._written = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "kstoolkit.rocksdb.lab.trial"],
@@ -97,14 +131,17 @@ class _Child:
             env=_environment(),
             bufsize=0,
         )
-        self._send(json.dumps(request))
 
     def moments(self) -> Iterator[dict[str, Any]]:
-        """Yield the trial's moments as they come, with the disk that it then took."""
+        """Ask for the trial; yield its moments as they come, with the disk that it then took."""
+        self._send(json.dumps(self.request))
         for message in self._messages():
             match message:
                 case {"opened": True}:
                     self._deadline = monotonic() + self.limits.seconds
+                case {"written": True}:
+                    self._written = True
+                    self._deadline += _END_S if self._stopped_by else 0.0
                 case {"moment": moment}:
                     moment["disk_bytes"] = self._look()
                     self.seen.moments.append(moment)
@@ -119,11 +156,11 @@ class _Child:
 
     def close(self) -> None:
         """End the process, however it stands."""
+        self._process.kill()
+        self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
-        self._process.kill()
-        self._process.wait()
         self._errors.close()
 
     def _messages(self) -> Iterator[dict[str, Any]]:
@@ -138,7 +175,7 @@ class _Child:
     def _read(self) -> bytes | None:
         """Return what the trial told since, and look after its limits; None: it told all."""
         stdout = self._process.stdout
-        if stdout is None or not select.select([stdout], [], [], _LOOK_S)[0]:
+        if stdout is None or not _readable(stdout.fileno(), within_s=_LOOK_S):
             self._mind_limits()
             return b""
         return os.read(stdout.fileno(), 1 << 16) or None
@@ -147,12 +184,22 @@ class _Child:
         disk_bytes = self._look()
         late = monotonic() > self._deadline
         if self._stopped_by is not None and late:
-            message = f"The trial of the profile {self.name!r} was told to stop, and did not."
-            raise TrialFailed(message, hint=f"It had {_END_S:.0f} s; give it a smaller workload.")
+            raise self._stuck()
         if self._stopped_by is None and (late or disk_bytes > self.limits.disk_bytes):
             self._stopped_by = "time" if late else "disk"
-            self._deadline = monotonic() + _END_S
+            self._deadline = monotonic() + (_END_S if self._written else _STOP_S)
             self._send("stop")
+
+    def _stuck(self) -> TrialFailed:
+        if self._written:
+            message = f"The trial of the profile {self.name!r} was told to end, and did not."
+            return TrialFailed(message, hint=f"It had {_END_S:.0f} s; give it a smaller workload.")
+        writes = self.seen.moments[-1]["writes"] if self.seen.moments else 0
+        message = f"The profile {self.name!r} lets no write through, after {writes:,} or some more."
+        hint = (
+            "What stops them is never lifted: raise level0_stop_writes_trigger, or its rate limit."
+        )
+        return TrialFailed(message, hint=hint)
 
     def _look(self) -> int:
         """Return what the store takes on the disk."""
@@ -174,7 +221,16 @@ class _Child:
         code = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        if code < 0:
+            return f"{signal.strsignal(-code)} (signal {-code})"
         return lines[-1].rstrip(".") if lines else f"exit code {code}"
+
+
+def _readable(descriptor: int, *, within_s: float) -> bool:
+    """Return whether there is something to read; ``select`` would fail above 1,023 open files."""
+    asked = select.poll()
+    asked.register(descriptor, select.POLLIN)
+    return bool(asked.poll(within_s * 1e3))
 
 
 def _environment() -> dict[str, str]:

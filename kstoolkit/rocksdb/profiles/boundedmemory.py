@@ -48,9 +48,10 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
             f" a memtable; RocksDB takes at least {format_bytes(_LEAST_MEMTABLE_BYTES)}."
         )
         raise ConfigurationError(message, hint=f"Give at least {least}, or open fewer stores.")
+    whose = "one store" if stores == 1 else f"{stores} stores together"
     return Profile(
         name="bounded_memory",
-        purpose=f"For a process that may take {format_bytes(total_bytes)}; stores in it: {stores}.",
+        purpose=f"For a process whose {whose} may take {format_bytes(total_bytes)}.",
         block_cache_bytes=total_bytes,
         block_cache_shared=True,
         high_pri_pool_ratio=0.1,

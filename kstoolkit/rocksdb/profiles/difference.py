@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Record, Records
+from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -21,29 +21,29 @@ class Difference(Record):
     ----------
     option
         Its name.
-    left, right
-        What each profile says; None is unknown.
     left_name, right_name
         What the profiles are called.
-    why_unknown
-        Why one is unknown, if so.
+    left, right
+        What each profile says; None is unknown.
+    unknown
+        Why ``left`` or ``right`` is unknown, if so.
 
     Examples
     --------
-    >>> print(Difference("compression", "none", None, "a", "b", "there is no file"))
+    >>> print(Difference("compression", "a", "b", "none", None, {"right": "there is no file"}))
     compression: 'none' (a), unknown (there is no file) (b)
     """
 
     option: str
-    left: Any
-    right: Any
     left_name: str
     right_name: str
-    why_unknown: str | None = None
+    left: Any = of_source(Source.PROFILE)  # noqa: RUF009 - it makes a field
+    right: Any = of_source(Source.PROFILE)  # noqa: RUF009 - it makes a field
+    unknown: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        left = value_text(self.left, self.why_unknown)
-        right = value_text(self.right, self.why_unknown)
+        left = value_text(self.left, self.unknown.get("left"))
+        right = value_text(self.right, self.unknown.get("right"))
         return f"{self.option}: {left} ({self.left_name}), {right} ({self.right_name})"
 
 
@@ -57,10 +57,14 @@ def differences(left: Profile, right: Profile) -> Records[Difference]:
     rows = [
         Difference(
             option,
+            *names,
             value,
             others[option],
-            *names,
-            left.unknown.get(option) or right.unknown.get(option),
+            {
+                side: profile.unknown[option]
+                for side, profile in (("left", left), ("right", right))
+                if option in profile.unknown
+            },
         )
         for option, value in left.options().items()
         if value != others[option]

@@ -38,7 +38,7 @@ def kafka_streams() -> Profile:
     """
     return Profile(
         name="kafka_streams",
-        purpose="To see what Kafka Streams 4.3 does without a RocksDBConfigSetter.",
+        purpose="For comparison: what Kafka Streams 4.3 sets without a RocksDBConfigSetter.",
         **kafka_streams_options(),
     )
 
@@ -53,7 +53,7 @@ def spark() -> Profile:
     """
     return Profile(
         name="spark",
-        purpose="To see what Spark 4.3's state store does without configuration.",
+        purpose="For comparison: what Spark 4.3's state store sets without configuration.",
         info_log_level=None,
         unknown=SPARK_UNKNOWN,
         **SPARK,
@@ -76,7 +76,7 @@ def point_lookup() -> Profile:
     """
     return Profile(
         name="point_lookup",
-        purpose="For readers that get single keys: filters and a hash index, kept in memory.",
+        purpose="For readers that get single keys: filters and hash indexes, kept in memory.",
         block_cache_bytes=256 << 20,
         prefix_bytes=4,
         memtable_prefix_bloom_size_ratio=0.1,

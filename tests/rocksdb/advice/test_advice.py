@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 from rocksdict import Rdict
 
+from kstoolkit.rocksdb.advice import advising
 from kstoolkit.rocksdb.advice.advising import RULES
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
-from kstoolkit.rocksdb.records import Source
-from tests.rocksdb.madestores import make_store
+from kstoolkit.rocksdb.records import Figure, Source
+from tests.rocksdb.madestores import largest_sst, make_store
 from tests.rocksdb.stalledstore import write_stalled_store
 
 if TYPE_CHECKING:
@@ -80,7 +81,11 @@ def judged_fine(rule: str, found: AdviceList) -> bool:
 def test_memory_over_the_bound(quiet: Path) -> None:
     rule = "memory over the bound"
     (advice,) = given(rule, advice_of(quiet, bound_bytes=1 << 20))
-    assert {each.name for each in advice.evidence} == {"formula_at_least_bytes", "instances"}
+    assert {each.name: each.source for each in advice.evidence} == {
+        "bound_bytes": Source.GIVEN,
+        "formula_at_least_bytes": Source.FORMULA,
+        "instances": Source.GIVEN,
+    }
     assert judged_fine(rule, advice_of(quiet, bound_bytes=1 << 30))
     assert given(rule, advice_of(quiet, bound_bytes=1 << 30, instances=1_000))
     assert "no bound is given" in advice_of(quiet).unjudged[rule]
@@ -89,7 +94,8 @@ def test_memory_over_the_bound(quiet: Path) -> None:
 def test_memory_of_the_writer_itself_and_of_a_capped_profile(quiet: Path) -> None:
     rule = "memory over the bound"
     (advice,) = given(rule, advice_of(quiet, bound_bytes=8 << 20, pid=os.getpid()))
-    assert [(each.name, each.source) for each in advice.evidence] == [("rss_bytes", Source.SYSTEM)]
+    assert advice.evidence[-1].name == "rss_bytes"
+    assert advice.evidence[-1].source is Source.SYSTEM
     capped = bounded_memory(64 << 20, 4)
     (advice,) = given(rule, advice_of(quiet, bound_bytes=32 << 20, profile=capped, instances=4))
     assert (advice.option, advice.direction) == ("block_cache_bytes", "lower")
@@ -241,19 +247,22 @@ def test_cache_shared_too_thinly(tmp_path: Path) -> None:
     counts = written(tmp_path / "a", profile, lambda store: fill_and_get(store, 0))
     shared = advice_of(tmp_path / "a", profile=profile, instances=10, tickers=counts)
     (advice,) = given(rule, shared)
-    assert "share_of_the_cache_bytes" in {each.name for each in advice.evidence}
+    sources = {each.name: each.source for each in advice.evidence}
+    assert sources["share_of_the_cache_bytes"] is Source.FORMULA
+    assert sources["block_cache_bytes"] is Source.PROFILE
     own = profile.changed(block_cache_shared=False)
     found = advice_of(tmp_path / "a", profile=own, instances=10, tickers=counts)
     assert judged_fine(rule, found)
     assert "give the profile" in advice_of(tmp_path / "a", tickers=counts).unjudged[rule]
 
 
+def overwrite(store: Rdict) -> None:
+    for _ in range(6):
+        fill(store)
+
+
 def test_space_amplification_and_a_compaction_cures_it(tmp_path: Path) -> None:
     rule = "space amplification"
-
-    def overwrite(store: Rdict) -> None:
-        for _ in range(6):
-            fill(store)
 
     def overwrite_and_merge(store: Rdict) -> None:
         overwrite(store)
@@ -266,6 +275,41 @@ def test_space_amplification_and_a_compaction_cures_it(tmp_path: Path) -> None:
         assert [each.option for each in found] == (
             ["universal_max_size_amplification_percent"] if name == "overwritten" else []
         )
+
+
+def test_runs_in_which_nothing_was_overwritten_are_not_taken_for_it(tmp_path: Path) -> None:
+    def fill_in_three_runs(store: Rdict) -> None:
+        draws = random.Random(7)
+        for run in range(3):
+            for row in range(run, 12_000, 3):
+                store[row.to_bytes(8)] = draws.randbytes(100)
+            store.flush()
+
+    written(tmp_path / "store", PLAIN, fill_in_three_runs)
+    with open_store(tmp_path / "store") as store:
+        summary = store.summary()
+    assert summary.sst_bytes > 2 * (summary.estimated_live_bytes or 0), "by RocksDB's estimate"
+    assert judged_fine("space amplification", advice_of(tmp_path / "store"))
+
+
+def test_more_rows_than_can_be_counted_are_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / "store", PLAIN, overwrite)
+    monkeypatch.setattr(advising, "_MOST_COUNTED", 23_999)
+    found = advice_of(tmp_path / "store")
+    assert found.unjudged["space amplification"].endswith("more than 23,999 entries")
+
+
+def test_rows_that_cannot_be_read_are_not_judged_and_all_else_is(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    written(path, PLAIN, overwrite)
+    with largest_sst(path).open("r+b") as file:
+        file.seek(5_000)
+        file.write(b"damaged")
+    found = advice_of(path)
+    assert "checksum" in found.unjudged["space amplification"]
+    assert judged_fine("tombstone density", found)
 
 
 def test_tombstone_density(tmp_path: Path, quiet: Path) -> None:
@@ -303,7 +347,8 @@ def test_too_many_small_files_and_a_larger_target_cures_it(tmp_path: Path) -> No
 
 def test_too_many_open_files(quiet: Path) -> None:
     rule = "too many open files"
-    assert given(rule, advice_of(quiet, open_files_limit=6))
+    (advice,) = given(rule, advice_of(quiet, open_files_limit=6))
+    assert Figure("open_files_limit", 6, Source.GIVEN) in advice.evidence
     assert judged_fine(rule, advice_of(quiet, open_files_limit=1_000))
     assert given(rule, advice_of(quiet, open_files_limit=1_000, instances=200))
 
@@ -318,7 +363,7 @@ def test_every_advice_is_whole_and_goes_into_json(quiet: Path) -> None:
         assert each.symptom in str(each)
         assert each.symptom in str(found)
     told = json.loads(json.dumps(found.to_dicts()))
-    assert told[0]["evidence"][0]["source"] == "formula"
+    assert told[0]["evidence"][0]["source"] == "given"
     assert list(found.to_pandas()["rule"]) == [each.rule for each in found]
     assert "measured" not in found[0]._repr_html_()
 

@@ -11,7 +11,8 @@ import pytest
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
-from kstoolkit.rocksdb.profiles.named import point_lookup
+from kstoolkit.rocksdb.profiles.named import point_lookup, profile_names
+from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ def test_every_profile_is_given_the_same_writes_and_gets(compared: Comparison) -
 
 def test_trials_that_came_to_their_end_say_so(compared: Comparison) -> None:
     assert [(t.stopped_by, t.settled) for t in compared] == [(None, True)] * 3
-    assert not any(t.unknown for t in compared)
+    not_asked = {f"{kind}_block_hit_ratio" for kind in ("data", "index", "filter")}
+    assert all(t.unknown.keys() <= not_asked | {"filter_usefulness"} for t in compared)
+    assert compared.of("level").unknown["filter_usefulness"] == "no filter was asked"
 
 
 def test_amplifications_are_the_tickers_to_the_users_bytes(compared: Comparison) -> None:
@@ -137,6 +140,7 @@ def test_a_comparison_shows_itself_as_text_table_and_json(compared: Comparison) 
     assert "3 trials of Workload(delete_heavy" in repr(compared)
     assert list(compared.to_pandas()["profile"]) == ["level", "universal", "point_lookup"]
     assert compared[0].content_sha256 in compared._repr_html_()
+    assert "rocksdb.stall.micros" not in compared._repr_html_()
     assert "amplification: write" in repr(compared[0])
     told = json.loads(json.dumps(compared.to_dict(), allow_nan=False))
     assert {"workload", "trials", "series", "levels"} == set(told)
@@ -159,6 +163,48 @@ def test_rows_are_replayed_in_their_order_under_each_profile() -> None:
     assert {t.content_sha256 for t in found} == {digest({b"a": b"2", b"b": b""})}
     assert {(t.writes, t.deletes, t.live_rows) for t in found} == {(5, 1, 2)}
     assert found.workload.writes == 5
+
+
+HOSTILE = [b"", b"\x00", b"\xff" * 300, b"a", b"a\x00absent", b"\n\r\x1b[2J", bytes(200_000)]
+
+
+def test_keys_of_any_kind_are_replayed_under_every_named_profile() -> None:
+    rows = [(key, key[::-1]) for key in HOSTILE] * 2 + [(b"key %d" % n, b"") for n in range(999)]
+    found = compare_profiles(rows, list(profile_names()), progress=False)
+    assert {t.content_sha256 for t in found} == {digest(dict(rows))}
+    assert {t.live_rows for t in found} == {len(dict(rows))}
+
+
+def test_a_single_profile_may_be_named_without_a_list() -> None:
+    found = compare_profiles(Workload(writes=1_000), "spark", progress=False)
+    assert [t.profile for t in found] == ["spark"]
+
+
+def test_profiles_without_a_name_are_numbered() -> None:
+    found = compare_profiles(
+        Workload(writes=1_000), [LEVEL, Profile(), Profile(block_size=8192)], progress=False
+    )
+    assert [t.profile for t in found] == ["level", "profile 2", "profile 3"]
+
+
+def test_ratios_of_the_cache_and_the_filters_are_those_of_the_tickers() -> None:
+    filtered = LEVEL.changed(
+        name="filtered", bloom_bits_per_key=3.0, cache_index_and_filter_blocks=True
+    )
+    workload = Workload(writes=10_000, keys=10_000, reads_per_write=0.5, absent_share=0.5)
+    found = compare_profiles(workload, [filtered], progress=False)
+    trial = found[0]
+    count = {name.removeprefix("rocksdb."): n for name, n in trial.tickers.items()}
+    for kind in ("data", "index", "filter"):
+        hit, miss = count[f"block.cache.{kind}.hit"], count[f"block.cache.{kind}.miss"]
+        assert getattr(trial, f"{kind}_block_hit_ratio") == hit / (hit + miss)
+    let = count["bloom.filter.full.positive"]
+    right = count["bloom.filter.useful"] + count["bloom.filter.full.true.positive"]
+    assert trial.filter_usefulness == right / (count["bloom.filter.useful"] + let) < 1
+    assert trial.num_entries >= trial.live_rows
+    assert (trial.num_deletions, trial.unknown) == (0, {})
+    flushed = next(each for each in found.levels if each.level == 0)
+    assert trial.num_flushes == flushed.num_flushes
 
 
 def test_stalls_are_counted_by_their_cause_and_timed() -> None:
@@ -206,6 +252,7 @@ def test_options_that_could_not_be_set_are_told() -> None:
         (["uniform", ["spark"]], {"disk_bytes": -1}, ConfigurationError, "disk_bytes is -1"),
         (["uniform", ["spark"]], {"folder": "no/such"}, InputError, "no folder 'no/such'"),
         ([[], ["spark"]], {}, InputError, "no rows to replay"),
+        ([{b"ab": b"c"}, ["spark"]], {}, ConfigurationError, "Row 1 to replay is b'ab'"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_tried(

@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import signal
 import subprocess
 import sys
+import time
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
+from kstoolkit.rocksdb.lab import watching
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
-from kstoolkit.rocksdb.lab.watching import Limits, TrialFailed, watch
+from kstoolkit.rocksdb.lab.watching import Limits, TrialFailed, trial_request, watch
 from kstoolkit.rocksdb.lab.workloads import Workload
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+RESTING = LEVEL.changed(
+    write_buffer_size=64 << 10,
+    compaction_style="universal",
+    level0_file_num_compaction_trigger=2,
+    level0_slowdown_writes_trigger=2,
+)
+"""Two runs may rest unmerged, though a third makes writers wait."""
+
+ENDLESS = """
+import sys
+from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.rocksdb.lab.workloads import Workload
+compare_profiles(Workload(writes=10**9), ["spark"], folder=sys.argv[1], progress=False)
+"""
 
 
 def test_a_trial_whose_time_is_up_is_stopped_and_says_so() -> None:
@@ -29,6 +51,15 @@ def test_a_trial_whose_time_is_up_is_stopped_and_says_so() -> None:
     assert trial.live_rows > 0
 
 
+def test_a_trial_that_has_written_all_and_settles_too_long_says_so() -> None:
+    slow = LEVEL.changed(
+        name="slow", write_buffer_size=32 << 20, rate_limit_bytes_per_second=1 << 20
+    )
+    workload = Workload(writes=10_000, keys=10_000, reads_per_write=0)
+    trial = compare_profiles(workload, [slow], seconds=0.5, progress=False)[0]
+    assert (trial.stopped_by, trial.settled, trial.writes) == (None, False, 10_000)
+
+
 def test_a_trial_that_takes_too_much_disk_is_stopped_and_says_so() -> None:
     large = Workload(writes=10_000_000, keys=10_000_000, value_bytes=1_000)
     trial = compare_profiles(large, [LEVEL], disk_bytes=5 << 20, progress=False)[0]
@@ -39,9 +70,7 @@ def test_a_trial_that_takes_too_much_disk_is_stopped_and_says_so() -> None:
 
 def request(path: Path, rows: Path | None = None) -> dict[str, Any]:
     workload = Workload(writes=1_000_000) if rows is None else Workload("replayed", rows=[])
-    profile = {"name": "level", "options": LEVEL.options(), "unknown": {}}
-    told = None if rows is None else str(rows)
-    return {"workload": workload.to_dict(), "profile": profile, "rows": told, "path": str(path)}
+    return trial_request(workload, LEVEL, path, rows=rows)
 
 
 def test_what_rocksdb_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
@@ -54,6 +83,88 @@ def test_a_process_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None
     asked = request(tmp_path / "store", rows=tmp_path / "absent")
     with pytest.raises(TrialFailed, match=r"died: FileNotFoundError: .*absent'"):
         watch(asked, Limits(10, 1 << 30), print)
+
+
+@pytest.mark.kill
+def test_a_process_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
+    def kill() -> None:
+        _wait_for_a_store(tmp_path)
+        for child in psutil.Process().children():
+            child.kill()
+
+    killer = Thread(target=kill)
+    killer.start()
+    with pytest.raises(TrialFailed, match=r"died: Killed \(signal 9\)"):
+        compare_profiles(Workload(writes=10**9), [LEVEL], folder=tmp_path, progress=False)
+    killer.join()
+    assert not list(tmp_path.iterdir())
+
+
+def _wait_for_a_store(folder: Path) -> None:
+    until = time.monotonic() + 60
+    while not list(folder.glob("*/store/LOG")) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("everyone", [True, False], ids=["the terminal", "the process alone"])
+def test_what_is_interrupted_leaves_no_process_and_no_folder(
+    tmp_path: Path, *, everyone: bool
+) -> None:
+    asking = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    seen = psutil.Process(asking.pid)
+    _wait_for_a_store(tmp_path)
+    (child,) = seen.children()
+    os.killpg(asking.pid, signal.SIGINT) if everyone else asking.send_signal(signal.SIGINT)
+    _, said = asking.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in said
+    assert b"TrialFailed" not in said
+    assert not child.is_running()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_profile_that_stops_writes_for_good_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_STOP_S", 1.0)
+    stuck = RESTING.changed(name="stuck", level0_stop_writes_trigger=2)
+    workload = Workload(writes=20_000, keys=20_000)
+    with pytest.raises(TrialFailed, match="'stuck' lets no write through") as caught:
+        compare_profiles(
+            workload, [LEVEL, stuck, "spark"], seconds=2, folder=tmp_path, progress=False
+        )
+    assert "level0_stop_writes_trigger" in str(caught.value.hint)
+    assert [trial.profile for trial in caught.value.found or []] == ["level"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_last_flush_does_not_wait_for_runs_that_are_never_merged() -> None:
+    # Without writers in need of it, RocksDB would hold the flush back for ever.
+    waiting = RESTING.changed(name="waiting", level0_stop_writes_trigger=20)
+    workload = Workload(writes=20_000, keys=20_000)
+    trial = compare_profiles(workload, [waiting], seconds=20, progress=False)[0]
+    assert trial.settled
+    assert trial.writes == 20_000
+
+
+def test_more_files_than_select_can_watch_may_be_open() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2_000:
+        pytest.skip(f"no more than {hard} files can be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_000), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        trial = compare_profiles(Workload(writes=1_000), [LEVEL], progress=False)[0]
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert trial.writes == 1_000
 
 
 def test_a_trial_whose_parent_is_gone_ends_by_itself(tmp_path: Path) -> None:

@@ -107,6 +107,12 @@ def test_many_rows_to_replay_come_back_in_their_order(tmp_path: Path) -> None:
     ]
 
 
+def test_large_values_make_small_batches(tmp_path: Path) -> None:
+    rows: Rows = [(b"%d" % number, bytes(3 << 20)) for number in range(4)]
+    keep_rows(rows, tmp_path / "rows", disk_bytes=1 << 30)
+    assert [len(batch.keys) for batch in kept_rows(tmp_path / "rows")] == [2, 2]
+
+
 def test_rows_that_take_more_than_the_disk_allows_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"more than 1\.0 KiB"):
         keep_rows([(b"key", bytes(10_000))], tmp_path / "rows", disk_bytes=1 << 10)
@@ -121,8 +127,8 @@ def test_no_rows_to_replay_are_an_error(tmp_path: Path) -> None:
     "row", [("text", b"bytes"), (b"key", "text"), (None, b"value"), (b"key",), 7, (b"a", b"b", 1)]
 )
 def test_what_is_no_row_is_refused(row: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="to replay"):
-        keep_rows([row], tmp_path / "rows", disk_bytes=1 << 20)
+    with pytest.raises(ConfigurationError, match="Row 2 to replay is "):
+        keep_rows([(b"key", b"value"), row], tmp_path / "rows", disk_bytes=1 << 20)
 
 
 def test_keys_are_asked_for_evenly_among_all_that_were_written() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tarfile
 from pathlib import Path
 
@@ -79,7 +80,14 @@ def test_options_files_of_every_version_are_read(
 def test_each_named_profile_says_whom_it_is_for(name: str) -> None:
     profile = profile_named(name)
     assert profile.name == name
-    assert profile.purpose.endswith(".")
+    assert re.fullmatch(r"For [^\n.]+(?:4\.3[^\n.]+|\d\.\d [KMG]iB)?\.", profile.purpose)
+
+
+def test_how_many_stores_share_a_bound_is_said() -> None:
+    assert bounded_memory(1 << 30, 1).purpose == ("For a process whose one store may take 1.0 GiB.")
+    assert bounded_memory(1 << 30, 24).purpose == (
+        "For a process whose 24 stores together may take 1.0 GiB."
+    )
 
 
 def test_a_name_nearly_right_is_answered_with_the_right_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from rocksdict import Rdict
 from kstoolkit.errors import ConfigurationError, FormatError, InputError
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.optioncheck import Section
+from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.otheroptions import BESIDE, OPTIONS, changed, other_value
 
@@ -42,6 +44,23 @@ def test_each_option_comes_back_from_the_options_file_of_a_store_or_is_said_to_b
         assert f"it leaves {getattr(found, name)!r}" in lacking[name]
     else:
         assert getattr(found, name) == other_value(name)
+
+
+def test_which_options_do_not_come_back_is_written_where_the_options_are() -> None:
+    text = str(OptionSet.__doc__)
+    said = text[text.index("OPTIONS files hold no objects") : text.index("Parameters\n")]
+    named = set(re.findall(r"``(\w+)``", said)) & OPTIONS.keys()
+    nowhere = {name for name, option in OPTIONS.items() if option.section is Section.NOWHERE}
+    by_group = {n for n in nowhere if n.startswith(("block_cache_", "write_buffer_manager_"))}
+    reads_and_writes = {
+        "fill_cache",
+        "readahead_bytes",
+        "prefix_same_as_start",
+        "disable_wal",
+        "sync",
+    }
+    lacking = {name for name in OPTIONS if name in changed(name).not_in_rocksdict()}
+    assert named == (nowhere - by_group - reads_and_writes) | lacking
 
 
 @pytest.mark.parametrize("name", [n for n, o in OPTIONS.items() if o.section is Section.NOWHERE])
@@ -223,6 +242,10 @@ def test_a_diff_names_the_profiles_and_tells_what_is_unknown() -> None:
         "compression: 'lz4' (a), 'snappy' (b)",
     ]
     assert found.to_pandas()["option"].tolist() == ["ttl", "compression"]
+    assert [str(each) for each in found[0].figures()] == [
+        "left: 2,592,000 (the profile)",
+        "right: unknown (not told)",
+    ]
     assert not len(left.diff(left))
 
 
