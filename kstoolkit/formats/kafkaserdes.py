@@ -33,7 +33,8 @@ def _string(column: ByteColumn) -> Decoded:
     try:
         return Decoded(array.cast(pa.large_string()))
     except pa.ArrowInvalid:
-        return each_cell(column, bytes.decode)
+        found = each_cell(column, bytes.decode)
+        return Decoded(pa.array(found.values, pa.large_string()), found.problems)
 
 
 def _bytes(column: ByteColumn) -> Decoded:
@@ -48,10 +49,7 @@ def _void(column: ByteColumn) -> Decoded:
 
 def _uuid(column: ByteColumn) -> Decoded:
     texts = _string(column)
-    if isinstance(texts.values, list):
-        array = pa.array(texts.values, pa.large_string())
-    else:
-        array = texts.values
+    array = texts.values
     wrong = np.asarray(
         pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID), fill_value=True))
     )

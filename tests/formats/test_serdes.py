@@ -165,3 +165,9 @@ def test_what_a_serde_cannot_write_is_said(name: str, value: Any) -> None:
 def test_json_can_be_read_and_not_asked_for() -> None:
     assert serde_of("json").encode is None
     assert serde_of(bytes.hex).encode is None
+
+
+def test_strings_keep_their_type_beside_one_that_is_none() -> None:
+    values = serde_of("string").decode(ByteColumn.of([b"x", b"\xff", None])).values
+    assert isinstance(values, pa.Array)
+    assert values.equals(pa.array(["x", None, None], pa.large_string()))

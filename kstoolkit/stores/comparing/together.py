@@ -1,0 +1,58 @@
+"""Several stores as one: the partitions of a store, to compare with what is not partitioned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.stores.rows.readable import Readable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.readable import HasRows
+    from kstoolkit.stores.rows.rowview import RowSource
+
+__all__ = ["together"]
+
+
+def together(stores: Sequence[HasRows]) -> Readable:
+    """Return the rows of several stores of one kind as those of one store.
+
+    Parameters
+    ----------
+    stores
+        The stores, open until the rows are read; the first one's serdes read all of them.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are none.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> parts = [listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
+    >>> print(*together(parts).rows(), sep="; ")
+    'anna': 1; 'bo': 1
+    """
+    if not stores:
+        message = "There is no store among those to take together."
+        raise ConfigurationError(message, hint="Give one or more, such as a store's partitions.")
+    first, sources = stores[0], [each.source for each in stores]
+    names = dict.fromkeys(source.name for source in sources)
+    source = _Together(", ".join(names), sources)
+    return Readable(source, key_serde=first.key_serde, value_serde=first.value_serde)
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    name: str
+    sources: Sequence[RowSource]
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        for source in self.sources:
+            yield from source.read(asked)

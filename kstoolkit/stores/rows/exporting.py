@@ -1,0 +1,207 @@
+"""Rows of a store, or differences of two, as a file: Parquet, JSON lines or CSV."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pc_csv
+import pyarrow.parquet as pq
+
+from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.stores.rows.jsonlines import json_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Exportable", "export"]
+
+_COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+_LINES_AT_ONCE = 10_000
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
+
+
+class _Part(Protocol):
+    """Some rows."""
+
+    def to_arrow(self) -> pa.Table:
+        """Return them as a table."""
+        ...
+
+
+class Exportable(Protocol):
+    """What can be exported: :class:`Rows`, and a diff of two stores."""
+
+    def batches(self) -> Iterator[_Part]:
+        """Yield the rows in parts; one without rows, if there are none."""
+        ...
+
+    def json_lines(self) -> Iterator[str]:
+        """Yield one JSON object a row, without its line end."""
+        ...
+
+
+def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+    """Write rows to a file, and return how many.
+
+    They are written beside the file, under a hidden name that becomes its own at the end: the file
+    is there whole, or not at all. Memory holds some thousand rows at a time.
+
+    Parameters
+    ----------
+    rows
+        Rows of a store, or the differences of two.
+    path
+        The file, in a folder that is there. Its name says what to write: ``.parquet``, ``.jsonl``
+        or ``.json`` (one JSON object a line), ``.csv``; the texts also with ``.gz`` or ``.zst``
+        behind. Parquet has the columns of ``to_arrow()``, and so has CSV, with bytes in hex,
+        headers as JSON and texts in quotes; a JSON object has the fields of ``json_lines()``.
+    overwrite
+        Whether a file that is there is to be replaced.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name ends otherwise.
+    OutputError
+        If the file is there already, or can't be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> store = listed("counts", [(b"anna", b"3")], key_serde="string", value_serde="json")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export(store.rows(), f"{folder}/rows.csv.gz")
+    1
+    """
+    target = Path(path)
+    write = _writer(target)
+    with _appearing(target, overwrite=overwrite) as beside:
+        return write(rows, beside)
+
+
+def _writer(target: Path) -> Callable[[Exportable, Path], int]:
+    suffixes = [each.lower() for each in target.suffixes]
+    compression = _COMPRESSION.get(suffixes[-1]) if suffixes else None
+    last = suffixes[-2:-1] if compression else suffixes[-1:]
+    match last:
+        case [".jsonl" | ".json"]:
+            return partial(_json, compression=compression)
+        case [".csv"]:
+            return partial(_csv, compression=compression)
+        case [".parquet"] if compression is None:
+            return _parquet
+    message = f"The name {target.name!r} does not say what to write."
+    hint = "End it in .parquet, .jsonl or .csv; the last two also with .gz or .zst behind."
+    raise ConfigurationError(message, hint=hint)
+
+
+@contextmanager
+def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Yield a hidden path that becomes the target's at the end, or goes."""
+    _check_free(target, overwrite=overwrite)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        _check_free(target, overwrite=overwrite)
+        beside.replace(target)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        message = f"Rows can't be written to {str(target)!r}: {why}."
+        hint = "Name a file in a folder that exists, that you may write to, and that has room."
+        raise OutputError(message, hint=hint) from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _check_free(target: Path, *, overwrite: bool) -> None:
+    if not overwrite and os.path.lexists(target):
+        message = f"There is a file {str(target)!r} already."
+        raise OutputError(message, hint="Name another, or say overwrite=True.")
+
+
+def _parquet(rows: Exportable, path: Path) -> int:
+    parts = (part.to_arrow() for part in rows.batches())
+    first = next(parts)
+    number = 0
+    with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
+        for table in _of_schema(first, parts):
+            writer.write_table(table)
+            number += len(table)
+    return number
+
+
+def _csv(rows: Exportable, path: Path, *, compression: str | None) -> int:
+    parts = (_as_texts(part.to_arrow()) for part in rows.batches())
+    first = next(parts)
+    number = 0
+    with (
+        pa.output_stream(path, compression=compression) as file,
+        pc_csv.CSVWriter(file, first.schema) as writer,
+    ):
+        for table in _of_schema(first, parts):
+            writer.write_table(table)
+            number += len(table)
+    return number
+
+
+def _json(rows: Exportable, path: Path, *, compression: str | None) -> int:
+    number, held = 0, []
+    with pa.output_stream(path, compression=compression) as file:
+        for line in rows.json_lines():
+            held.append(line)
+            if len(held) == _LINES_AT_ONCE:
+                number += _write_lines(file, held)
+                held = []
+        return number + _write_lines(file, held)
+
+
+def _write_lines(file: pa.NativeFile, lines: list[str]) -> int:
+    if lines:
+        file.write(("\n".join(lines) + "\n").encode())
+    return len(lines)
+
+
+def _of_schema(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield first
+    for table in others:
+        yield table.cast(first.schema)
+
+
+def _as_texts(table: pa.Table) -> pa.Table:
+    """Return a table with bytes in hex, and headers as JSON."""
+    for place, each in enumerate(table.schema):
+        if pa.types.is_large_binary(each.type):
+            table = table.set_column(place, each.name, _in_hex(table[place].combine_chunks()))
+        elif pa.types.is_null(each.type):
+            table = table.set_column(place, each.name, pa.nulls(len(table), pa.large_string()))
+        elif pa.types.is_list(each.type):
+            table = table.set_column(place, each.name, _headers_as_json(table[place]))
+    return table
+
+
+def _in_hex(column: pa.Array) -> pa.Array:
+    bare = ByteColumn.from_arrow(column).to_arrow()
+    validity, offsets, data = bare.buffers()
+    cells = np.frombuffer(data or b"", np.uint8)
+    twice = np.frombuffer(offsets, np.int64) * 2
+    texts = _HEX.reshape(256, 2)[cells].reshape(-1)
+    buffers = [validity, pa.py_buffer(twice), pa.py_buffer(texts)]
+    return pa.Array.from_buffers(pa.large_string(), len(bare), buffers)
+
+
+def _headers_as_json(column: pa.ChunkedArray) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(len(column), pa.large_string())
+    told = (
+        None if cell is None else json_text([[each["name"], each["value"]] for each in cell])
+        for cell in column.to_pylist()
+    )
+    return pa.array(told, pa.large_string())
