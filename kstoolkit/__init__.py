@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Ceiling as Ceiling
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
+    from kstoolkit.operations.sparkmemory import spark_memory as spark_memory
     from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.storelog import read_log as read_log
     from kstoolkit.rocksdb.memory.planning import plan_memory as plan_memory
     from kstoolkit.rocksdb.metricnames import metric_names as metric_names
-    from kstoolkit.rocksdb.opening import open_store as open_store
     from kstoolkit.rocksdb.profiles.named import bounded_memory as bounded_memory
     from kstoolkit.rocksdb.profiles.named import profile_named as profile_named
     from kstoolkit.rocksdb.profiles.perstore import ProfileMap as ProfileMap
     from kstoolkit.rocksdb.profiles.profile import Profile as Profile
+    from kstoolkit.stores.discovery.discovering import discover as discover
+    from kstoolkit.stores.rows.opening import open_store as open_store
     from kstoolkit.stores.windowstore import WindowStore as WindowStore
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
@@ -64,6 +66,7 @@ _HOMES = {
     "count_sessions": "kstoolkit.pipeline.dataframes",
     "count_sliding": "kstoolkit.pipeline.dataframes",
     "count_windows": "kstoolkit.pipeline.dataframes",
+    "discover": "kstoolkit.stores.discovery.discovering",
     "doctor": "kstoolkit.environment",
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
@@ -71,11 +74,12 @@ _HOMES = {
     "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
-    "open_store": "kstoolkit.rocksdb.opening",
+    "open_store": "kstoolkit.stores.rows.opening",
     "plan_memory": "kstoolkit.rocksdb.memory.planning",
     "profile_named": "kstoolkit.rocksdb.profiles.named",
     "read_log": "kstoolkit.rocksdb.log.storelog",
     "simulate": "kstoolkit.events.simulator",
+    "spark_memory": "kstoolkit.operations.sparkmemory",
 }
 
 __all__ = [
@@ -96,6 +100,7 @@ __all__ = [
     "count_sessions",
     "count_sliding",
     "count_windows",
+    "discover",
     "doctor",
     "files",
     "find",
@@ -108,6 +113,7 @@ __all__ = [
     "profile_named",
     "read_log",
     "simulate",
+    "spark_memory",
 ]
 
 

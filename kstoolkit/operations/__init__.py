@@ -1,0 +1,1 @@
+"""What running takes: memory of Spark's processes, beside the formula."""
