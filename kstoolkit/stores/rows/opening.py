@@ -10,6 +10,7 @@ from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.readable import ReadAs
+from kstoolkit.stores.rows.replicalevel import ReplicaLevel, is_replica_level
 from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
 from kstoolkit.units import parse_duration
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.units import Duration
 
-__all__ = ["open_store"]
+__all__ = ["OpenedStore", "open_store"]
+
+OpenedStore = StateStore | SegmentedStore | ReplicaLevel
+"""A store whose rows can be read; each is closed by ``with``."""
 
 
 def open_store(
@@ -33,7 +37,7 @@ def open_store(
     window_size: Duration | None = None,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
-) -> StateStore | SegmentedStore:
+) -> OpenedStore:
     """Return a store that can be looked into; its own folder is left as it is.
 
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
@@ -42,8 +46,8 @@ def open_store(
     Parameters
     ----------
     path
-        The folder of a RocksDB, the one with a CURRENT file; or the folder that holds the segments
-        of a store, each of which is a RocksDB.
+        The folder of a RocksDB, the one with a CURRENT file; the folder that holds the segments of
+        a store, each of which is a RocksDB; or that of a level of a replica.
     kind
         What kind of store it is, as ``"window"`` or ``"key-value"``; None recognises it.
     key_serde, value_serde
@@ -81,6 +85,8 @@ def open_store(
     size_ms = None if window_size is None else parse_duration(window_size)
     read_as = ReadAs(kind, key_serde, value_serde, size_ms)
     folder = Path(path)
+    if is_replica_level(folder.absolute()):
+        return ReplicaLevel(folder.absolute(), read_as)
     segments = _segments(folder)
     if segments:
         return _segmented(folder, segments, read_as, scratch)

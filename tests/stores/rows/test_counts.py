@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.counts import changelog_counts, replica_counts
+from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
 from tests.stores.replicas import restored, told
 

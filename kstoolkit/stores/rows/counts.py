@@ -13,9 +13,9 @@ import pyarrow as pa
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats import countbundle, replicakey
-from kstoolkit.stores.comparing.countrows import CountRows, Told
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import as_profile, segment_options
+from kstoolkit.stores.rows.countrows import CountRows, Told
 from kstoolkit.stores.rows.readable import Readable
 from kstoolkit.stores.segment import check_ids
 from kstoolkit.units import format_duration
