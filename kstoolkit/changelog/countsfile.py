@@ -7,7 +7,6 @@ whole, and filtered.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kstoolkit.changelog.countswriter import CODED, GROUPS_KEY, SCHEMA, TIME
+from kstoolkit.changelog.countsparquet import damaged, opened, told_groups, understood
+from kstoolkit.changelog.countswriter import CODED, SCHEMA, TIME
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.dictionaries import buckets_of
-from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,20 +62,26 @@ class CountsFile:
         FormatError
             If it is damaged, or lacks a column.
         """
-        with _opened(path) as file:
-            told = json.loads((file.metadata.metadata or {}).get(GROUPS_KEY.encode(), b"null"))
-            # Arrow hands metadata on to whatever is written from a table, true or not by then.
-            if told is None or len(told["groups"]) != file.num_row_groups:
-                return cls(path, file.metadata.num_rows, None, ())
-            groups = tuple((bucket, window_ms) for bucket, window_ms in told["groups"])
-            return cls(path, file.metadata.num_rows, told["buckets"], groups)
+        with opened(path) as file:
+            buckets, groups = told_groups(file, path)
+            return cls(path, file.metadata.num_rows, buckets, groups)
 
     def window_lengths_ms(self) -> set[int]:
         """Return the lengths of the windows that have counts here."""
         if self.buckets is not None:
             return {window_ms for _, window_ms in self.groups}
-        with _opened(self.path) as file:
-            return set(file.read(["window_ms"])["window_ms"].unique().to_pylist())
+        return set(self._lengths_ms().unique().to_pylist())
+
+    def rows(self, window_ms: int) -> int:
+        """Return how many counts of one window length it holds."""
+        if self.buckets is None:
+            return int(pc.sum(pc.equal(self._lengths_ms(), window_ms)).as_py() or 0)
+        with opened(self.path) as file:
+            return sum(
+                int(file.metadata.row_group(number).num_rows)
+                for number, (_, length_ms) in enumerate(self.groups)
+                if length_ms == window_ms
+            )
 
     def read(
         self, window_ms: int, *, users: pa.Array | None = None, bucket: _Bucket | None = None
@@ -114,7 +119,7 @@ class CountsFile:
         window_ms
             Only in rows of windows of this length.
         """
-        with _opened(self.path) as file:
+        with opened(self.path) as file, understood(self.path):
             if self.buckets is None:
                 spans = [_read_span(file, column, window_ms)]
             else:
@@ -139,53 +144,37 @@ class CountsFile:
             if length_ms == window_ms and (wanted is None or held in wanted)
         ]
 
+    def _lengths_ms(self) -> pa.ChunkedArray:
+        with opened(self.path) as file, understood(self.path):
+            return file.read(["window_ms"])["window_ms"].cast(pa.int64())
+
     def _picked(self, groups: list[int]) -> Iterator[pa.Table]:
         if not groups:  # most files hold nothing of a few users
             return
-        with _opened(self.path) as file:
+        with opened(self.path) as file:
             for number in groups:
                 yield _row_group(file, number, self.path)
 
 
-def _opened(path: Path) -> pq.ParquetFile:
-    try:
-        file = pq.ParquetFile(path, read_dictionary=["user", "action"])
-    except pa.ArrowInvalid as error:
-        raise _damaged(path, error) from error
-    except KeyError as error:
-        raise _lacking(path, error.args[0].decode()) from error
-    for name in SCHEMA.names:
-        if name not in file.schema_arrow.names:
-            file.close()
-            raise _lacking(path, name)
-    return file
-
-
 def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:
-    many = file.metadata.row_group(number).num_rows >= _WORTH_THREADS
-    try:
-        return file.read_row_group(number, _COUNTER, use_threads=many)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _damaged(path, error) from error
-
-
-def _damaged(path: Path, error: Exception) -> FormatError:
-    message = f"{path} is damaged: {error}"
-    return FormatError(message, hint="Restore it from a copy.")
-
-
-def _lacking(path: Path, column: str) -> FormatError:
-    message = f"{path} is no part of a changelog: it has no column {column!r}."
-    return FormatError(message, hint=f"It takes: {', '.join(SCHEMA.names)}.")
+    with understood(path):
+        many = file.metadata.row_group(number).num_rows >= _WORTH_THREADS
+        table = file.read_row_group(number, _COUNTER, use_threads=many)
+        table.validate(full=True)  # the head of a page has no checksum
+        return table
 
 
 def _filtered(path: Path, window_ms: int) -> Iterator[pa.Table]:
     columns = ["window_ms", *_COUNTER]
     # Other tools have their own widths of text, and their own units of time.
     types = pa.schema([CODED.field(name) for name in columns])
-    with _opened(path) as file:
+    with opened(path) as file, understood(path):
         for batch in file.iter_batches(columns=columns):
             table = pa.Table.from_batches([batch]).select(columns).cast(types)
+            if any(column.null_count for column in table.columns):
+                raise damaged(path, "it has rows with nothing in a column")
+            if len(table) and pc.min(table["count"]).as_py() < 0:
+                raise damaged(path, "it has counts below 0")
             yield table.filter(pc.equal(table["window_ms"], window_ms))
 
 

@@ -59,7 +59,9 @@ class ChangelogWriter:
         self.groups: list[tuple[int, int]] = []
         self.rows = 0
         # Without Arrow's own schema inside, every reader sees plain strings.
-        self._file = pq.ParquetWriter(path, CODED, compression="zstd", store_schema=False)
+        self._file = pq.ParquetWriter(
+            path, CODED, compression="zstd", store_schema=False, write_page_checksum=True
+        )
 
     def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
         """Write the latest counts of one level of one bucket."""

@@ -8,6 +8,7 @@ import typer
 
 from kstoolkit.cli import (
     advising,
+    comparing,
     data,
     lab,
     logs,
@@ -83,6 +84,8 @@ for command in (
     advising.advice,
     stores.stores,
     stores.rows,
+    comparing.diff,
+    comparing.export,
     replicas.restore,
     replicas.get,
     upkeep.compact,

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import typer
 
+from kstoolkit.cli.following import keep_up
 from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_bytes, format_count
+from kstoolkit.windows import as_window
 
-__all__ = ["get", "restore"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kstoolkit.stores.windowstore import WindowStore
+    from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
+
+__all__ = ["get", "kept", "restore"]
+
+LOOK = "1 second"
 
 STORE = typer.Argument(..., metavar="STORE", help="The folder of a replica.", show_default=False)
 
@@ -20,43 +34,124 @@ def restore(
     store: str = typer.Argument(
         ..., metavar="STORE", help="Where the replica is, or shall be.", show_default=False
     ),
+    *,
     profile: str | None = typer.Option(
         None,
         metavar="NAME",
         help="A profile of RocksDB options, such as point_lookup; by default the replica's own.",
         show_default=False,
     ),
+    retention: str | None = typer.Option(
+        None,
+        metavar="WINDOW=DURATION,...",
+        help="How long after their end windows are kept, for each kind that is not kept for ever: "
+        "'1 minute=2 days,1 hour=30 days'. Segments of an hour or more go as a whole, by the time "
+        "that the data has come to.  [default: as was said the last time]",
+        show_default=False,
+    ),
+    follow: bool = typer.Option(
+        False, "--follow", help="Keep up with the changelog, until Ctrl-C.  [default: to its end]"
+    ),
+    every: str | None = typer.Option(
+        None,
+        metavar="DURATION",
+        help="With --follow: how often to look for what is new.  [default: 1 second]",
+        show_default=False,
+    ),
+    quiet: bool = typer.Option(
+        False,
+        "--quiet",
+        "-q",
+        help="Print no progress and no result, just errors (and what --json asks for).",
+    ),
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Bring a replica up to its changelog.
 
     Makes the replica, or goes on where the last restore ended. A damaged segment is set aside and
-    rebuilt alone. The fields of --json: path, windows, segments, bundles, disk_bytes, epoch, batch.
+    rebuilt alone. Readers may ask it meanwhile. All windows go to disk: windows in memory
+    (memory_windows in Python) can be asked only by the process that keeps them, and would be gone
+    with this one. The fields of --json: path, windows, segments, bundles, disk_bytes, epoch, batch,
+    dropped.
     """
+    _check_every(every, follow=follow)
+    keep = None if retention is None else kept(retention)
     from kstoolkit.stores.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
-    with WindowStore.restore(changelog, path=store, profile=profile) as replica:
-        segments = replica.segments()
-        windows = replica.windows
-    bundles = sum(each.bundles or 0 for each in segments)
-    disk_bytes = sum(each.disk_bytes or 0 for each in segments)
-    newest = max(((each.epoch or 0, each.batch or 0) for each in segments), default=(None, None))
+    with WindowStore.restore(
+        changelog, path=store, profile=profile, retention=keep, progress=False if quiet else None
+    ) as replica:
+        dropped = replica.expire()
+        if follow:
+            with replica.follow(changelog, every=every or LOOK) as standby:
+                dropped += keep_up(standby, quiet=quiet)
+        _warn_of_unknown(keep or {}, replica.windows)
+        figures = _figures(replica, dropped)
     if as_json:
-        figures = {
-            "path": store,
-            "windows": list(windows),
-            "segments": len(segments),
-            "bundles": bundles,
-            "disk_bytes": disk_bytes,
-            "epoch": newest[0],
-            "batch": newest[1],
-        }
         print_json([figures])
-    else:
-        say(
-            f"The replica is in {store}: {format_count(len(segments))} segments, "
-            f"{format_bytes(disk_bytes)}, windows of {', '.join(windows) or 'no length yet'}."
-        )
+    elif not quiet:
+        say(_in_words(figures))
+
+
+def kept(retention: str) -> dict[Duration | Window, Duration]:
+    """Return how long each kind of window is kept, of a text with commas between.
+
+    Raises
+    ------
+    ConfigurationError
+        If a part of it does not name a window and a duration, or two name the same window.
+
+    Examples
+    --------
+    >>> kept("1 minute=2 days, 5 minutes every 1 minute=1 week")
+    {'1 minute': '2 days', '5 minutes every 1 minute': '1 week'}
+    """
+    parts = [part.partition("=") for part in retention.split(",")]
+    named: dict[Duration | Window, Duration] = {
+        window.strip(): duration.strip() for window, _, duration in parts
+    }
+    if len(named) < len(parts) or not all(map(all, named.items())):
+        message = f"--retention {retention!r} does not name each window once, with a duration."
+        raise ConfigurationError(message, hint="Write '1 minute=2 days,1 hour=30 days'.")
+    return named
+
+
+def _check_every(every: str | None, *, follow: bool) -> None:
+    if every is not None and not follow:
+        message = "--every says how often to look for what is new, but --follow is missing."
+        raise ConfigurationError(message, hint="Add --follow, or leave --every out.")
+
+
+def _warn_of_unknown(keep: Iterable[Duration | Window], windows: tuple[str, ...]) -> None:
+    known = {as_window(window).size_ms for window in windows}
+    for window in keep:
+        if as_window(window).size_ms not in known:
+            note(f"Note: the changelog has no windows of {window} so far.")
+
+
+def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:
+    segments = replica.segments()
+    newest = max(((each.epoch or 0, each.batch or 0) for each in segments), default=(None, None))
+    return {
+        "path": str(replica.path),
+        "windows": list(replica.windows),
+        "segments": len(segments),
+        "bundles": sum(each.bundles or 0 for each in segments),
+        "disk_bytes": sum(each.disk_bytes or 0 for each in segments),
+        "epoch": newest[0],
+        "batch": newest[1],
+        "dropped": dropped,
+    }
+
+
+def _in_words(figures: dict[str, Any]) -> str:
+    dropped = figures["dropped"]
+    gone = f"; {format_count(dropped)} were kept long enough and are dropped" if dropped else ""
+    return (
+        f"The replica is in {figures['path']}: {format_count(figures['segments'])} segments, "
+        f"{format_bytes(figures['disk_bytes'])}, "
+        f"windows of {', '.join(figures['windows']) or 'no length yet'}{gone}."
+    )
 
 
 def get(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kstoolkit.cli.options import AS_JSON, SHOWN
+from kstoolkit.cli.storeoptions import KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.units import format_bytes, format_count
 
@@ -17,18 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["rows", "stores"]
 
-SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
-
 FOLDER = typer.Argument(
     ...,
     metavar="PATH",
     help="A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder.",
-    show_default=False,
-)
-STORE = typer.Argument(
-    ...,
-    metavar="PATH",
-    help="One store: the folder of a RocksDB, or the one that holds the segments of a store.",
     show_default=False,
 )
 KEY = typer.Option(
@@ -46,28 +39,6 @@ SINCE = typer.Option(
 )
 UNTIL = typer.Option(
     None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
-)
-KEY_SERDE = typer.Option(
-    None,
-    metavar="NAME",
-    help=f"How to read keys: {SERDES}.  [default: guessed]",
-    show_default=False,
-)
-VALUE_SERDE = typer.Option(
-    None, metavar="NAME", help="How to read values.  [default: guessed]", show_default=False
-)
-KIND = typer.Option(
-    None,
-    metavar="NAME",
-    help="What kind of store it is: key-value, window, session, versioned, and more.  "
-    "[default: recognised]",
-    show_default=False,
-)
-WINDOW_SIZE = typer.Option(
-    None,
-    metavar="W",
-    help="How long its windows are, as '60 seconds'.  [default: not known]",
-    show_default=False,
 )
 LIMIT = typer.Option(
     None,

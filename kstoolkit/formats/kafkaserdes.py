@@ -111,17 +111,36 @@ DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
 }
 
 
-def _packed(form: str) -> Callable[[Any], bytes]:
-    """Return what writes numbers in a form of :mod:`struct`."""
+def _packed(form: str, number: Callable[[str], Any]) -> Callable[[Any], bytes]:
+    """Return what writes numbers in a form of :mod:`struct`, also those that are given as text."""
 
     def encode(value: Any) -> bytes:
         try:
-            return struct.pack(form, value)
-        except (struct.error, OverflowError) as error:
+            return struct.pack(form, number(value) if isinstance(value, str) else value)
+        except (struct.error, OverflowError, ValueError) as error:
             message = f"{value!r} is no such number: {error}."
             raise ConfigurationError(message, hint="Is another serde meant?") from error
 
     return encode
+
+
+def _truth(text: str) -> bool:
+    truths = {"true": True, "false": False}
+    if text.lower() not in truths:
+        message = "neither true nor false"
+        raise ValueError(message)
+    return truths[text.lower()]
+
+
+def _bare(value: Any) -> bytes:
+    """Return bytes as they are, and of text what it says in hex."""
+    try:
+        return bytes.fromhex(value) if isinstance(value, str) else bytes(value)
+    except (TypeError, ValueError) as error:
+        message = f"{value!r} is neither bytes nor hex."
+        raise ConfigurationError(
+            message, hint="Write it as 00ff, or give another serde."
+        ) from error
 
 
 def _text_bytes(value: Any) -> bytes:
@@ -131,11 +150,11 @@ def _text_bytes(value: Any) -> bytes:
 ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "string": _text_bytes,
     "uuid": _text_bytes,
-    "bytes": bytes,
-    "long": _packed(">q"),
-    "integer": _packed(">i"),
-    "short": _packed(">h"),
-    "double": _packed(">d"),
-    "float": _packed(">f"),
-    "boolean": _packed(">?"),
+    "bytes": _bare,
+    "long": _packed(">q", int),
+    "integer": _packed(">i", int),
+    "short": _packed(">h", int),
+    "double": _packed(">d", float),
+    "float": _packed(">f", float),
+    "boolean": _packed(">?", _truth),
 }

@@ -16,7 +16,6 @@ from kstoolkit.stores.segment import check_ids
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.stores.batches import Position
     from kstoolkit.stores.segment import Pairs, Segment
 
 __all__ = ["Found", "absent", "counted", "counted_page", "look_up", "segment_state"]
@@ -81,12 +80,10 @@ def counted_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) ->
     ]
 
 
-def segment_state(
-    segment: Segment, window: str, span_ms: range, folder: Path, position: Position | None
-) -> SegmentState:
+def segment_state(segment: Segment, window: str, span_ms: range, folder: Path) -> SegmentState:
     """Return what there is to say of a segment."""
     about = (window, span_ms.start, span_ms.stop)
-    epoch, batch = position or (None, None)
+    epoch, batch = (segment.mark or (None, None))[:2]
     if isinstance(segment, MemorySegment):
         why = {"disk_bytes": "it is in memory"}
         return SegmentState(*about, None, len(segment), None, epoch, batch, why)

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
     from typing import TypeVar
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from kstoolkit.changelog.batches import Batch
@@ -94,7 +92,10 @@ def _newest(parts: list[Dated]) -> Dated:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The batches of a changelog after some position; from its beginning if that is ``None``.
+    """The batches of a changelog after some position, up to another one.
+
+    Without the first they begin where the changelog does, without the second they end where it
+    does.
 
     A compaction may fold them meanwhile. A fold has the highest number that it covers, so it counts
     as news if any of what it covers does; what is told twice is the latest value both times.
@@ -102,6 +103,13 @@ class News:
 
     changelog: Changelog
     after: Position | None = None
+    until: Position | None = None
+
+    @classmethod
+    def of_one(cls, changelog: Changelog, position: Position) -> News:
+        """Return one batch alone: nothing, if it is not there, or not there any more."""
+        before = Position(position.epoch, position.batch - 1)
+        return cls(changelog, after=before, until=position)
 
     def newest(self) -> Position | None:
         """Return the position of the newest batch; ``None`` if there is no news."""
@@ -126,6 +134,19 @@ class News:
     def rows(self, window_ms: int | None = None) -> int:
         """Return how many records there are, of all windows or of one length."""
         return self._asked(lambda files: sum(_rows(file, window_ms) for file in files))
+
+    def lacks(self, lengths_ms: set[int]) -> set[int]:
+        """Return those of some window lengths that nothing is told of."""
+
+        def lacking(files: Iterable[CountsFile]) -> set[int]:
+            left = set(lengths_ms)
+            for file in files:
+                left -= file.window_lengths_ms()
+                if not left:
+                    break
+            return left
+
+        return self._asked(lacking)
 
     def newest_change_ms(self) -> int | None:
         """Return the clock of the newest batch, epoch ms UTC; ``None`` if there is no news."""
@@ -160,19 +181,24 @@ class News:
         )
 
     def _batches(self) -> list[Batch]:
-        batches = self.changelog.batches
-        if self.after is None:
-            return batches
-        return [batch for batch in batches if (batch.epoch, batch.number) > self.after]
+        return [
+            batch
+            for batch in self.changelog.batches
+            if (self.after is None or (batch.epoch, batch.number) > self.after)
+            and (self.until is None or (batch.epoch, batch.number) <= self.until)
+        ]
+
+    def _paths(self) -> list[Path]:
+        return [path for batch in self._batches() for path in batch.files(".parquet")]
 
     def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
         """Ask the files of the batches; once more if a compaction folds them meanwhile."""
         while True:
-            paths = [path for batch in self._batches() for path in batch.files(".parquet")]
+            paths = self._paths()
             try:
                 return question(CountsFile.open(path) for path in paths)
             except FileNotFoundError:
-                if all(path.exists() for path in paths):
+                if paths == self._paths():
                     raise
 
 
@@ -190,14 +216,4 @@ def _parts(
 
 
 def _rows(file: CountsFile, window_ms: int | None) -> int:
-    if window_ms is None:
-        return file.num_rows
-    if file.buckets is None:
-        lengths: pa.ChunkedArray = pq.read_table(file.path, columns=["window_ms"])["window_ms"]
-        return int(pc.sum(pc.equal(lengths, window_ms)).as_py() or 0)
-    groups = pq.read_metadata(file.path)
-    return sum(
-        int(groups.row_group(number).num_rows)
-        for number, (_, length_ms) in enumerate(file.groups)
-        if length_ms == window_ms
-    )
+    return file.num_rows if window_ms is None else file.rows(window_ms)

@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.errors import InputError
 from kstoolkit.stores.batches import News
-from kstoolkit.stores.expiring import expire_disk, expire_memory
+from kstoolkit.stores.expiring import expire_disk, expire_memory, newest_start_ms
 from kstoolkit.stores.filling import Filling
 from kstoolkit.stores.levels import remove_leftovers, segment_folder, segment_span_ms
+from kstoolkit.stores.listening import telling
 from kstoolkit.stores.memorysegment import MemorySegment
 from kstoolkit.stores.mending import DAMAGE, is_whole, rebuild
 from kstoolkit.stores.moments import moment_of
+from kstoolkit.stores.origin import check_not_behind, check_same_changelog
 from kstoolkit.stores.replicafile import LevelState, ReplicaState, segment_length_ms
 from kstoolkit.stores.writing import Writing
 from kstoolkit.units import format_duration
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.batches import Position
     from kstoolkit.stores.levels import MemoryLevel
     from kstoolkit.stores.listening import RestoreListener
+    from kstoolkit.stores.segment import Mark
 
 __all__ = ["CatchUp"]
 
@@ -57,6 +58,11 @@ class CatchUp:
         Who is told.
     memory
         Levels that are in memory, by window length.
+
+    Raises
+    ------
+    InputError
+        If the replica is of another changelog.
     """
 
     def __init__(
@@ -72,7 +78,8 @@ class CatchUp:
         self.listener, self.memory = listener, memory
         self.state = ReplicaState.load(folder)
         self._writing = Writing(options)
-        self._written: dict[int, Position] = {}
+        self._written: dict[int, Mark] = {}
+        check_same_changelog(folder, self.levels.values(), changelog)
         remove_leftovers(folder, self.state)
 
     @property
@@ -95,12 +102,12 @@ class CatchUp:
         InputError
             If the replica is further than the changelog: it is of another one.
         """
-        self._check_same_changelog()
+        check_not_behind(self.folder, self.levels.values(), self.changelog)
         news = News(self.changelog, self.position)
         target = news.newest()
         if target is None:
             return 0
-        changed_ms = news.newest_change_ms()
+        changed_ms = News.of_one(self.changelog, target).newest_change_ms()
         lengths = news.window_lengths_ms() | set(self.levels)
         return sum(self._bring(window_ms, target, changed_ms) for window_ms in sorted(lengths))
 
@@ -109,13 +116,20 @@ class CatchUp:
         return [
             start_ms
             for window_ms, level in self.state.levels.items()
-            for start_ms, position in level.segments.items()
-            if not is_whole(self._folder(window_ms, start_ms), self.options, position)
+            for start_ms, mark in level.segments.items()
+            if not is_whole(self._folder(window_ms, start_ms), self.options, mark)
             and self._rebuild(window_ms, start_ms)
         ]
 
-    def expire(self, now_ms: int) -> int:
-        """Drop segments that have been kept long enough, and return how many."""
+    def expire(self, now_ms: int | None) -> int:
+        """Drop segments that have been kept long enough, and return how many.
+
+        ``now_ms`` is epoch ms UTC; ``None``: as far as the data has come.
+        """
+        if not self.state.retention_ms:
+            return 0
+        if now_ms is None:
+            now_ms = newest_start_ms(self.levels.values())
         dropped = expire_memory(self.memory, self.state.retention_ms, now_ms)
         self.close()
         self.state, dropped_on_disk = expire_disk(self.folder, self.state, now_ms)
@@ -125,20 +139,6 @@ class CatchUp:
         """Close what is open for writing."""
         self._writing.close()
 
-    def _check_same_changelog(self) -> None:
-        known = [level.position for level in self.levels.values() if level.position is not None]
-        newest = News(self.changelog).newest()
-        if not known or (newest is not None and newest >= max(known)):
-            return
-        epoch, number = max(known)
-        if (self.changelog.path / f"epoch={epoch}" / f"batch={number}").exists():
-            return  # Spark is writing its last batch once more
-        message = (
-            f"The replica {str(self.folder)!r} holds everything up to batch {number} of epoch "
-            f"{epoch}, which {str(self.changelog.path)!r} does not have."
-        )
-        raise InputError(message, hint="It is of another changelog: restore into another folder.")
-
     def _bring(self, window_ms: int, target: Position, changed_ms: int | None) -> int:
         """Bring one level to a position, and return how many records were read."""
         done = 0
@@ -146,18 +146,16 @@ class CatchUp:
         while level.position is None or level.position < target:
             news = News(self.changelog, level.position)
             total = news.rows(window_ms)
-            what = format_duration(window_ms)
-            self.listener.on_start(what, total=total)
-            try:
+            with telling(self.listener, format_duration(window_ms), total):
                 level = self._pass(level, news, total, target)
-            except (KstoolkitError, OSError, pa.ArrowException) as error:
-                self.listener.on_failure(what, error=error)
-                raise
-            level = replace(
-                level, position=level.toward, toward=None, pieces_done=0, changed_ms=changed_ms
-            )
-            self._save(level)
-            self.listener.on_end(what, records=total)
+                level = replace(
+                    level,
+                    position=level.toward,
+                    toward=None,
+                    pieces_done=0,
+                    changed_ms=changed_ms if level.toward == target else None,
+                )
+                self._save(level)
             done += total
         return done
 
@@ -166,6 +164,7 @@ class CatchUp:
         if level.toward is None:
             pieces = news.pieces(level.window_ms) if total else 0
             level = replace(level, toward=target, pieces=pieces, pieces_done=0)
+        self._written = {}
         told, since = total * level.pieces_done // max(level.pieces, 1), 0
         for piece in range(level.pieces_done, level.pieces):
             dated = news.read(level.window_ms, bucket=(piece, level.pieces))
@@ -187,22 +186,22 @@ class CatchUp:
                 continue
             if window_ms in self.memory:
                 held = self.memory[window_ms].segments
-                part.into(held.setdefault(start_ms, MemorySegment()), position, fresh=fresh)
+                segment = held.setdefault(start_ms, MemorySegment())
+                self._written[start_ms] = part.into(segment, position, fresh=fresh)
             else:
-                self._fill_on_disk(level, start_ms, part, position)
+                self._written[start_ms] = self._fill_on_disk(level, start_ms, part, position)
 
     def _fill_on_disk(
         self, level: LevelState, start_ms: int, part: Filling, position: Position
-    ) -> None:
-        known = start_ms in level.segments
+    ) -> Mark:
+        known = level.segments.get(start_ms)
         try:
-            segment = self._writing.segment(self._folder(level.window_ms, start_ms), known=known)
-            part.into(segment, position, fresh=level.position is None)
+            segment = self._writing.segment(self._folder(level.window_ms, start_ms), known)
+            return part.into(segment, position, fresh=level.position is None)
         except DAMAGE:
-            if not known:
+            if known is None:
                 raise
-            self._rebuild(level.window_ms, start_ms)
-        self._written[start_ms] = position
+            return self._rebuild(level.window_ms, start_ms, position)
 
     def _checkpoint(self, level: LevelState) -> LevelState:
         """Have on disk what was written, then say so."""
@@ -222,18 +221,28 @@ class CatchUp:
     def _folder(self, window_ms: int, start_ms: int) -> Path:
         return segment_folder(self.folder, window_ms, start_ms)
 
-    def _rebuild(self, window_ms: int, start_ms: int) -> bool:
-        """Rebuild one segment, which is damaged; return that it is done."""
+    def _rebuild(self, window_ms: int, start_ms: int, least: Position | None = None) -> Mark:
+        """Rebuild one segment, which is damaged, up to a position at least; return what is in it.
+
+        The changelog's newest batch may be unmarked for the moment: without it, counts that the
+        replica held would be gone from this segment alone, and for good.
+        """
         folder, level = self._folder(window_ms, start_ms), self.state.levels[window_ms]
         self._writing.let_go(folder)
         news = News(self.changelog)
-        position = news.newest() or level.segments[start_ms]
+        position = news.newest()
+        needed = max(each for each in (level.position, level.toward, least) if each)
+        if position is None or position < needed:
+            message = f"{str(folder)!r} is damaged, and the changelog's newest batch is not whole."
+            hint = "Restore again once its run has written that; or restore into another folder."
+            raise InputError(message, hint=hint)
         total = news.rows(window_ms)
-        what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
         starts = segment_span_ms(window_ms, start_ms)
-        self.listener.on_start(what, total=total)
-        rebuild(folder, news, self.options, window_ms=window_ms, starts=starts, position=position)
-        self._save(level.with_segments({start_ms: position}))
-        self.listener.on_batch(what, records=total)
-        self.listener.on_end(what, records=total)
-        return True
+        what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
+        with telling(self.listener, what, total):
+            mark = rebuild(
+                folder, news, self.options, window_ms=window_ms, starts=starts, position=position
+            )
+            self._save(level.with_segments({start_ms: mark}))
+            self.listener.on_batch(what, records=total)
+        return mark

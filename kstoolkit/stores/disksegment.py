@@ -4,7 +4,8 @@ Keys are :mod:`kstoolkit.formats.replicakey`'s, values :mod:`kstoolkit.formats.c
 Shorter keys than any of those say what belongs to the segment as a whole:
 
 ``position``
-    The newest (epoch, batch) of the changelog that is in it, as JSON.
+    The newest (epoch, batch) of the changelog that is in it, and how many writes it took to be
+    what it is, as JSON.
 ``actions`` · number (4 bytes, big-endian)
     Texts of actions, as JSON; ids go on from one such piece to the next.
 
@@ -26,7 +27,8 @@ from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from kstoolkit.formats.replicakey import SHORTEST_BYTES
 from kstoolkit.rocksdb.faults import DamagedStoreError, fault_of, translated
-from kstoolkit.stores.batches import Position
+from kstoolkit.stores.links import Links
+from kstoolkit.stores.segment import Mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from rocksdict import Options
 
+    from kstoolkit.stores.batches import Position
     from kstoolkit.stores.segment import Pairs
 
 
@@ -53,7 +56,8 @@ class DiskSegment:
     options
         How to open it; bytes in, bytes out.
     writing
-        Whether to open it for writing; it is made if it isn't there.
+        Whether to open it for writing; it is made if it isn't there. Else nothing in its folder
+        changes: it is read through links.
 
     Raises
     ------
@@ -63,11 +67,10 @@ class DiskSegment:
 
     def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:
         self.path = path
+        self._links = None if writing else Links(path)
         if writing:
             path.mkdir(parents=True, exist_ok=True)
-        elif not (path / "CURRENT").exists():  # rocksdict would leave a file at such a place
-            message = f"The segment {path} is damaged: it has no CURRENT file."
-            raise DamagedStoreError(message, hint="Restore the replica: it is rebuilt alone.")
+        place = str(path if self._links is None else self._links.path)
         access = (
             AccessType.read_write()
             if writing
@@ -76,7 +79,7 @@ class DiskSegment:
         # Unnamed families would be opened as the OPTIONS file says, which has no filter policy.
         families = {"default": options}
         with translated(path):
-            self._db = Rdict(str(path), options, column_families=families, access_type=access)
+            self._db = Rdict(place, options, column_families=families, access_type=access)
         self._told = _Told(str(path))
         self._without_log = WriteOptions()
         self._without_log.disable_wal = True  # type: ignore[method-assign, assignment] # a property
@@ -95,11 +98,25 @@ class DiskSegment:
                 self._pieces = number + 1
         raise AssertionError  # count() does not end
 
-    def position(self) -> Position | None:
-        """Return the newest position that is in it; ``None`` if nothing whole is."""
+    @property
+    def mark(self) -> Mark | None:
+        """What is in it; ``None`` if nothing whole is."""
         with translated(self.path):
             told = self._db.get(_POSITION)
-        return None if told is None else Position(*json.loads(told))
+        return None if told is None else Mark(*json.loads(told))
+
+    def check_holds(self, mark: Mark) -> None:
+        """Check that all is in it that a mark says.
+
+        Raises
+        ------
+        DamagedStoreError
+            If not. A MANIFEST that lost its end opens as it once was, without a sign.
+        """
+        found = self.mark
+        if found is None or found < mark:
+            message = f"The segment {self.path} is damaged: it lacks what was written last."
+            raise DamagedStoreError(message, hint="Restore the replica: it is rebuilt alone.")
 
     def get(self, key: bytes) -> bytes | None:
         """Return the bundle of a key."""
@@ -113,10 +130,11 @@ class DiskSegment:
             found: list[bytes | None] = self._db.get(keys)  # type: ignore[arg-type, assignment]
         return found
 
-    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> None:
-        """Write bundles, which may use some actions that are new, as of a position."""
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
         keys, values = rows
-        known = self.actions
+        known, before = self.actions, self.mark
+        mark = Mark(*position, (before.writes if before else 0) + 1)
         with translated(self.path):
             batch = WriteBatch(raw_mode=True)
             if actions:
@@ -132,8 +150,9 @@ class DiskSegment:
                     keys[first : first + _AT_ONCE], values[first : first + _AT_ONCE], strict=True
                 ):
                     put(key, value)
-            batch.put(_POSITION, json.dumps(position).encode())
+            batch.put(_POSITION, json.dumps(mark).encode())
             self._db.write(batch, self._without_log)
+        return mark
 
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles in the order of keys, so many at a time.
@@ -188,8 +207,13 @@ class DiskSegment:
             return keys, sum(int(file["size"]) for file in self._db.live_files())
 
     def close(self) -> None:
-        """Close it."""
-        self._db.close()
+        """Close it; RocksDB first flushes what it has in memory."""
+        try:
+            with translated(self.path):
+                self._db.close()
+        finally:
+            if self._links is not None:
+                self._links.close()
 
 
 class _Told:

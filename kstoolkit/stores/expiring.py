@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from kstoolkit.stores.levels import MemoryLevel
     from kstoolkit.stores.replicafile import LevelState, ReplicaState
 
-__all__ = ["expire_disk", "expire_memory"]
+__all__ = ["expire_disk", "expire_memory", "newest_start_ms"]
+
+_BEFORE_EVERYTHING = -(2**63)
+
+
+def newest_start_ms(levels: Iterable[LevelState]) -> int:
+    """Return the start of the newest segment: event time has come as far as that, or further."""
+    starts = (start for level in levels for start in level.segments)
+    return max(starts, default=_BEFORE_EVERYTHING)
 
 
 def expire_disk(folder: Path, state: ReplicaState, now_ms: int) -> tuple[ReplicaState, int]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.stores.batches import Dated, Position
-    from kstoolkit.stores.segment import Segment
+    from kstoolkit.stores.segment import Mark, Segment
 
 __all__ = ["Filling"]
 
@@ -68,8 +68,8 @@ class Filling:
         for start, chosen in zip(starts, np.split(order, first[1:]), strict=True):
             yield int(start), self.take(chosen)
 
-    def into(self, segment: Segment, position: Position, *, fresh: bool) -> None:
-        """Write the counts into a segment, as of a position.
+    def into(self, segment: Segment, position: Position, *, fresh: bool) -> Mark:
+        """Write the counts into a segment, as of a position, and return what is in it then.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Filling:
             if any(value is not None for value in found):
                 bundles = _merged(bundles, found, len(texts), segment.actions)
         values = countbundle.encode_many(bundles).to_pylist()
-        segment.write((keys, values), added, position)
+        return segment.write((keys, values), added, position)
 
     def take(self, chosen: NDArray[np.intp]) -> Filling:
         """Return the chosen keys with what belongs to them, in the order of the choice."""

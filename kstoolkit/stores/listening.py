@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from tqdm import tqdm
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from kstoolkit.errors import KstoolkitError
 
-__all__ = ["Everyone", "ProgressBar", "RestoreListener"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["Everyone", "ProgressBar", "RestoreListener", "telling"]
 
 
 class RestoreListener(Protocol):
@@ -31,6 +34,18 @@ class RestoreListener(Protocol):
 
     def on_failure(self, what: str, *, error: Exception) -> None:
         """Take in that it can't be restored; the error is raised afterwards."""
+
+
+@contextmanager
+def telling(listener: RestoreListener, what: str, total: int) -> Iterator[None]:
+    """Tell a listener that something begins, and how it ends."""
+    listener.on_start(what, total=total)
+    try:
+        yield
+    except (KstoolkitError, OSError) as error:
+        listener.on_failure(what, error=error)
+        raise
+    listener.on_end(what, records=total)
 
 
 class Everyone:

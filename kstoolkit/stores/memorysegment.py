@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.stores.segment import Mark
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -18,6 +20,7 @@ class MemorySegment:
 
     def __init__(self) -> None:
         self.actions: list[str] = []
+        self.mark: Mark | None = None
         self._rows: dict[bytes, bytes] = {}
 
     def __len__(self) -> int:
@@ -31,10 +34,12 @@ class MemorySegment:
         """Return the bundles of some keys."""
         return [self._rows.get(key) for key in keys]
 
-    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> None:  # noqa: ARG002 - memory is as of now
-        """Write bundles, which may use some actions that are new."""
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
+        self.mark = Mark(*position, (self.mark.writes if self.mark else 0) + 1)
         self.actions += actions
         self._rows |= zip(*rows, strict=True)
+        return self.mark
 
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles in the order of keys, so many at a time."""

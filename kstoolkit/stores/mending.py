@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.batches import sync
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rocksdict import Options
 
     from kstoolkit.stores.batches import News, Position
+    from kstoolkit.stores.segment import Mark
 
 __all__ = ["DAMAGE", "is_whole", "rebuild"]
 
@@ -25,21 +27,20 @@ DAMAGE = (FormatError, StoreFault, NoStoreError)
 """What a damaged segment raises; a lock, a full disk or missing permission is no damage."""
 
 
-def is_whole(folder: Path, options: Options, position: Position) -> bool:
-    """Return whether every block of a segment can be read, and all up to a position is in it."""
+def is_whole(folder: Path, options: Options, mark: Mark) -> bool:
+    """Return whether every block of a segment can be read, and all that is said to be in it is."""
     try:
-        segment = DiskSegment(folder, options)
-        segment.check()
-        found = segment.position()
-        segment.close()
+        with closing(DiskSegment(folder, options)) as segment:
+            segment.check()
+            segment.check_holds(mark)
     except DAMAGE:
         return False
-    return found is not None and found >= position
+    return True
 
 
 def rebuild(
     folder: Path, news: News, options: Options, *, window_ms: int, starts: range, position: Position
-) -> None:
+) -> Mark:
     """Make a segment anew from a whole changelog, and set aside what is in its place.
 
     Parameters
@@ -56,17 +57,22 @@ def rebuild(
         Where its windows begin, epoch ms UTC.
     position
         Up to where the changelog is.
+
+    Returns
+    -------
+    Mark
+        What is in it now.
     """
     building = folder.with_name(f"{folder.name}.building")
     shutil.rmtree(building, ignore_errors=True)
-    segment = DiskSegment(building, options, writing=True)
-    pieces = news.pieces(window_ms)
-    for piece in range(pieces):
-        dated = news.read(window_ms, bucket=(piece, pieces), starts=starts)
-        Filling.of(dated).into(segment, position, fresh=True)
-    segment.flush()
-    segment.close()
+    with closing(DiskSegment(building, options, writing=True)) as segment:
+        pieces = news.pieces(window_ms)
+        for piece in range(pieces):
+            dated = news.read(window_ms, bucket=(piece, pieces), starts=starts)
+            mark = Filling.of(dated).into(segment, position, fresh=True)
+        segment.flush()
     if folder.exists():
         set_aside(folder)
     building.rename(folder)
     sync(folder.parent)
+    return mark

@@ -14,6 +14,8 @@ Moment = str | int | datetime
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ONE_MS = timedelta(milliseconds=1)
+_FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _ONE_MS
+_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH) // _ONE_MS
 
 
 def moment_ms(value: Moment) -> int:
@@ -33,6 +35,9 @@ def moment_ms(value: Moment) -> int:
         return _text_ms(value)
     if isinstance(value, datetime):
         return _aware_ms(value)
+    if not _FIRST_MS <= value <= _LAST_MS:
+        message = f"{value} is no time in epoch ms: it is outside the years 1 to 9999."
+        raise ConfigurationError(message, hint="Give milliseconds since 1970, or text.")
     return value
 
 

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["prepare"]
+__all__ = ["prepare", "retention_ms"]
 
 
 def prepare(
     folder: Path,
     *,
     in_memory: Collection[int],
-    retention: Mapping[Duration | Window, Duration] | None,
+    kept_ms: dict[int, int] | None,
 ) -> None:
     """Make a replica's file, or bring it in line with what is asked.
 
@@ -37,8 +37,8 @@ def prepare(
     in_memory
         Lengths of the windows that are kept in memory from now on: what is on disk of them goes,
         as nobody would keep it up to date.
-    retention
-        How long segments are kept, by window; ``None``: as was said before.
+    kept_ms
+        How long segments are kept, by window length; ``None``: as was said before.
 
     Raises
     ------
@@ -47,8 +47,8 @@ def prepare(
     """
     state = _known(folder)
     levels = {length: level for length, level in state.levels.items() if length not in in_memory}
-    kept_ms = state.retention_ms if retention is None else _in_ms(retention)
-    changed = replace(state, levels=levels, retention_ms=kept_ms)
+    retention = state.retention_ms if kept_ms is None else kept_ms
+    changed = replace(state, levels=levels, retention_ms=retention)
     if changed != state or not (folder / FILE).exists():
         changed.save(folder)
     for length in state.levels.keys() - levels.keys():
@@ -65,7 +65,19 @@ def _known(folder: Path) -> ReplicaState:
     return ReplicaState()
 
 
-def _in_ms(retention: Mapping[Duration | Window, Duration]) -> dict[int, int]:
+def retention_ms(retention: Mapping[Duration | Window, Duration]) -> dict[int, int]:
+    """Return how long windows are kept, by their length.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is no window, or no duration.
+
+    Examples
+    --------
+    >>> retention_ms({"1 minute": "2 hours", "5 minutes every 1 minute": 0})
+    {60000: 7200000, 300000: 0}
+    """
     return {
         as_window(window).size_ms: parse_duration(kept, allow_zero=True)
         for window, kept in retention.items()

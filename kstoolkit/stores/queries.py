@@ -63,7 +63,7 @@ class Queries:
 
     def one(self, user: str, kind: Window, start_ms: int) -> UserCounts:
         """Return the counts of one user in one window."""
-        key = replicakey.encode(user, start_ms)
+        key = _key(user, start_ms)
         found = self.reading.ask(
             kind.size_ms,
             _segment_of(kind, start_ms),
@@ -74,7 +74,7 @@ class Queries:
 
     def many(self, users: Sequence[str], kind: Window, start_ms: int) -> list[UserCounts]:
         """Return the counts of some users in one window."""
-        keys = [replicakey.encode(user, start_ms) for user in users]
+        keys = [_key(user, start_ms) for user in users]
         values, actions = self._found(kind, _segment_of(kind, start_ms), keys)
         end_ms = start_ms + kind.size_ms
         return [
@@ -104,7 +104,7 @@ class Queries:
             starts = _window_starts(kind, segment_ms, since_ms)
             if not starts:
                 continue
-            keys = [replicakey.encode(user, start_ms) for start_ms in starts]
+            keys = [_key(user, start_ms) for start_ms in starts]
             values, actions = self._found(kind, segment_ms, keys)
             for start_ms, value in zip(starts, values, strict=True):
                 if value is not None:
@@ -112,14 +112,13 @@ class Queries:
 
     def segments(self) -> Iterator[SegmentState]:
         """Yield what there is to say of each segment."""
-        for window_ms, level in self.reading.levels.items():
+        for window_ms in self.reading.levels:
             for start_ms in self.reading.starts_ms(window_ms):
                 question = partial(
                     segment_state,
                     window=format_duration(window_ms),
                     span_ms=segment_span_ms(window_ms, start_ms),
                     folder=segment_folder(self.reading.folder, window_ms, start_ms),
-                    position=level.segments.get(start_ms, level.position),
                 )
                 state = self.reading.ask(window_ms, start_ms, question, None)
                 if state is not None:
@@ -135,6 +134,14 @@ class Queries:
             lambda segment: (segment.get_many(keys), segment.actions),
             nothing,
         )
+
+
+def _key(user: str, start_ms: int) -> bytes:
+    try:
+        return replicakey.encode(user, start_ms)
+    except UnicodeEncodeError as error:
+        message = f"The user {user!r} is no text: it has half of a surrogate pair."
+        raise ConfigurationError(message, hint="Give the name in UTF-8.") from error
 
 
 def _segment_of(kind: Window, start_ms: int) -> int:

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from rocksdict import Options
 
-    from kstoolkit.stores.batches import Position
     from kstoolkit.stores.levels import MemoryLevel
-    from kstoolkit.stores.segment import Segment
+    from kstoolkit.stores.segment import Mark, Segment
 
 __all__ = ["LOOK_AGAIN_SECONDS", "Reading"]
 
@@ -55,7 +54,7 @@ class Reading:
         self.state = ReplicaState.load(folder)
         self._seen = self._stamp()
         self._looked = time.monotonic()
-        self._open: OrderedDict[tuple[int, int], tuple[Position, DiskSegment]] = OrderedDict()
+        self._open: OrderedDict[tuple[int, int], tuple[Mark, DiskSegment]] = OrderedDict()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -115,25 +114,30 @@ class Reading:
             self._closed = True
             self._looked = -LOOK_AGAIN_SECONDS
 
-    def _stamp(self) -> tuple[int, int]:
-        there = (self.folder / FILE).stat()
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            there = (self.folder / FILE).stat()
+        except OSError:  # reading it says why
+            return None
         return there.st_ino, there.st_mtime_ns
 
     def _segment(self, window_ms: int, start_ms: int) -> DiskSegment | None:
         self.refresh()
         level = self.state.levels.get(window_ms)
-        position = None if level is None else level.segments.get(start_ms)
-        if position is None:
+        mark = None if level is None else level.segments.get(start_ms)
+        if mark is None:
             return None
         name = (window_ms, start_ms)
         with self._lock:
             held = self._open.get(name)
-            if held is not None and held[0] == position:
+            if held is not None and held[0] == mark:
                 self._open.move_to_end(name)
                 return held[1]
             folder = segment_folder(self.folder, window_ms, start_ms)
             # Whoever still reads from the older view keeps it: it closes once nobody does.
-            self._open[name] = (position, DiskSegment(folder, self.options))
+            segment = DiskSegment(folder, self.options)
+            segment.check_holds(mark)
+            self._open[name] = (mark, segment)
             if len(self._open) > MOST_OPEN:
                 self._open.popitem(last=False)
             return self._open[name][1]

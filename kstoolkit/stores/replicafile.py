@@ -1,18 +1,21 @@
 """What a replica says of itself, in ``replica.json``: how far it is, and which segments it has.
 
 It is written after the data that it speaks of is on disk, and replaced in one step. So whatever it
-says is there, and what is there beyond that is told again by the changelog.
+says is there, and what is there beyond that is told again by the changelog. It carries a checksum:
+a digit that changed on the disk could otherwise pass over a part of the changelog.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.batches import sync
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.stores.batches import Position
+from kstoolkit.stores.segment import Mark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +53,9 @@ class LevelState:
         A pass that is under way: up to where, in how many pieces (by the user's bucket), and how
         many of these are done. Without one, ``toward`` is ``None``.
     segments
-        The newest position in each segment, by its start, epoch ms UTC.
+        What is in each segment, by its start, epoch ms UTC.
     changed_ms
-        The clock of the newest batch that is held.
+        The clock of the batch at ``position``; ``None`` if it is not known.
     expired_before_ms
         Segments that begin earlier have expired, and are not filled again.
     """
@@ -62,14 +65,14 @@ class LevelState:
     toward: Position | None = None
     pieces: int = 1
     pieces_done: int = 0
-    segments: dict[int, Position] = field(default_factory=dict)
+    segments: dict[int, Mark] = field(default_factory=dict)
     changed_ms: int | None = None
     expired_before_ms: int | None = None
 
     @classmethod
     def of(cls, told: dict[str, Any]) -> LevelState:
         """Return the level that the file tells of."""
-        segments = {int(start): Position(*place) for start, place in told["segments"].items()}
+        segments = {int(start): Mark(*place) for start, place in told["segments"].items()}
         places = {name: told[name] and Position(*told[name]) for name in ("position", "toward")}
         return cls(**(told | places | {"segments": segments}))
 
@@ -77,8 +80,8 @@ class LevelState:
         """Return the start of the segment that holds a window."""
         return start_ms - start_ms % segment_length_ms(self.window_ms)
 
-    def with_segments(self, written: dict[int, Position]) -> LevelState:
-        """Return the level with segments written up to a position."""
+    def with_segments(self, written: dict[int, Mark]) -> LevelState:
+        """Return the level with segments that were written to."""
         return replace(self, segments=dict(sorted((self.segments | written).items())))
 
     def without_segments(self, starts: set[int]) -> LevelState:
@@ -115,9 +118,13 @@ class ReplicaState:
         """
         try:
             told = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             message = f"{str(folder)!r} is no replica: it has no {FILE}."
             hint = "Make one with WindowStore.restore(changelog, path=...), or kstoolkit restore."
+            raise InputError(message, hint=hint) from error
+        except OSError as error:
+            message = f"The replica {str(folder)!r} can't be read: {error.strerror}."
+            hint = "Read permission on its folders and files is enough; ask its owner."
             raise InputError(message, hint=hint) from error
         except ValueError as error:
             raise _damaged(folder, str(error)) from error
@@ -125,6 +132,8 @@ class ReplicaState:
             raise _damaged(folder, "it names no version")
         if told["version"] > VERSION:
             raise FormatError.version(_NAME, told["version"], VERSION)
+        if told.pop("checksum", None) != _checksum(told):
+            raise _damaged(folder, "its checksum is not that of what it says")
         try:
             levels = [LevelState.of(level) for level in told["levels"]]
             retention_ms = {int(key): ms for key, ms in told["retention_ms"].items()}
@@ -140,7 +149,7 @@ class ReplicaState:
             "levels": [asdict(level) for level in self.levels.values()],
         }
         hidden = folder / f".{FILE}"
-        hidden.write_text(json.dumps(told), encoding="utf-8")
+        hidden.write_text(json.dumps(told | {"checksum": _checksum(told)}), encoding="utf-8")
         sync(hidden)
         hidden.replace(folder / FILE)
         sync(folder)
@@ -149,6 +158,10 @@ class ReplicaState:
         """Return the same with another state of one level."""
         levels = self.levels | {level.window_ms: level}
         return replace(self, levels=dict(sorted(levels.items())))
+
+
+def _checksum(told: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(told).encode())
 
 
 def _damaged(folder: Path, why: str) -> FormatError:

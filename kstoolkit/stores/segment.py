@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kstoolkit.errors import FormatError
 
@@ -11,10 +11,22 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.batches import Position
 
-__all__ = ["Pairs", "Segment", "check_ids"]
+__all__ = ["Mark", "Pairs", "Segment", "check_ids"]
 
 Pairs = tuple[list[bytes], list[bytes]]
 """Keys, and the bundle of each."""
+
+
+class Mark(NamedTuple):
+    """What is in a segment: everything up to a batch, in so many writes.
+
+    A pass of many records writes to a segment again and again as of the same batch; by the writes
+    it is told whether all of them are there, and whether there are more than before.
+    """
+
+    epoch: int
+    batch: int
+    writes: int = 0
 
 
 class Segment(Protocol):
@@ -24,14 +36,18 @@ class Segment(Protocol):
     def actions(self) -> list[str]:
         """The texts of actions, by id."""
 
+    @property
+    def mark(self) -> Mark | None:
+        """What is in it; ``None`` if nothing whole is."""
+
     def get(self, key: bytes) -> bytes | None:
         """Return the bundle of a key."""
 
     def get_many(self, keys: list[bytes]) -> list[bytes | None]:
         """Return the bundles of some keys."""
 
-    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> None:
-        """Write bundles, which may use some actions that are new, as of a position."""
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
 
     def pages(self, rows: int) -> Iterator[Pairs]:
         """Yield keys and bundles, so many at a time."""

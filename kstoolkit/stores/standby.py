@@ -6,9 +6,8 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from kstoolkit.errors import KstoolkitError
 from kstoolkit.stores.batches import News
-from kstoolkit.stores.lock import writing_alone
+from kstoolkit.stores.lock import refusals_told, writing_alone
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.records import Lag
 from kstoolkit.units import format_count, parse_duration
@@ -57,9 +56,10 @@ class Standby:
         self.records = 0
         self._every_seconds = parse_duration(every) / 1_000
         self._seen = seen
+        self._folder = folder
         self._stop = threading.Event()
         self._one_at_a_time = threading.Lock()
-        self._failure: KstoolkitError | OSError | None = None
+        self._failure: Exception | None = None
         self._thread: threading.Thread | None = None
         with ExitStack() as held:
             held.enter_context(writing_alone(folder))
@@ -89,9 +89,17 @@ class Standby:
         return Lag(records, max(newest_ms - min(known), 0) / 1_000)
 
     def step(self) -> int:
-        """Take in what is new now, and return how many records that was."""
+        """Take in what is new now, and return how many records that was.
+
+        Raises
+        ------
+        OutputError
+            If the replica can't be written, for want of room for instance.
+        FormatError
+            If a file of the changelog is damaged.
+        """
         self._raise_failure()
-        with self._one_at_a_time:
+        with self._one_at_a_time, refusals_told(self._folder):
             done = self._catch_up.run()
             self.records += done
         if done:
@@ -105,10 +113,10 @@ class Standby:
             self._thread.start()
         return self
 
-    def expire(self, now: Moment) -> int:
+    def expire(self, now: Moment | None = None) -> int:
         """Drop segments as :meth:`kstoolkit.stores.windowstore.WindowStore.expire` does."""
-        with self._one_at_a_time:
-            dropped = self._catch_up.expire(moment_ms(now))
+        with self._one_at_a_time, refusals_told(self._folder):
+            dropped = self._catch_up.expire(None if now is None else moment_ms(now))
         self._seen()
         return dropped
 
@@ -131,7 +139,7 @@ class Standby:
         while not self._stop.is_set():
             try:
                 self.step()
-            except (KstoolkitError, OSError) as error:  # told to whoever asks next
+            except Exception as error:  # noqa: BLE001 - told to whoever asks next
                 self._failure = error
                 return
             self._stop.wait(self._every_seconds)

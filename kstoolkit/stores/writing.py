@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.faults import DamagedStoreError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rocksdict import Options
+
+    from kstoolkit.stores.segment import Mark
 
 __all__ = ["Writing"]
 
@@ -32,31 +35,33 @@ class Writing:
         self.options = options
         self._open: OrderedDict[Path, DiskSegment] = OrderedDict()
 
-    def segment(self, folder: Path, *, known: bool) -> DiskSegment:
+    def segment(self, folder: Path, mark: Mark | None) -> DiskSegment:
         """Return a segment that is open for writing.
 
         Parameters
         ----------
         folder
             Which.
-        known
-            Whether it must be there already; else it is made.
+        mark
+            What must be in it already; ``None`` if it may have to be made.
 
         Raises
         ------
         DamagedStoreError
-            If it must be there and is not, or is damaged.
+            If it lacks what must be there, or is damaged otherwise.
         """
         if folder in self._open:
             self._open.move_to_end(folder)
             return self._open[folder]
-        if known and not (folder / "CURRENT").exists():
+        if mark is not None and not (folder / "CURRENT").exists():
             message = f"The segment {folder} is damaged: it has no CURRENT file."
             raise DamagedStoreError(message)
-        self._open[folder] = DiskSegment(folder, self.options, writing=True)
+        segment = self._open[folder] = DiskSegment(folder, self.options, writing=True)
+        if mark is not None:
+            segment.check_holds(mark)
         if len(self._open) > MOST_OPEN:
             self._close_oldest()
-        return self._open[folder]
+        return segment
 
     def flush(self, folders: Iterable[Path]) -> None:
         """Have on disk what was written to some segments; closed ones have it."""
@@ -72,10 +77,16 @@ class Writing:
 
     def close(self) -> None:
         """Close all."""
-        while self._open:
-            self._close_oldest()
+        with ExitStack() as all_of_them:  # whichever of them fails
+            for segment in self._open.values():
+                all_of_them.callback(_finish, segment)
+            self._open.clear()
 
     def _close_oldest(self) -> None:
         _, segment = self._open.popitem(last=False)
+        _finish(segment)
+
+
+def _finish(segment: DiskSegment) -> None:
+    with closing(segment):
         segment.flush()
-        segment.close()

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import termios
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.changelog.changelogs import HOUR, MINUTE, write
-from tests.cli.commands import given, harmless, rows
+from tests.cli.commands import PROGRAM, ROOT, given, harmless, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +93,13 @@ def test_who_did_nothing_has_no_counts_and_that_is_no_mistake(run_folder: Path) 
             ("restore", "{}", "{}/replica", "--profile", "point_lokup"),
             "Did you mean 'point_lookup'",
         ),
+        (("restore", "{}", "{}/replica", "--every", "1 second"), "--follow is missing"),
+        (("restore", "{}", "{}/replica", "--retention", "1 hour"), "name each window once"),
+        (("restore", "{}", "{}/replica", "--retention", "1 hour="), "name each window once"),
+        (("restore", "{}", "{}/replica", "--retention", "1 hour=a while"), "is not a duration"),
+        (("restore", "{}", "{}/changelog/epoch=0/batch=5/_done/replica"), "can't be written"),
         (("get", "{}", *ASKED), "is no replica"),
+        (("get", "{}/made", "--user", "\udcff", *ASKED[2:]), "is no text"),
         (
             ("get", "{}/made", *ASKED[:2], "--window", "1 day", "--at", "1970-01-01"),
             "no window '1 day'",
@@ -102,3 +115,67 @@ def test_mistakes_are_told_in_a_sentence(
     assert (answer.code, answer.out) == (2, "")
     assert said in answer.err
     assert harmless(answer.err)
+
+
+def test_windows_are_kept_as_long_as_is_said_and_that_is_remembered(run_folder: Path) -> None:
+    replica = run_folder / "replica"
+    keep = ("--retention", "1 minute=30 minutes, 7 minutes=1 day")
+    made = given("restore", run_folder, replica, *keep)
+    assert "no windows of 7 minutes so far" in made.err
+    later = {MINUTE: {(AT_TEN + 2 * HOUR, "ClueBot NG", "Main"): 1}}
+    write(run_folder / "changelog", 6, later)
+    again = given("restore", run_folder, replica)
+    assert "2 segments, " in again.out
+    assert again.out.endswith("; 1 were kept long enough and are dropped.\n")
+    minute = given("get", replica, *ASKED[:2], "--window", "1 minute", "--at", "1970-01-01T10:00Z")
+    assert "No counts of" in minute.err
+    assert json.loads(given("get", replica, *ASKED, "--json").out)["counts"]["Main"] == 61
+
+
+def test_quiet_prints_nothing_but_what_json_asks_for(run_folder: Path) -> None:
+    assert given("restore", run_folder, run_folder / "replica", "--quiet")[:] == (0, "", "")
+    (made,) = rows(given("restore", run_folder, run_folder / "replica", "-q", "--json").out)
+    assert made["segments"] == 2
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_a_replica_keeps_up_until_it_is_stopped_and_says_its_lag(
+    run_folder: Path, sign: signal.Signals
+) -> None:
+    replica = run_folder / "replica"
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    command = ("restore", run_folder, replica, "--follow", "--every", "20 ms", "--json")
+    process = subprocess.Popen(
+        [*PROGRAM, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE, stderr=theirs, text=True
+    )
+    os.close(theirs)
+    try:
+        shown = shown_until(ours, "0 records and 0.0 s behind; 0 records followed")
+        write(run_folder / "changelog", 6, {HOUR: {(AT_TEN, "ClueBot NG", "Main"): 62}})
+        shown += shown_until(ours, "0 records and 0.0 s behind; 1 records followed")
+        (answer,) = rows(given("get", replica, *ASKED, "--json").out)
+        second = given("restore", run_folder, replica)
+        process.send_signal(sign)
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
+    assert answer["counts"]["Main"] == 62
+    assert second.code == 2
+    assert "followed by somebody else" in second.err
+    assert process.returncode == 0
+    assert [(each["segments"], each["batch"]) for each in rows(out)] == [(2, 6)]
+    assert "Ctrl-C ends it" in shown
+    assert "Traceback" not in shown
+
+
+def shown_until(terminal: int, words: str) -> str:
+    """Read what a terminal is shown until it is shown some words."""
+    shown, end = "", time.monotonic() + 30
+    while words not in shown:
+        ready, _, _ = select.select([terminal], [], [], end - time.monotonic())
+        assert ready, shown
+        shown += os.read(terminal, 4096).decode()
+    return shown

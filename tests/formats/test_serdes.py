@@ -154,7 +154,9 @@ def test_what_is_written_is_what_is_read(name: str, value: Any) -> None:
     assert read(name, [encode(value)]) == [value]
 
 
-@pytest.mark.parametrize(("name", "value"), [("short", 2**15), ("long", "7"), ("float", 1e300)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("short", 2**15), ("long", "x"), ("float", 1e300), ("boolean", "maybe")]
+)
 def test_what_a_serde_cannot_write_is_said(name: str, value: Any) -> None:
     encode = serde_of(name).encode
     assert encode is not None
@@ -171,3 +173,25 @@ def test_strings_keep_their_type_beside_one_that_is_none() -> None:
     values = serde_of("string").decode(ByteColumn.of([b"x", b"\xff", None])).values
     assert isinstance(values, pa.Array)
     assert values.equals(pa.array(["x", None, None], pa.large_string()))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("long", "-7", -7),
+        ("double", "0.5", 0.5),
+        ("boolean", "true", True),
+        ("bytes", "00ff", b"\x00\xff"),
+    ],
+)
+def test_a_terminal_gives_values_as_text(name: str, text: str, value: Any) -> None:
+    encode = serde_of(name).encode
+    assert encode is not None
+    assert read(name, [encode(text)]) == [value]
+
+
+def test_bytes_that_are_no_hex_are_refused() -> None:
+    encode = serde_of("bytes").encode
+    assert encode is not None
+    with pytest.raises(ConfigurationError, match="neither bytes nor hex"):
+        encode("xyz")

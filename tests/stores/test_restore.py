@@ -22,7 +22,8 @@ from kstoolkit.stores import batches, catchup, writing
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.levels import segment_folder
 from kstoolkit.stores.lock import writing_alone
-from kstoolkit.stores.replicafile import FILE, ReplicaState
+from kstoolkit.stores.replicafile import ReplicaState
+from kstoolkit.stores.segment import Mark
 from kstoolkit.stores.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, read, write
 from tests.stores.replicas import Told, cut_in_half, flip_a_byte, held, restored, segment, told
@@ -136,7 +137,7 @@ def test_a_segment_that_is_older_than_the_replica_says_is_rebuilt(tmp_path: Path
     restored(root, path).close()
     state = ReplicaState.load(path)
     level = state.levels[HOUR]
-    newer = type(level.segments[0])(0, 5)
+    newer = Mark(0, 5, 1)
     write(root, 5, {HOUR: {(0, "new", "a"): 1}})
     behind = level.with_segments({0: newer})
     state.with_level(behind).save(path)  # as if somebody had put back a copy of the folder
@@ -175,6 +176,55 @@ def test_a_restore_says_how_it_goes(tmp_path: Path) -> None:
     with pytest.raises((FormatError, OSError)):
         restored(tmp_path / "c", tmp_path / "r", listener=Listener())
     assert calls[-1][0] == "failure"
+
+
+def test_what_a_broken_pass_wrote_is_not_taken_for_another_levels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "AT_ONCE", 1)  # piece by piece
+    root = tmp_path / "c"
+    write(root, 0, TOLD)
+    later: Told = {HOUR: {(7 * HOUR, f"user {n}", "a"): 1 for n in range(40)}}
+    with restored(root, tmp_path / "r") as store, store.follow(root) as standby:
+        part = write(root, 1, later) / "part-00001.parquet"
+        whole = part.read_bytes()
+        _spoil_counts(part)
+        with pytest.raises(FormatError, match="is damaged"):
+            standby.step()
+        part.write_bytes(whole)
+        write(root, 2, {MINUTE: {(0, "user 0", "edit"): 99}})
+        standby.step()
+        assert set(ReplicaState.load(tmp_path / "r").levels[MINUTE].segments) == {0, HOUR}
+        assert held(store) == newest(TOLD, later, {MINUTE: {(0, "user 0", "edit"): 99}})
+
+
+def test_several_that_restore_at_once_leave_it_to_one_of_them(tmp_path: Path) -> None:
+    write(tmp_path / "c", 0, TOLD)
+    program = (
+        "import sys\n"
+        "from kstoolkit.errors import OutputError\n"
+        "from kstoolkit.stores.windowstore import WindowStore\n"
+        "sys.stdin.read()\n"
+        "try:\n"
+        "    WindowStore.restore(sys.argv[1], path=sys.argv[2], progress=False)\n"
+        "except OutputError as error:\n"
+        "    assert 'somebody else' in str(error), error\n"
+    )
+    several = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(tmp_path / "c"), str(tmp_path / "r")],
+            cwd=Path(__file__).parents[2],
+            stdin=subprocess.PIPE,
+        )
+        for _ in range(3)
+    ]
+    assert [each.poll() for each in several] == [None] * 3
+    for each in several:
+        assert each.stdin is not None
+        each.stdin.close()
+    assert [each.wait() for each in several] == [0, 0, 0]
+    with WindowStore.open(tmp_path / "r") as store:
+        assert held(store) == TOLD
 
 
 def test_a_progress_bar_is_shown_if_it_is_asked_for(
@@ -216,7 +266,7 @@ def test_what_a_killed_restore_left_unnamed_is_not_counted_on(tmp_path: Path) ->
     root, path = tmp_path / "c", tmp_path / "r"
     write(root, 0, TOLD)
     restored(root, path).close()
-    (path / FILE).write_text('{"version": 1, "retention_ms": {}, "levels": []}')
+    ReplicaState().save(path)
     stray = segment_folder(path, HOUR, 99 * HOUR)
     DiskSegment(stray, WindowStore.open(path)._options, writing=True).close()
     with restored(root, path) as store:

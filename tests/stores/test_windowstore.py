@@ -17,6 +17,7 @@ from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import REPLICA, segment_options
+from kstoolkit.stores.replicafile import ReplicaState
 from kstoolkit.stores.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
 from tests.stores.replicas import Told, flip_a_byte, held, restored, segment
@@ -169,7 +170,7 @@ def test_a_standby_keeps_up_and_says_how_far_it_is_behind(store: WindowStore, ro
 def test_a_standby_of_nothing_does_not_know_its_seconds(tmp_path: Path, root: Path) -> None:
     path = tmp_path / "r"
     restored(root, path).close()
-    (path / "replica.json").write_text('{"version": 1, "retention_ms": {}, "levels": []}')
+    ReplicaState().save(path)
     with WindowStore.open(path) as store, store.follow(root) as standby:
         assert standby.lag.records == 5
         assert standby.lag.seconds is None
@@ -302,6 +303,60 @@ def test_a_second_follower_is_refused_and_expiry_goes_through_the_first(
         assert store.get("Anna", window="1 hour", at=0).counts == {}
 
 
+def test_expiry_by_the_time_that_the_data_has_come_to(root: Path, tmp_path: Path) -> None:
+    keep = {"1 minute": "1 hour", "1 hour": "3 hours"}
+    with restored(root, tmp_path / "r", retention=keep) as store, store.follow(root) as standby:
+        assert standby.expire() == 0
+        write(root, 4, {MINUTE: {(2 * HOUR, "Anna", "read"): 1}})
+        standby.step()
+        assert standby.expire() == 1
+        assert store.get("Anna", window="1 minute", at=0).counts == {}
+        assert store.get("Anna", window="1 hour", at=0).counts == {"read": 3}
+    write(root, 5, {HOUR: {(4 * HOUR, "Anna", "read"): 1}})
+    with restored(root, tmp_path / "r") as store:
+        assert store.expire() == 3
+        assert [(each.window, each.start_ms) for each in store.segments()] == [
+            ("1 hour", HOUR),
+            ("1 hour", 4 * HOUR),
+        ]
+    with restored(root, tmp_path / "other") as store:
+        assert store.expire() == 0
+
+
+def test_who_reads_a_segment_while_it_expires_has_its_counts_or_none(
+    root: Path, tmp_path: Path
+) -> None:
+    for hour in range(2, 30):
+        write(root, hour + 10, {HOUR: {(hour * HOUR, "Anna", "read"): 5}})
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def ask(path: Path) -> None:
+        try:
+            with WindowStore.open(path) as store:
+                while not stop.is_set():
+                    for hour in range(2, 30):
+                        counts = store.get("Anna", window="1 hour", at=hour * HOUR).counts
+                        wrong.extend([counts] * (counts not in ({"read": 5}, {})))
+                    store.history("Anna", window="1 hour")
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            wrong.append(error)
+
+    with restored(root, tmp_path / "r", retention={"1 hour": 0}) as store:
+        asking = [threading.Thread(target=ask, args=(store.path,)) for _ in range(2)]
+        for each in asking:
+            each.start()
+        with store.follow(root) as standby:
+            for hour in range(3, 31):
+                standby.expire(hour * HOUR)
+                time.sleep(0.01)
+        stop.set()
+        for each in asking:
+            each.join()
+        assert wrong == []
+        assert not store.history("Anna", window="1 hour")
+
+
 def test_a_closed_replica_says_so(store: WindowStore) -> None:
     store.close()
     with pytest.raises(StoreClosedError, match="is closed"):
@@ -366,12 +421,27 @@ def test_every_named_profile_holds_the_same(root: Path, tmp_path: Path, name: st
 
 
 def test_an_empty_text_and_any_letters_are_users_and_actions(root: Path, tmp_path: Path) -> None:
-    rows = {
-        (0, user, action): 1 for user in ("", "a\0b", "名前", "x" * 999) for action in ("", "é")
-    }
+    long = "x" * 1_024
+    users = (
+        "",
+        "\0",
+        "a\0b",
+        "\u202eanna\u202c",
+        "👩\u200d🚀",
+        "e\u0301",
+        "é",
+        "名前",
+        long,
+        f"{long}y",
+    )
+    rows = {(0, user, action): 1 for user in users for action in ("", "\0", "é", long)}
     write(root, 4, {HOUR: rows})
     with restored(root, tmp_path / "r") as store:
         assert held(store) == newest(ANNA, {HOUR: rows})
+        for user in users:
+            told = {"": 1, "\0": 1, "é": 1, long: 1}
+            assert store.get(user, window="1 hour", at=0).counts == told
+            assert [one.counts for one in store.history(user, window="1 hour")] == [told]
 
 
 def test_filters_are_asked_by_a_replica_that_is_opened_again(root: Path, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""A replica that follows its changelog in a terminal, until somebody stops it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+from kstoolkit.cli.terminal import note
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from kstoolkit.stores.records import Lag
+    from kstoolkit.stores.standby import Standby
+
+__all__ = ["keep_up"]
+
+SHOW_SECONDS = 0.5
+
+
+def keep_up(standby: Standby, *, quiet: bool) -> int:
+    """Follow until SIGINT or SIGTERM comes, and return how many segments were dropped.
+
+    Parameters
+    ----------
+    standby
+        What follows.
+    quiet
+        Whether to show nothing; else the lag stands on stderr, if that is a terminal.
+
+    Raises
+    ------
+    KstoolkitError
+        Why it can't go on.
+    """
+    dropped, expired_at = 0, 0
+    if not quiet:
+        note("Following. Ctrl-C ends it; the same command goes on from there.")
+    with _asked_to_stop() as asked, _line(quiet=quiet) as line:
+        standby.start()
+        while not asked.is_set():
+            line.set_description_str(_lag(standby.lag, standby.records))
+            if standby.records > expired_at:
+                expired_at = standby.records
+                dropped += standby.expire()
+            asked.wait(SHOW_SECONDS)
+    return dropped
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[Event]:
+    """Yield what is set once somebody asks to stop; who asks twice does not wait for the batch."""
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def _line(*, quiet: bool) -> tqdm:
+    """Return a line on stderr that is written over and over, if that is a terminal."""
+    return tqdm(
+        disable=True if quiet else None,
+        file=sys.stderr,
+        bar_format="{desc}",
+        dynamic_ncols=True,
+        leave=False,
+    )
+
+
+def _lag(lag: Lag, followed: int) -> str:
+    behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
+    return (
+        f"{format_count(lag.records)} records and {behind} behind; "
+        f"{format_count(followed)} records followed"
+    )
