@@ -98,9 +98,8 @@ def read_store(path: Path) -> Read:
     return Read(store, task, path, disk, offsets, recognised, rows)
 
 
-def expected_of(path: Path) -> dict[tuple[str, str], Row]:
-    """Return the stores that an application read out, by task and name; those on disk alone."""
-    stores = json.loads(path.read_text(encoding="utf-8"))["stores"]
+def on_disk_of(stores: list[Row]) -> dict[tuple[str, str], Row]:
+    """Return the expected stores by task and name; those on disk alone."""
     return {
         (each["task"], each["store"]): each for each in stores if "InMemory" not in each["classes"]
     }
