@@ -43,7 +43,7 @@ class UserCounts(Record):
     user: str
     window_start_ms: int
     window_end_ms: int
-    counts: dict[str, int] = of_source(Source.STORE)  # noqa: RUF009 - it makes a field
+    counts: dict[str, int] = of_source(Source.STORE)
     updated_at_ms: int | None = of_source(Source.STORE)
     unknown: dict[str, str] = field(default_factory=dict)
 

@@ -67,9 +67,9 @@ class KeyStats(Record):
     column_family: str
     num_sampled: int = of_source(Source.STORE)
     is_complete: bool = of_source(Source.STORE)
-    key_sizes: Sizes | None = of_source(Source.STORE)  # noqa: RUF009 - it makes a field
-    value_sizes: Sizes | None = of_source(Source.STORE)  # noqa: RUF009 - the same
-    hot_prefixes: Records[HotPrefix] = of_source(Source.STORE)  # noqa: RUF009 - the same
+    key_sizes: Sizes | None = of_source(Source.STORE)
+    value_sizes: Sizes | None = of_source(Source.STORE)
+    hot_prefixes: Records[HotPrefix] = of_source(Source.STORE)
     num_entries: int = of_source(Source.STORE)
     num_deletions: int = of_source(Source.STORE)
     tombstone_density: float | None = of_source(Source.STORE)

@@ -42,7 +42,7 @@ class OptionsSection(Record):
 
     kind: str
     column_family: str | None
-    options: dict[str, str] = of_source(Source.OPTIONS)  # noqa: RUF009 - it makes a field
+    options: dict[str, str] = of_source(Source.OPTIONS)
 
     def __repr__(self) -> str:
         whose = "" if self.column_family is None else f" of {self.column_family!r}"

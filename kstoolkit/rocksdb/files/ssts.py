@@ -52,7 +52,7 @@ class Sst(Record):
     data_bytes: int | None = of_source(Source.STORE, None)
     index_bytes: int | None = of_source(Source.STORE, None)
     filter_bytes: int | None = of_source(Source.STORE, None)
-    created_at: datetime | None = of_source(Source.STORE, None)  # noqa: RUF009 - it makes a field
+    created_at: datetime | None = of_source(Source.STORE, None)
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:

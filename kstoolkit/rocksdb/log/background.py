@@ -31,8 +31,8 @@ class BackgroundJob(Record):
         Why, in RocksDB's words.
     """
 
-    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    finished_at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    at: datetime | None = of_source(Source.LOG)
+    finished_at: datetime | None = of_source(Source.LOG)
     column_family: str | None = of_source(Source.LOG)
     job: int | None = of_source(Source.LOG)
     reason: str | None = of_source(Source.LOG)

@@ -69,7 +69,7 @@ class Stall(Record):
         Why a figure is unknown, by its name.
     """
 
-    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    at: datetime | None = of_source(Source.LOG)
     column_family: str | None = of_source(Source.LOG)
     condition: str | None = of_source(Source.LOG)
     cause: str | None = of_source(Source.LOG)
@@ -77,7 +77,7 @@ class Stall(Record):
     limit: int | None = of_source(Source.LOG)
     rate_bytes: int | None = of_source(Source.LOG)
     duration_ms: float | None = of_source(Source.LOG)
-    written: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    written: datetime | None = of_source(Source.LOG)
     store: str | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 

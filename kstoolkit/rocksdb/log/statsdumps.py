@@ -64,7 +64,7 @@ class StatsDump(Record):
         Which of Spark's stores, in a log of Spark's that says it.
     """
 
-    at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    at: datetime | None = of_source(Source.LOG)
     uptime_s: float | None = of_source(Source.LOG, None)
     stalled_s: float | None = of_source(Source.LOG, None)
     stalled_percent: float | None = of_source(Source.LOG, None)

@@ -75,8 +75,8 @@ class StoreLog(Record):
     size_bytes: int = of_source(Source.LOG)
     rocksdb_version: str | None = of_source(Source.LOG)
     compiled: str | None = of_source(Source.LOG)
-    began_at: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    utc_offset: timedelta | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    began_at: datetime | None = of_source(Source.LOG)
+    utc_offset: timedelta | None = of_source(Source.LOG)
     level: str | None = of_source(Source.LOG)
     options_level: str | None = of_source(Source.OPTIONS)
     files: Records[LogFile] = field(default_factory=lambda: Records([], "files"))

@@ -38,8 +38,8 @@ class WriteAmplification(Record):
         Why a figure is unknown, by its name.
     """
 
-    since: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
-    until: datetime | None = of_source(Source.LOG)  # noqa: RUF009 - it makes a field
+    since: datetime | None = of_source(Source.LOG)
+    until: datetime | None = of_source(Source.LOG)
     num_flushes: int | None = of_source(Source.LOG)
     flushed_bytes: int | None = of_source(Source.LOG)
     num_compactions: int | None = of_source(Source.LOG)

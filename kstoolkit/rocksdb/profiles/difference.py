@@ -37,8 +37,8 @@ class Difference(Record):
     option: str
     left_name: str
     right_name: str
-    left: Any = of_source(Source.PROFILE)  # noqa: RUF009 - it makes a field
-    right: Any = of_source(Source.PROFILE)  # noqa: RUF009 - it makes a field
+    left: Any = of_source(Source.PROFILE)
+    right: Any = of_source(Source.PROFILE)
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
