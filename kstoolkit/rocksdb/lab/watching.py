@@ -124,7 +124,7 @@ class _Child:
         self._written = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "kstoolkit.rocksdb.lab.trial"],
+            [sys.executable, "-P", "-m", "kstoolkit.rocksdb.lab.trial"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

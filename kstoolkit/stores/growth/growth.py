@@ -1,0 +1,120 @@
+"""Why a store has the size that it has: figures, and a verdict in sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.stores.growth.verdict import verdict_on
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from kstoolkit.rocksdb.records import Figure, Records
+    from kstoolkit.stores.growth.records import (
+        Age,
+        Deletions,
+        Expired,
+        Horizon,
+        KeyUse,
+        PrefixUse,
+        SegmentUse,
+        Versions,
+        WindowUse,
+    )
+
+__all__ = ["Growth"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Growth(Record):
+    """Who takes a store's room, what of it is past its time, and why it does not shrink.
+
+    Printed, it is its verdict: sentences with the figures behind them, the most important first.
+
+    Parameters
+    ----------
+    store, engine, kind
+        Its name, whose it is, and what kind of store; None if that is not known.
+    clock
+        Which time of a row its age is counted from; None if there was no row.
+    horizon
+        From when on it keeps rows.
+    expired
+        What is older than that, and still there.
+    deletions
+        What was deleted, and is still in its files.
+    versions
+        What a versioned store keeps of the past; None of any other store.
+    segments, windows, prefixes, keys, ages
+        Who takes the room: all segments, and the largest of the others.
+    num_rows, data_bytes
+        The application's rows, and what their keys and values are before compression, without what
+        the store wraps them in.
+    num_untimed_rows
+        Rows that have no such time: the latest versions of a versioned store, for one.
+    num_undecoded_rows
+        Rows that could not be taken apart; they are in no other figure.
+    num_keys
+        How many keys there are.
+    size_bytes, disk_bytes
+        How long the store's files are, and what they take on the disk.
+    """
+
+    store: str
+    engine: str | None
+    kind: str | None
+    clock: str | None
+    horizon: Horizon
+    expired: Expired
+    deletions: Deletions
+    versions: Versions | None
+    segments: Records[SegmentUse]
+    windows: Records[WindowUse]
+    prefixes: Records[PrefixUse]
+    keys: Records[KeyUse]
+    ages: Records[Age]
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    num_untimed_rows: int = of_source(Source.STORE)
+    num_undecoded_rows: int = of_source(Source.STORE)
+    num_keys: int | None = of_source(Source.STORE)
+    size_bytes: int | None = of_source(Source.STORE)
+    disk_bytes: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Why the store does not shrink, in sentences, the most important first."""
+        return verdict_on(self)
+
+    def figures(self) -> list[Figure]:
+        """Return the figures that are one number each; of its parts as ``expired.num_rows``."""
+        # Not by super(): it does not work in a class that slots have made anew.
+        found = Record.figures(self)
+        for name in ("horizon", "expired", "deletions", "versions"):
+            part: Record | None = getattr(self, name)
+            told = [] if part is None else part.figures()
+            found += [replace(each, name=f"{name}.{each.name}") for each in told]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict and all figures as plain values, as ``--json`` prints them."""
+        return {"verdict": list(self.verdict)} | Record.to_dict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.verdict)
+
+    def __repr__(self) -> str:
+        return (
+            f"Growth({self.store!r}, {self.kind or 'of unknown kind'}, "
+            f"{format_count(self.num_rows)} rows, {format_bytes(self.data_bytes)} of keys and "
+            f"values, {format_count(self.expired.num_rows)} rows expired)"
+        )
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<li>{escape(each)}</li>" for each in self.verdict)
+        tables = (self.segments, self.windows, self.prefixes, self.keys, self.ages)
+        shown = "".join(each._repr_html_() for each in tables if each)
+        return f"<ol>{sentences}</ol>{Record._repr_html_(self)}{shown}"

@@ -1,0 +1,146 @@
+"""The keys that take most, among more keys than there is room for, with a bound on the error.
+
+Each key kept has a counter, and at most ``k`` are kept. When there are more, the counters fall by
+the largest one that has to go, and those that are left with nothing go. What a key may have lost is
+no more than all these falls together, and these are never more than all bytes / (k + 1).
+
+Misra and Gries, "Finding repeated elements" (1982); with weights, and several rows at a time:
+Agarwal et al., "Mergeable summaries" (2012).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.stores.growth.totals import Totals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["HeavyHitters"]
+
+_MOST_KEYS = 1 << 16
+_MOST_KEY_BYTES = 16 << 20
+
+
+class HeavyHitters:
+    """The keys that take the most bytes.
+
+    Parameters
+    ----------
+    most_keys, most_key_bytes
+        How many keys are kept, and how many bytes these may have together.
+    once
+        Whether no key comes twice, so that what was let go can't come back larger: then all that
+        is kept is exact.
+
+    Attributes
+    ----------
+    error_bytes, error_rows
+        What a key may have beyond what is told of it; 0 as long as all keys were kept.
+
+    Examples
+    --------
+    >>> hitters = HeavyHitters(most_keys=2)
+    >>> hitters.add(pa.array([b"a", b"b", b"a", b"c"]), np.array([9, 3, 5, 1]))
+    >>> top = hitters.top(1)
+    >>> top.keys.to_pylist(), top.data_bytes.tolist(), hitters.error_bytes
+    ([b'a'], [14], 1)
+    """
+
+    def __init__(
+        self,
+        *,
+        most_keys: int = _MOST_KEYS,
+        most_key_bytes: int = _MOST_KEY_BYTES,
+        once: bool = False,
+    ) -> None:
+        self.error_bytes = self.error_rows = 0
+        self._most_keys, self._most_key_bytes, self._once = most_keys, most_key_bytes, once
+        # The counters are bytes that have fallen; they decide who stays, and are not told.
+        self._kept: tuple[Totals, NDArray[np.int64]] | None = None
+        self._pending: list[Totals] = []
+        self._pending_keys = self._pending_bytes = 0
+        self._has_let_go = False
+
+    def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
+        """Add rows, of which each has a key and a size; keys are of one Arrow type throughout."""
+        if not len(keys):
+            return
+        fresh = Totals.of(keys, sizes_bytes)
+        self._pending.append(fresh)
+        self._pending_keys += len(fresh)
+        self._pending_bytes += fresh.key_bytes
+        if self._pending_keys > self._most_keys or self._pending_bytes > self._most_key_bytes:
+            self._settle()
+
+    def top(self, count: int) -> Totals:
+        """Return the ``count`` keys that have the most bytes, with at least what they have."""
+        return self._settled().largest(count)
+
+    @property
+    def num_keys(self) -> int | None:
+        """How many keys there are; None if they were too many to tell."""
+        totals = self._settled()
+        return None if self._has_let_go else len(totals)
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows the key with the most of them has at least; 0 without keys."""
+        return int(self._settled().num_rows.max(initial=0))
+
+    def _settled(self) -> Totals:
+        self._settle()
+        return _NOTHING if self._kept is None else self._kept[0]
+
+    def _settle(self) -> None:
+        if not self._pending:
+            return
+        fresh = Totals.joined(self._pending)
+        self._pending, self._pending_keys, self._pending_bytes = [], 0, 0
+        totals, counters = fresh, fresh.data_bytes
+        if self._kept is not None:
+            totals, counters = _merged(*self._kept, fresh)
+        self._kept = self._reduced(totals, counters)
+
+    def _reduced(
+        self, totals: Totals, counters: NDArray[np.int64]
+    ) -> tuple[Totals, NDArray[np.int64]]:
+        order = np.argsort(-counters, kind="stable")
+        room = self._room(totals, order)
+        if room >= len(totals):
+            return totals, counters
+        self._has_let_go = True
+        if self._once:
+            return totals.take(order[:room]), counters[order[:room]]
+        fall = int(counters[order[room]])
+        stays = counters > fall
+        self.error_bytes += fall
+        self.error_rows += int(totals.num_rows[~stays].max(initial=0))
+        return totals.take(np.flatnonzero(stays)), counters[stays] - fall
+
+    def _room(self, totals: Totals, order: NDArray[np.intp]) -> int:
+        """Return for how many keys there is room, in an order."""
+        if totals.key_bytes <= self._most_key_bytes:
+            return self._most_keys
+        lengths = np.asarray(pc.binary_length(totals.keys).fill_null(0))[order]
+        within = int((np.cumsum(lengths) <= self._most_key_bytes).sum())
+        return min(self._most_keys, within)
+
+
+_BINARY = pa.large_binary()
+_NOTHING = Totals(pa.array([], _BINARY), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+
+
+def _merged(
+    kept: Totals, counters: NDArray[np.int64], fresh: Totals
+) -> tuple[Totals, NDArray[np.int64]]:
+    both = Totals.joined([kept, fresh])
+    # Keys come out in the order in which they came in: those that were kept are the first ones.
+    fallen = np.zeros(len(both), dtype=np.int64)
+    fallen[: len(kept)] = kept.data_bytes - counters
+    return both, both.data_bytes - fallen

@@ -1,0 +1,163 @@
+"""Measure why a store does not shrink: one pass over its rows, and a look at its files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.serdes import serde_of
+from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.growth.deletions import deletions_of
+from kstoolkit.stores.growth.growth import Growth
+from kstoolkit.stores.growth.horizon import horizon_of
+from kstoolkit.stores.growth.past import ages_of, expired_of, segments_of, versions_of
+from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
+from kstoolkit.stores.growth.uses import keys_of, prefixes_of, windows_of
+from kstoolkit.stores.moments import moment_ms
+from kstoolkit.stores.rows.asking import Asked
+from kstoolkit.units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from kstoolkit.formats.serdes import Serde
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
+    from kstoolkit.stores.moments import Moment
+    from kstoolkit.stores.rows.rowview import RowSource
+    from kstoolkit.units import Duration
+
+__all__ = ["HasSource", "growth"]
+
+_NOT_FOUND = "only the rows were handed over, not where the store lies"
+_TOO_MANY = "there are more keys than are kept in mind"
+
+
+class HasSource(Protocol):
+    """A store whose rows can be read, and who knows how to read its keys."""
+
+    @property
+    def source(self) -> RowSource:
+        """Where its rows lie."""
+        ...
+
+    @property
+    def key_serde(self) -> Serde:
+        """How its keys are read."""
+        ...
+
+
+def growth(
+    store: HasSource | RowSource,
+    *,
+    found: FoundStore | None = None,
+    opened: Sequence[Store] = (),
+    retention: Duration | None = None,
+    now: Moment | None = None,
+    watermark: Moment | None = None,
+    prefix_bytes: int | None = None,
+    key_serde: str | Serde | Callable[[bytes], Any] | None = None,
+    top: int = 10,
+) -> Growth:
+    """Return who takes a store's room, what is past its time, and why the store does not shrink.
+
+    All rows are read once, in memory that does not grow with them.
+
+    Parameters
+    ----------
+    store
+        The store, or where its rows lie.
+    found
+        What was found of it: its kind, its segments, its size.
+    opened
+        Its RocksDBs: one, or one a segment. They tell of deletions.
+    retention
+        How long it keeps rows; None infers it from the segments of a Kafka Streams store.
+    now
+        The moment to count back from; None is stream time, as far as the store shows it: that of
+        its newest row.
+    watermark
+        Spark's watermark: rows at or before it are counted.
+    prefix_bytes
+        How long the prefixes of keys are that rows are summed up by; None takes the greatest
+        length of which there are few.
+    key_serde
+        How to read keys; None: as the store is told to, or as the keys look.
+    top
+        How many keys, prefixes and windows to name.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``top`` or ``prefix_bytes`` is below 1, or if a duration, a moment or a serde is none.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.rowcolumns import RowColumns
+    >>> class Listed:
+    ...     name = "counts"
+    ...     def read(self, asked):
+    ...         keys = ByteColumn.of([b"anna", b"bo"])
+    ...         yield RowColumns.whole(keys, ByteColumn.of([b"1" * 90, b"2"]))
+    >>> measured = growth(Listed())
+    >>> measured.keys[0].key, measured.keys[0].data_bytes, measured.num_keys
+    ('anna', 94, 2)
+    """
+    _check(top=top, prefix_bytes=prefix_bytes)
+    source = cast("RowSource", getattr(store, "source", store))
+    serde = getattr(store, "key_serde", None) if key_serde is None else serde_of(key_serde)
+    segments: Records[FoundSegment] = Records((), "segments") if found is None else found.segments
+    tallies = Tallies(
+        None if found is None else found.engine,
+        None if found is None else found.kind,
+        SegmentTally(np.array([each.start_ms for each in segments], dtype=np.int64)),
+        watermark_ms=None if watermark is None else moment_ms(watermark),
+        prefix_bytes=prefix_bytes,
+    )
+    retention_ms = None if retention is None else parse_duration(retention)
+    now_ms = None if now is None else moment_ms(now)
+    tallied(source.read(Asked()), tallies)
+    horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms)
+    by_path = {str(each.path): each for each in opened}
+    uses = segments_of(tallies, horizon, segments, by_path)
+    return Growth(
+        store=source.name,
+        engine=tallies.engine,
+        kind=tallies.kind,
+        clock=None if tallies.clock is None else str(tallies.clock),
+        horizon=horizon,
+        expired=expired_of(tallies, horizon, uses),
+        deletions=deletions_of(opened, tallies.num_on_disk),
+        versions=versions_of(tallies),
+        segments=uses,
+        windows=windows_of(tallies, top),
+        prefixes=prefixes_of(tallies, top),
+        keys=keys_of(tallies, top, serde),
+        ages=ages_of(tallies, horizon),
+        num_rows=tallies.num_rows,
+        data_bytes=tallies.data_bytes,
+        num_untimed_rows=tallies.num_untimed,
+        num_undecoded_rows=tallies.num_torn,
+        num_keys=tallies.keys.num_keys,
+        size_bytes=None if found is None else found.size_bytes,
+        disk_bytes=None if found is None else found.disk_bytes,
+        unknown=_unknown(tallies, found),
+    )
+
+
+def _check(**given: int | None) -> None:
+    for name, value in given.items():
+        if value is not None and value < 1:
+            message = f"{name}={value}: it has to be at least 1."
+            raise ConfigurationError(message, hint="Leave it out for a value that fits most.")
+
+
+def _unknown(tallies: Tallies, found: FoundStore | None) -> dict[str, str]:
+    unknown = {} if tallies.keys.num_keys is not None else {"num_keys": _TOO_MANY}
+    return unknown | (
+        dict.fromkeys(("size_bytes", "disk_bytes"), _NOT_FOUND) if found is None else {}
+    )

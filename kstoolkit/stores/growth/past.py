@@ -1,0 +1,146 @@
+"""What of a store is past its time: rows, segments, versions, and rows that nobody updates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.growth.clock import Clock
+from kstoolkit.stores.growth.deletions import files_of
+from kstoolkit.stores.growth.records import Age, Expired, Horizon, SegmentUse, Versions
+from kstoolkit.stores.growth.uses import share_of
+
+if TYPE_CHECKING:
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.discovery.foundstore import FoundSegment
+    from kstoolkit.stores.growth.tallies import Tallies
+    from kstoolkit.stores.growth.times import Spans
+
+__all__ = ["ages_of", "expired_of", "segments_of", "versions_of"]
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_AGES_MS = (_HOUR_MS, _DAY_MS, 7 * _DAY_MS, 30 * _DAY_MS)
+_NOT_OPENED = "its RocksDB was not handed over"
+
+
+def expired_of(tallies: Tallies, horizon: Horizon, segments: Records[SegmentUse]) -> Expired:
+    """Return what is past the retention or the watermark, and still there."""
+    unknown: dict[str, str] = {}
+    below = None
+    if horizon.kept_from_ms is None:
+        unknown |= dict.fromkeys(("num_rows", "data_bytes"), _why_no_cut(horizon))
+    else:
+        below = tallies.times.spans().below(horizon.kept_from_ms)
+    past = [each for each in segments if each.is_past]
+    judged = bool(segments) and all(each.is_past is not None for each in segments)
+    if not judged:
+        why = _why_not_past(horizon) if segments else "the store has no segments of its own"
+        unknown |= dict.fromkeys(("num_past_segments", "past_segments_bytes"), why)
+    if horizon.watermark_ms is None:
+        no_watermark = ("num_below_watermark", "below_watermark_bytes")
+        unknown |= dict.fromkeys(no_watermark, "no watermark was given")
+    has_watermark = horizon.watermark_ms is not None
+    return Expired(
+        num_rows=None if below is None else below.num_rows,
+        data_bytes=None if below is None else below.data_bytes,
+        error_rows=0 if below is None else below.error_rows,
+        error_bytes=0 if below is None else below.error_bytes,
+        num_past_segments=len(past) if judged else None,
+        past_segments_bytes=sum(each.size_bytes for each in past) if judged else None,
+        num_below_watermark=tallies.num_below if has_watermark else None,
+        below_watermark_bytes=tallies.below_bytes if has_watermark else None,
+        unknown=unknown,
+    )
+
+
+def segments_of(
+    tallies: Tallies,
+    horizon: Horizon,
+    found: Records[FoundSegment],
+    opened: dict[str, Store],
+) -> Records[SegmentUse]:
+    """Return what each segment takes; ``opened`` are the RocksDBs by their folders."""
+    tally = tallies.segments
+    uses = [
+        _segment(each, int(rows), int(size), horizon, opened.get(each.path))
+        for each, rows, size in zip(found, tally.num_rows, tally.data_bytes, strict=True)
+    ]
+    return Records(uses, "segments")
+
+
+def _segment(
+    found: FoundSegment, num_rows: int, data_bytes: int, horizon: Horizon, store: Store | None
+) -> SegmentUse:
+    files = None if store is None else files_of(store)
+    is_past = _is_past(found.start_ms, horizon)
+    unknown = {} if is_past is not None else {"is_past": _why_not_past(horizon)}
+    if files is None:
+        unknown |= dict.fromkeys(("num_entries", "num_deletions"), _NOT_OPENED)
+    return SegmentUse(
+        path=found.path,
+        start_ms=found.start_ms,
+        size_bytes=found.size_bytes,
+        num_rows=num_rows,
+        data_bytes=data_bytes,
+        num_entries=None if files is None else sum(each.num_entries for each in files),
+        num_deletions=None if files is None else sum(each.num_deletions for each in files),
+        is_past=is_past,
+        unknown=unknown,
+    )
+
+
+def _is_past(start_ms: int, horizon: Horizon) -> bool | None:
+    interval, ago_ms = horizon.segment_interval_ms, horizon.ago_ms
+    if interval is None or ago_ms is None:
+        return None
+    return start_ms + interval <= ago_ms
+
+
+def _why_not_past(horizon: Horizon) -> str:
+    if horizon.segment_interval_ms is None and horizon.kept_from_ms is not None:
+        return horizon.unknown["segment_interval_ms"]
+    return _why_no_cut(horizon)
+
+
+def _why_no_cut(horizon: Horizon) -> str:
+    return horizon.unknown["kept_from_ms"]
+
+
+def versions_of(tallies: Tallies) -> Versions | None:
+    """Return what a versioned store keeps of its keys' pasts; None of any other store."""
+    if tallies.clock is not Clock.VALID_TO:
+        return None
+    history, num_keys = tallies.history, tallies.keys.num_keys
+    return Versions(
+        num_latest=history.num_latest,
+        num_history=history.num_past,
+        history_bytes=history.past_bytes,
+        versions_per_key=tallies.num_rows / num_keys if num_keys else None,
+        most_versions=tallies.keys.most_rows,
+        unknown={} if num_keys else {"versions_per_key": "there are too many keys to count them"},
+    )
+
+
+def ages_of(tallies: Tallies, horizon: Horizon) -> Records[Age]:
+    """Return how many rows were not updated for an hour, a day, a week and 30 days.
+
+    None if the store has windows, or its rows have no times.
+    """
+    at_ms = horizon.judged_at_ms
+    if tallies.clock is not Clock.TIMESTAMP or at_ms is None or tallies.greatest_time_ms is None:
+        return Records((), "ages")
+    spans = tallies.times.spans()
+    return Records([_age(tallies, spans, at_ms, each) for each in _AGES_MS], "ages")
+
+
+def _age(tallies: Tallies, spans: Spans, at_ms: int, age_ms: int) -> Age:
+    below = spans.below(at_ms - age_ms + 1)
+    return Age(
+        age_ms,
+        below.num_rows,
+        below.data_bytes,
+        share_of(below.data_bytes, tallies),
+        below.error_rows,
+        below.error_bytes,
+    )

@@ -1,0 +1,217 @@
+"""The figures of a store's growth, each with its source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+
+__all__ = [
+    "Age",
+    "Deletions",
+    "Expired",
+    "Horizon",
+    "KeyUse",
+    "LevelUse",
+    "PrefixUse",
+    "SegmentUse",
+    "Versions",
+    "WindowUse",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse(Record):
+    """What one key takes: at least so much, and at most ``error_`` more.
+
+    ``key`` is what a serde made of ``key_raw``, or the bytes if it could not read them; ``share``
+    is that of all keys' and values' bytes.
+    """
+
+    key: Any
+    key_raw: bytes | None
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    share: float = of_source(Source.STORE)
+    error_rows: int = of_source(Source.FORMULA)
+    error_bytes: int = of_source(Source.FORMULA)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixUse(Record):
+    """What the keys take that begin alike; ``prefix`` is for people: text, or hex."""
+
+    prefix: str
+    prefix_raw: bytes
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    share: float = of_source(Source.STORE)
+    error_rows: int = of_source(Source.FORMULA)
+    error_bytes: int = of_source(Source.FORMULA)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowUse(Record):
+    """What the windows take that start in a span of time; a span of 1 ms is one window start."""
+
+    start_ms: int
+    span_ms: int
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    share: float = of_source(Source.STORE)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentUse(Record):
+    """What a segment takes.
+
+    ``size_bytes`` is how long its files are, ``data_bytes`` what the keys and values of its rows
+    are before compression, ``is_past`` whether all of it is older than the retention.
+    """
+
+    path: str
+    start_ms: int = of_source(Source.STORE)
+    size_bytes: int = of_source(Source.STORE)
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    num_entries: int | None = of_source(Source.STORE, None)
+    num_deletions: int | None = of_source(Source.STORE, None)
+    is_past: bool | None = of_source(Source.FORMULA, None)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Age(Record):
+    """The rows that were not updated for so long, counted back from the moment judged by."""
+
+    not_updated_for_ms: int
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    share: float = of_source(Source.STORE)
+    error_rows: int = of_source(Source.FORMULA)
+    error_bytes: int = of_source(Source.FORMULA)
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse(Record):
+    """What stands on one level of all the store's RocksDBs together."""
+
+    level: int
+    num_files: int = of_source(Source.STORE)
+    size_bytes: int = of_source(Source.STORE)
+    num_entries: int = of_source(Source.STORE)
+    num_deletions: int = of_source(Source.STORE)
+    tombstone_density: float | None = of_source(Source.STORE, None)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon(Record):
+    """From when on a store keeps rows.
+
+    Parameters
+    ----------
+    stream_time_ms
+        The greatest time of a row: stream time, as far as the store shows it.
+    now_ms
+        The moment to judge by, if one was given.
+    watermark_ms
+        Spark's watermark, if one was given.
+    retention_ms
+        The retention that was told.
+    inferred_retention_ms, inferred_least_ms, inferred_most_ms
+        The retention that the segments' lengths speak for, and between which it must lie.
+    segment_interval_ms, segment_interval_least_ms
+        How long a segment most likely is, which is the most it can be, and the least.
+    num_segments, expected_segments
+        How many there are, and how many a store with this retention keeps at most.
+    kept_from_ms
+        From when on rows are kept: what is older is expired.
+    """
+
+    stream_time_ms: int | None = of_source(Source.STORE, None)
+    now_ms: int | None = of_source(Source.GIVEN, None)
+    watermark_ms: int | None = of_source(Source.GIVEN, None)
+    retention_ms: int | None = of_source(Source.GIVEN, None)
+    inferred_retention_ms: int | None = of_source(Source.FORMULA, None)
+    inferred_least_ms: int | None = of_source(Source.FORMULA, None)
+    inferred_most_ms: int | None = of_source(Source.FORMULA, None)
+    segment_interval_ms: int | None = of_source(Source.FORMULA, None)
+    segment_interval_least_ms: int | None = of_source(Source.FORMULA, None)
+    num_segments: int = of_source(Source.STORE, 0)
+    expected_segments: int | None = of_source(Source.FORMULA, None)
+    kept_from_ms: int | None = of_source(Source.FORMULA, None)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def judged_at_ms(self) -> int | None:
+        """The moment that ages count back from: the one given, or stream time."""
+        return self.stream_time_ms if self.now_ms is None else self.now_ms
+
+    @property
+    def kept_ms(self) -> int | None:
+        """The retention to judge by: told, or inferred, or the most that it can be."""
+        known = (self.retention_ms, self.inferred_retention_ms, self.inferred_most_ms)
+        return next((each for each in known if each is not None), None)
+
+    @property
+    def is_upper_bound(self) -> bool:
+        """Whether the retention judged by is only the most that it can be."""
+        return self.retention_ms is None and self.inferred_retention_ms is None
+
+    @property
+    def ago_ms(self) -> int | None:
+        """The moment that is a retention ago: segments that end by then are past."""
+        if self.judged_at_ms is None or self.kept_ms is None:
+            return None
+        return self.judged_at_ms - self.kept_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Expired(Record):
+    """What is older than the retention, and still there.
+
+    ``num_rows`` and ``data_bytes`` are at least so much, and at most ``error_`` more. Where the
+    retention judged by is only the most that it can be, more may be expired.
+    """
+
+    num_rows: int | None = of_source(Source.STORE, None)
+    data_bytes: int | None = of_source(Source.STORE, None)
+    error_rows: int = of_source(Source.FORMULA, 0)
+    error_bytes: int = of_source(Source.FORMULA, 0)
+    num_past_segments: int | None = of_source(Source.FORMULA, None)
+    past_segments_bytes: int | None = of_source(Source.FORMULA, None)
+    num_below_watermark: int | None = of_source(Source.STORE, None)
+    below_watermark_bytes: int | None = of_source(Source.STORE, None)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions(Record):
+    """What a versioned store keeps of its keys' pasts."""
+
+    num_latest: int = of_source(Source.STORE)
+    num_history: int = of_source(Source.STORE)
+    history_bytes: int = of_source(Source.STORE)
+    versions_per_key: float | None = of_source(Source.STORE, None)
+    most_versions: int = of_source(Source.STORE, 0)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions(Record):
+    """The tombstones in a store's SST files, and how much more these take than their live rows.
+
+    ``num_obsolete`` are entries that are neither a row nor a tombstone: older versions of rows, and
+    what tombstones stand for. ``space_amplification`` is by RocksDB's estimate of what is live.
+    """
+
+    num_entries: int | None = of_source(Source.STORE, None)
+    num_deletions: int | None = of_source(Source.STORE, None)
+    num_range_deletions: int | None = of_source(Source.STORE, None)
+    num_obsolete: int | None = of_source(Source.STORE, None)
+    tombstone_density: float | None = of_source(Source.STORE, None)
+    space_amplification: float | None = of_source(Source.STORE, None)
+    levels: Records[LevelUse] = field(default_factory=lambda: Records((), "levels"))
+    unknown: dict[str, str] = field(default_factory=dict)
