@@ -41,7 +41,10 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.named import profile_named as profile_named
     from kstoolkit.rocksdb.profiles.perstore import ProfileMap as ProfileMap
     from kstoolkit.rocksdb.profiles.profile import Profile as Profile
+    from kstoolkit.stores.comparing.comparing import diff_stores as diff_stores
     from kstoolkit.stores.discovery.discovering import discover as discover
+    from kstoolkit.stores.growth.growing import growth as growth
+    from kstoolkit.stores.rows.exporting import export as export
     from kstoolkit.stores.rows.opening import open_store as open_store
     from kstoolkit.stores.windowstore import WindowStore as WindowStore
     from kstoolkit.windows import Cascade as Cascade
@@ -66,11 +69,14 @@ _HOMES = {
     "count_sessions": "kstoolkit.pipeline.dataframes",
     "count_sliding": "kstoolkit.pipeline.dataframes",
     "count_windows": "kstoolkit.pipeline.dataframes",
+    "diff_stores": "kstoolkit.stores.comparing.comparing",
     "discover": "kstoolkit.stores.discovery.discovering",
     "doctor": "kstoolkit.environment",
+    "export": "kstoolkit.stores.rows.exporting",
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
     "frame": "kstoolkit.events.sources",
+    "growth": "kstoolkit.stores.growth.growing",
     "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
@@ -100,11 +106,14 @@ __all__ = [
     "count_sessions",
     "count_sliding",
     "count_windows",
+    "diff_stores",
     "discover",
     "doctor",
+    "export",
     "files",
     "find",
     "frame",
+    "growth",
     "load_rules",
     "load_run",
     "metric_names",

@@ -81,7 +81,7 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
         together = list(group)
         streams = [(folder, place) for folder, _, place in together if place is not None]
         if streams:
-            yield streams_store(streams)
+            yield streams_store(streams, root)
         elif together[0][1] is Layout.REPLICA:
             yield from _replica(Path(key))
         else:

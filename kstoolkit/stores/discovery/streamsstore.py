@@ -30,8 +30,16 @@ _NO_SIGN = "Kafka Streams before 4.3 leaves no sign of it"
 _NO_OPTIONS = "there is no OPTIONS file that names its column families"
 
 
-def streams_store(places: Sequence[tuple[Path, StreamsPlace]]) -> FoundStore:
-    """Return the store that lies in one folder, or in several as its segments."""
+def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> FoundStore:
+    """Return the store that lies in one folder, or in several as its segments.
+
+    Parameters
+    ----------
+    places
+        The folders, and what their places say.
+    root
+        Where they were looked for: if that is a segment, the others of the store are not asked for.
+    """
     folders = [folder for folder, _ in places]
     place, held = places[0][1], on_disk(folders)
     families = tuple(name for name in held.column_families if name != OFFSETS)
@@ -45,7 +53,7 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]]) -> FoundStore:
     if count is None:
         unknown["num_entries"] = "a file of it does not tell"
     return FoundStore(
-        str(place.folder if place.segment_start_ms is None or len(folders) > 1 else folders[0]),
+        str(root if root in folders else place.folder),
         "kafka-streams",
         place.application,
         place.store,

@@ -1,17 +1,21 @@
-"""Commands that say in what two stores differ, and write a store to a file."""
+"""Commands that measure stores: in what two differ, why one does not shrink; and write one out."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, SHOWN
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SHOWN
 from kstoolkit.cli.storeoptions import KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
-from kstoolkit.cli.terminal import note, say
-from kstoolkit.units import format_count
+from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.units import format_bytes, format_count
 
-__all__ = ["diff", "export"]
+if TYPE_CHECKING:
+    from kstoolkit.stores.growth.records import KeyUse
+
+__all__ = ["diff", "export", "growth"]
 
 A = typer.Argument(..., metavar="A", help="One store, as for rows.", show_default=False)
 B = typer.Argument(..., metavar="B", help="The other one.", show_default=False)
@@ -30,6 +34,21 @@ OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there 
 LIMIT = typer.Option(
     SHOWN, min=0, metavar="N", help="How many differences to show; --json prints all of them."
 )
+
+
+RETENTION = typer.Option(
+    None,
+    metavar="DURATION",
+    help="How long the store keeps rows.  [default: inferred from its segments]",
+    show_default=False,
+)
+NOW = typer.Option(
+    None,
+    metavar="T",
+    help="The moment to count back from.  [default: that of its newest row]",
+    show_default=False,
+)
+TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
 
 
 def diff(
@@ -92,3 +111,40 @@ def export(
     with open_store(path, kind=kind, window_size=window_size, **told) as store:
         count = written_to(store.rows(), to, overwrite=overwrite)
     say(f"{format_count(count)} rows are in {to}.")
+
+
+def growth(
+    path: str = STORE,
+    *,
+    retention: str | None = RETENTION,
+    now: str | None = NOW,
+    key_serde: str | None = KEY_SERDE,
+    kind: str | None = KIND,
+    window_size: str | None = WINDOW_SIZE,
+    top: int = TOP,
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
+    """Print who takes a store's room, and why it does not shrink.
+
+    All rows are read once. The fields of --json: verdict, horizon, expired, deletions, versions,
+    segments, windows, prefixes, keys, ages, and more; unknown says why a null is one.
+    """
+    from kstoolkit.stores.growth.growing import growth as grown  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
+
+    with open_store(path, kind=kind, window_size=window_size, key_serde=key_serde) as store:
+        found = grown(store, retention=retention, now=now, top=top)
+    if as_json:
+        print_json([found.to_dict()])
+        return
+    for sentence in found.verdict:
+        say(sentence)
+    if found.keys:
+        say()
+        rows = [[str(each.key), format_count(each.num_rows), _size(each)] for each in found.keys]
+        print_table(["largest keys", "rows", "bytes"], rows)
+
+
+def _size(use: KeyUse) -> str:
+    least = "at least " if use.error_bytes else ""
+    return f"{least}{format_bytes(use.data_bytes)}"

@@ -1,0 +1,188 @@
+"""Compressed streams of a checkpoint: changelogs, and the files of the HDFS-backed provider.
+
+::
+
+    lz4     "LZ4Block" · token (1) · compressed length (4) · length (4) · checksum (4) · block · …
+            numbers little-endian; a token of 0x10 and up: the block is as it is, 0x20: LZ4;
+            the lower half gives the largest length; a length of 0 ends a stream
+    snappy  82 "SNAPPY" 00 · version (4) · oldest reader (4) · length (4) · block · …
+            numbers big-endian
+    zstd    frames, as everywhere
+
+The codec is told by the first bytes. LZF, which Spark can write too, is not read
+(``org.apache.spark.io.CompressionCodec``; ``net.jpountz.lz4.LZ4BlockOutputStream``;
+``org.xerial.snappy.SnappyOutputStream``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.spark.xxhash32 import xxhash32
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["decompressed"]
+
+_LZ4, _SNAPPY, _ZSTD, _LZF = b"LZ4Block", b"\x82SNAPPY\x00", b"\x28\xb5\x2f\xfd", b"ZV"
+_LZ4_HEAD, _SNAPPY_HEAD = 21, 16
+_LZ4_STORED, _LZ4_PACKED = 0x10, 0x20
+_LZ4_SEED, _LZ4_CHECKSUM = 0x9747B28C, 0x0FFFFFFF
+_LZ4_SMALLEST_LEVEL = 10
+_LZ4_RATIO, _SNAPPY_RATIO, _ZSTD_RATIO = 255, 32, 256
+_CHUNK_BYTES, _FREE_BYTES = 1 << 20, 16 << 20
+_MOST_AT_ONCE = 256
+_HINT = "The file is damaged, or was not written to its end."
+
+
+def decompressed(raw: bytes) -> Iterator[bytes]:
+    """Return what a compressed file holds, in pieces of a megabyte or so.
+
+    Raises
+    ------
+    FormatError
+        If the codec is not known, a block is damaged, the file ends too soon, or zstd makes more
+        than 256 bytes of each.
+
+    Examples
+    --------
+    >>> list(decompressed(pa.Codec("zstd").compress(b"counts", asbytes=True)))
+    [b'counts']
+    """
+    if raw.startswith(_LZ4):
+        return _lz4(raw)
+    if raw.startswith(_SNAPPY):
+        return _snappy(raw)
+    if raw.startswith(_ZSTD):
+        return _zstd(raw)
+    if raw.startswith(_LZF):
+        message = "A file of state that LZF compressed, which kstoolkit does not read."
+        hint = (
+            "Set spark.sql.streaming.stateStore.compression.codec to lz4 or zstd for new queries."
+        )
+        raise FormatError(message, hint=hint)
+    message = f"A file of state begins with {raw[:8].hex()!r}, as no codec of Spark's does."
+    raise FormatError(message, hint=_HINT)
+
+
+def _lz4(raw: bytes) -> Iterator[bytes]:
+    at, blocks, checksums, size = 0, list[bytes](), list[int](), 0
+    while at < len(raw):
+        block, checksum, at = _lz4_block(raw, at)
+        blocks += [block] if block else []
+        checksums += [checksum] if block else []
+        size += len(block)
+        if size >= _CHUNK_BYTES or len(blocks) >= _MOST_AT_ONCE or at >= len(raw):
+            _check_lz4(blocks, checksums)
+            yield b"".join(blocks)
+            blocks, checksums, size = [], [], 0
+    if not raw[-_LZ4_HEAD:].startswith(_LZ4):
+        message = "A file of LZ4 blocks without the empty one that ends it."
+        raise FormatError(message, hint=_HINT)
+
+
+def _lz4_block(raw: bytes, at: int) -> tuple[bytes, int, int]:
+    """Return a block, the checksum that it should have, and where the next one begins."""
+    head = raw[at : at + _LZ4_HEAD]
+    if len(head) < _LZ4_HEAD or not head.startswith(_LZ4):
+        msg = "LZ4"
+        raise _no_block(msg, at)
+    token, packed, length, checksum = (
+        head[8],
+        *(int.from_bytes(head[n : n + 4], "little") for n in (9, 13, 17)),
+    )
+    begin, end = at + _LZ4_HEAD, at + _LZ4_HEAD + packed
+    largest = 1 << (_LZ4_SMALLEST_LEVEL + (token & 0x0F))
+    if end > len(raw) or length > min(largest, packed * _LZ4_RATIO):
+        msg = "LZ4"
+        raise _no_block(msg, at)
+    if token & 0xF0 == _LZ4_STORED and packed == length:
+        return raw[begin:end], checksum, end
+    if token & 0xF0 != _LZ4_PACKED:
+        msg = "LZ4"
+        raise _no_block(msg, at)
+    return _block("lz4_raw", raw[begin:end], length, at), checksum, end
+
+
+def _check_lz4(blocks: list[bytes], checksums: list[int]) -> None:
+    """Refuse blocks that are not what was compressed: LZ4 itself does not notice all of that."""
+    expected = np.array(checksums, dtype=np.uint32)
+    lengths = np.array([len(block) for block in blocks])
+    for length in np.unique(lengths).tolist():
+        alike = np.flatnonzero(lengths == length)
+        joined = np.frombuffer(b"".join(blocks[n] for n in alike), dtype=np.uint8)
+        found = xxhash32(joined.reshape(len(alike), length), _LZ4_SEED) & np.uint32(_LZ4_CHECKSUM)
+        if (found != expected[alike]).any():
+            message = "An LZ4 block that does not have the checksum it was written with."
+            raise FormatError(message, hint=_HINT)
+
+
+def _snappy(raw: bytes) -> Iterator[bytes]:
+    at, blocks, size = 0, list[bytes](), 0
+    while at < len(raw):
+        if raw.startswith(_SNAPPY, at):  # streams may follow each other, each with its own head
+            at += _SNAPPY_HEAD
+            continue
+        packed = int.from_bytes(raw[at : at + 4], "big")
+        begin, at = at + 4, at + 4 + packed
+        if at > len(raw):
+            msg = "Snappy"
+            raise _no_block(msg, begin - 4)
+        block = _block("snappy", raw[begin:at], _snappy_length(raw[begin : begin + 5]), begin - 4)
+        blocks.append(block)
+        size += len(block)
+        if size >= _CHUNK_BYTES:
+            yield b"".join(blocks)
+            blocks, size = [], 0
+    yield b"".join(blocks)
+
+
+def _snappy_length(head: bytes) -> int:
+    """Return the length that a block of Snappy begins with, seven bits a byte."""
+    length = 0
+    for place, octet in enumerate(head):
+        length |= (octet & 0x7F) << (7 * place)
+        if octet < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            break
+    return length
+
+
+def _block(codec: str, packed: bytes, length: int, at: int) -> bytes:
+    if codec == "snappy" and length > len(packed) * _SNAPPY_RATIO:
+        msg = "Snappy"
+        raise _no_block(msg, at)
+    try:
+        block: bytes = pa.Codec(codec).decompress(packed, length, asbytes=True)
+    except (OSError, ValueError) as error:
+        raise _no_block(codec, at) from error
+    return block
+
+
+def _zstd(raw: bytes) -> Iterator[bytes]:
+    most, size = _FREE_BYTES + _ZSTD_RATIO * len(raw), 0
+    with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
+        while chunk := _zstd_chunk(stream):
+            size += len(chunk)
+            if size > most:
+                message = f"A file of {len(raw):,} bytes that holds more than {most:,} in zstd."
+                raise FormatError(message, hint="It was not written by Spark.")
+            yield chunk
+
+
+def _zstd_chunk(stream: pa.CompressedInputStream) -> bytes:
+    try:
+        chunk: bytes = stream.read(_CHUNK_BYTES)
+    except (OSError, ValueError) as error:
+        message = f"A file of state that is no zstd: {error}."
+        raise FormatError(message, hint=_HINT) from error
+    return chunk
+
+
+def _no_block(codec: str, at: int) -> FormatError:
+    message = f"A file of state has no {codec} block at byte {at:,}."
+    return FormatError(message, hint=_HINT)

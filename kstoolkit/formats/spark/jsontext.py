@@ -1,0 +1,162 @@
+"""JSON texts of a checkpoint: files that begin with a line ``v<number>``, and what they must hold.
+
+Spark writes its logs, its metadata of operators and that of snapshots in this way. Whatever is not
+there, or is of another type than it should be, is a :class:`~kstoolkit.errors.FormatError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+from kstoolkit.errors import FormatError
+
+__all__ = ["integer", "items", "member", "object_of", "shown", "text", "texts", "versioned_lines"]
+
+_DAMAGED = "The file is damaged, or is another than it is taken for."
+_LARGEST_SHOWN = 60
+_VERSION = re.compile(r"v[0-9]{1,9}")
+
+T = TypeVar("T")
+
+
+def object_of(raw: bytes | str, what: str) -> dict[str, Any]:
+    """Return the object that a JSON text holds.
+
+    Parameters
+    ----------
+    raw
+        The text, or its bytes in UTF-8.
+    what
+        What it should be, for the message: ``"the schema of a key"``.
+
+    Raises
+    ------
+    FormatError
+        If it is no JSON, is nested too deep, or holds no object.
+
+    Examples
+    --------
+    >>> object_of(b'{"numKeys": 3}', "the metadata of a snapshot")
+    {'numKeys': 3}
+    """
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        message = f"What should be {what} is no JSON: {shown(raw)}."
+        raise FormatError(message, hint=_DAMAGED) from error
+    return _as(found, dict, what)
+
+
+def versioned_lines(raw: bytes, what: str, known: range) -> tuple[int, list[str]]:
+    r"""Return the version in the first line of a file, and its other lines.
+
+    Raises
+    ------
+    FormatError
+        If the file does not begin with ``v<number>``, or the version is not one of ``known``.
+
+    Examples
+    --------
+    >>> versioned_lines(b"v1\n{}", "commit log", range(1, 3))
+    (1, ['{}'])
+    """
+    try:
+        first, *rest = raw.decode().split("\n")
+    except UnicodeDecodeError as error:
+        message = f"A {what} that is no text: {shown(raw)}."
+        raise FormatError(message, hint=_DAMAGED) from error
+    if not _VERSION.fullmatch(first):
+        message = f"A {what} begins with {shown(first)}, not with its version."
+        raise FormatError(message, hint=_DAMAGED)
+    version = int(first[1:])
+    if version not in known:
+        raise FormatError.version(what, version, known[-1])
+    return version, rest
+
+
+def member(found: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    """Return the object of this name in another; {} if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no object.
+    """
+    value = found.get(name)
+    return {} if value is None else _as(value, dict, f"{name} of {what}")
+
+
+def items(found: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
+    """Return the list of objects of this name; [] if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no list, or one of other things than objects.
+    """
+    value = found.get(name)
+    listed = [] if value is None else _as(value, list, f"{name} of {what}")
+    return [_as(each, dict, f"an item of {name} of {what}") for each in listed]
+
+
+def texts(found: dict[str, Any], name: str, what: str) -> dict[str, str]:
+    """Return the object of texts of this name; {} if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no object, or holds other things than texts.
+    """
+    pairs = member(found, name, what)
+    return {key: _as(value, str, f"{key} in {name} of {what}") for key, value in pairs.items()}
+
+
+def text(found: dict[str, Any], name: str, what: str) -> str:
+    """Return the text of this name.
+
+    Raises
+    ------
+    FormatError
+        If there is none, or it is something else.
+    """
+    return _as(found.get(name), str, f"{name} of {what}")
+
+
+def integer(found: dict[str, Any], name: str, what: str, default: int | None = None) -> int:
+    """Return the whole number of this name, or ``default`` where there is none.
+
+    Raises
+    ------
+    FormatError
+        If there is none and no default, or it is something else.
+    """
+    value = found.get(name, default)
+    if isinstance(value, bool):
+        value = str(value).lower()
+    return _as(value, int, f"{name} of {what}")
+
+
+def _as(value: Any, kind: type[T], what: str) -> T:
+    if isinstance(value, kind):
+        return value
+    message = f"What should be {what} is {shown(value)}."
+    raise FormatError(message, hint=_DAMAGED)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message may show it; of what has parts, which kind it is.
+
+    Examples
+    --------
+    >>> shown("a" * 100), shown([[1], [2]]), shown(None)
+    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'…", 'a list', 'null')
+    """
+    if isinstance(value, dict | list):  # maybe nested deeper than Python can print
+        return "an object" if isinstance(value, dict) else "a list"
+    if not isinstance(value, str | bytes):
+        return json.dumps(value, default=repr)
+    first = value[:_LARGEST_SHOWN]
+    text = first if isinstance(first, str) else first.decode("latin-1")
+    return repr(text) + ("…" if len(value) > _LARGEST_SHOWN else "")

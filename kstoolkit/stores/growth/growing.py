@@ -1,0 +1,95 @@
+"""Why a store does not shrink, asked of an open store or of a folder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.growth.measuring import growth as measured
+from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.rows.readable import HasRows
+from kstoolkit.stores.rows.statestore import SegmentedStore
+
+if TYPE_CHECKING:
+    import os
+
+    from kstoolkit.stores.discovery.foundstore import FoundStore
+    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.moments import Moment
+    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.units import Duration
+
+__all__ = ["growth"]
+
+
+def growth(
+    store: OpenedStore | str | os.PathLike[str],
+    *,
+    retention: Duration | None = None,
+    now: Moment | None = None,
+    prefix_bytes: int | None = None,
+    top: int = 10,
+) -> Growth:
+    """Return who takes a store's room, what is past its time, and why the store does not shrink.
+
+    All rows are read once, in memory that does not grow with them.
+
+    Parameters
+    ----------
+    store
+        What :func:`kstoolkit.open_store` returned, or the folder that it would take.
+    retention
+        How long the store keeps rows; None infers it from the segments of a Kafka Streams store.
+    now
+        The moment to count back from; None is stream time, as far as the store shows it.
+    prefix_bytes
+        How long the prefixes of keys are that rows are summed up by; None takes the greatest
+        length of which there are few.
+    top
+        How many keys, prefixes and windows to name.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``top`` or ``prefix_bytes`` is below 1, or a duration or a moment is none.
+    KstoolkitError
+        If there is no store, or it can't be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rocksdict import Options, Rdict
+    >>> folder = tempfile.mkdtemp()
+    >>> written = Rdict(folder, Options(raw_mode=True))
+    >>> for user in (b"anna", b"bo"):
+    ...     written[user] = user * 50
+    >>> written.close()
+    >>> growth(folder).keys[0].key
+    'anna'
+    """
+    if not isinstance(store, HasRows):
+        with open_store(store) as opened:
+            return growth(opened, retention=retention, now=now, prefix_bytes=prefix_bytes, top=top)
+    return measured(
+        store,
+        found=_found(store),
+        opened=_rocksdbs(store),
+        retention=retention,
+        now=now,
+        prefix_bytes=prefix_bytes,
+        top=top,
+    )
+
+
+def _found(store: OpenedStore) -> FoundStore | None:
+    """Return what the store's place says of it, with the kind that its rows tell."""
+    here = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
+    return replace(here[0], kind=store.kind) if here else None
+
+
+def _rocksdbs(store: OpenedStore) -> list[Store]:
+    if isinstance(store, SegmentedStore):
+        return list(store.segments.values())
+    return [store] if isinstance(store, Store) else []
