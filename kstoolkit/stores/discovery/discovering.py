@@ -12,16 +12,14 @@ from tqdm import tqdm
 
 from kstoolkit.errors import InputError
 from kstoolkit.formats.streams.kinds import STREAMS_FAMILIES
-from kstoolkit.formats.streams.segments import segment_start_ms
-from kstoolkit.rocksdb.records import Records
-from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore, FoundStores
+from kstoolkit.stores.discovery.foundstore import FoundStore, FoundStores
 from kstoolkit.stores.discovery.locks import Locks
 from kstoolkit.stores.discovery.looking import looked_into
 from kstoolkit.stores.discovery.ondisk import on_disk
+from kstoolkit.stores.discovery.replicalevels import is_replica_level, replica_level, replica_levels
 from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
 from kstoolkit.stores.discovery.streamsstore import streams_store
 from kstoolkit.stores.discovery.walking import Layout, Walk
-from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     import os
@@ -76,6 +74,9 @@ def discover(
 
 
 def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
+    if is_replica_level(root):
+        yield replica_level(root)
+        return
     places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
     for key, group in groupby(places, key=_same_store):
         together = list(group)
@@ -83,7 +84,7 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
         if streams:
             yield streams_store(streams, root)
         elif together[0][1] is Layout.REPLICA:
-            yield from _replica(Path(key))
+            yield from replica_levels(Path(key))
         else:
             yield _plain(Path(key))
 
@@ -114,36 +115,6 @@ def _plain(folder: Path) -> FoundStore:
         format_versions=held.format_versions,
         unknown=unknown | {"kind": _NO_PLACE},
     )
-
-
-def _replica(folder: Path) -> Iterator[FoundStore]:
-    """Yield a replica's levels, each of which is a store in segments."""
-    for level in sorted(each for each in folder.iterdir() if each.name.isdigit()):
-        starts = {each: segment_start_ms(level.name, each.name) for each in sorted(level.iterdir())}
-        segments = {each: start for each, start in starts.items() if start is not None}
-        held = on_disk(segments)
-        yield FoundStore(
-            str(level),
-            "kstoolkit",
-            folder.name,
-            format_duration(int(level.name)),
-            kind="window",
-            confidence=1.0,
-            reasons=("a level of a replica",),
-            segments=_segments(segments),
-            column_families=held.column_families,
-            size_bytes=held.size_bytes,
-            disk_bytes=held.disk_bytes,
-            num_entries=None if held.num_entries is None else sum(held.num_entries.values()),
-            format_versions=held.format_versions,
-        )
-
-
-def _segments(starts: dict[Path, int]) -> Records[FoundSegment]:
-    found = [
-        FoundSegment(str(each), start, on_disk([each]).size_bytes) for each, start in starts.items()
-    ]
-    return Records(sorted(found, key=lambda each: each.start_ms), "segments")
 
 
 def _with_lock(found: FoundStore, locks: Locks) -> FoundStore:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
+from kstoolkit.stores.discovery.replicalevels import is_replica_level
 from kstoolkit.stores.rows.readable import ReadAs
-from kstoolkit.stores.rows.replicalevel import ReplicaLevel, is_replica_level
+from kstoolkit.stores.rows.replicalevel import ReplicaLevel
 from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
 from kstoolkit.units import parse_duration
 

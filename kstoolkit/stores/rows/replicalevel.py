@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from kstoolkit.stores.replicafile import FILE
 from kstoolkit.stores.rows.counts import replica_counts
 from kstoolkit.stores.rows.readable import HasRows, ReadAs
 from kstoolkit.stores.windowreader import WindowReader
@@ -17,12 +16,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["ReplicaLevel", "is_replica_level"]
-
-
-def is_replica_level(folder: Path) -> bool:
-    """Return whether a folder is ``<replica>/<window in ms>``."""
-    return folder.name.isdigit() and (folder.parent / FILE).is_file()
+__all__ = ["ReplicaLevel"]
 
 
 class ReplicaLevel(HasRows):

@@ -1,0 +1,60 @@
+"""The levels of a replica that was found: each is a store in segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
+from kstoolkit.stores.discovery.ondisk import on_disk
+from kstoolkit.stores.replicafile import FILE
+from kstoolkit.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["is_replica_level", "replica_level", "replica_levels"]
+
+
+def is_replica_level(folder: Path) -> bool:
+    """Return whether a folder is ``<replica>/<window in ms>``."""
+    return folder.name.isdigit() and (folder.parent / FILE).is_file()
+
+
+def replica_levels(replica: Path) -> Iterator[FoundStore]:
+    """Yield the levels of a replica, the shortest windows first."""
+    levels = (each for each in replica.iterdir() if each.name.isdigit() and each.is_dir())
+    yield from map(replica_level, sorted(levels, key=lambda each: int(each.name)))
+
+
+def replica_level(level: Path) -> FoundStore:
+    """Return a level of a replica as a store."""
+    starts = {each: segment_start_ms(level.name, each.name) for each in sorted(level.iterdir())}
+    segments = {each: start_ms for each, start_ms in starts.items() if start_ms is not None}
+    held = on_disk(segments)
+    entries = None if held.num_entries is None else sum(held.num_entries.values())
+    return FoundStore(
+        str(level),
+        "kstoolkit",
+        level.parent.name,
+        format_duration(int(level.name)),
+        kind="window",
+        confidence=1.0,
+        reasons=("a level of a replica",),
+        segments=_segments(segments),
+        column_families=held.column_families,
+        size_bytes=held.size_bytes,
+        disk_bytes=held.disk_bytes,
+        num_entries=entries,
+        format_versions=held.format_versions,
+        unknown={} if entries is not None else {"num_entries": "a file of it does not tell"},
+    )
+
+
+def _segments(starts: dict[Path, int]) -> Records[FoundSegment]:
+    found = [
+        FoundSegment(str(each), start, on_disk([each]).size_bytes) for each, start in starts.items()
+    ]
+    return Records(sorted(found, key=lambda each: each.start_ms), "segments")
