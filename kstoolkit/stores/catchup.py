@@ -109,6 +109,7 @@ class CatchUp:
             return 0
         changed_ms = News.of_one(self.changelog, target).newest_change_ms()
         lengths = news.window_lengths_ms() | set(self.levels)
+        self._name(lengths - self.levels.keys())
         return sum(self._bring(window_ms, target, changed_ms) for window_ms in sorted(lengths))
 
     def mend(self) -> list[int]:
@@ -138,6 +139,17 @@ class CatchUp:
     def close(self) -> None:
         """Close what is open for writing."""
         self._writing.close()
+
+    def _name(self, lengths_ms: set[int]) -> None:
+        """Say which levels are about to be brought, before the first of them is.
+
+        Whoever goes on after a restore that was cut short would else not know of those that it did
+        not come to, take the others for all there are, and never look so far back again.
+        """
+        for window_ms in lengths_ms:
+            self.state = self.state.with_level(LevelState(window_ms))
+        if lengths_ms:
+            self.state.save(self.folder)
 
     def _bring(self, window_ms: int, target: Position, changed_ms: int | None) -> int:
         """Bring one level to a position, and return how many records were read."""

@@ -274,6 +274,35 @@ def test_what_a_killed_restore_left_unnamed_is_not_counted_on(tmp_path: Path) ->
     assert not stray.exists()
 
 
+class StopsAt:
+    """A listener that ends a restore as Ctrl-C does, when it comes to a level."""
+
+    def __init__(self, level: str) -> None:
+        self.level = level
+
+    def on_start(self, what: str, *, total: int) -> None:
+        del total
+        if what == self.level:
+            raise KeyboardInterrupt
+
+    def on_batch(self, what: str, *, records: int) -> None: ...
+    def on_end(self, what: str, *, records: int) -> None: ...
+    def on_failure(self, what: str, *, error: Exception) -> None: ...
+
+
+@pytest.mark.parametrize("level", ["1 minute", "1 hour"])
+def test_a_restore_that_is_cut_short_between_levels_forgets_none(
+    tmp_path: Path, level: str
+) -> None:
+    root, path = tmp_path / "c", tmp_path / "r"
+    write(root, 0, TOLD)
+    with pytest.raises(KeyboardInterrupt):
+        restored(root, path, listener=StopsAt(level))
+    with restored(root, path) as store:
+        assert held(store) == TOLD
+        assert store.windows == ("1 minute", "1 hour")
+
+
 @pytest.mark.kill
 def test_a_restore_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
     root, path = tmp_path / "c", tmp_path / "r"
