@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -66,6 +66,10 @@ class Sample:
             length_ms = min(interval_ms or _YEAR_MS, _YEAR_MS)
             from_ms, to_ms = start_ms, min(start_ms + length_ms, _LATEST_MS)
         return cls(keys.take(chosen), values.take(chosen), family, from_ms, to_ms)
+
+    def at_any_time(self) -> Sample:
+        """Return the same rows, which may be of any time that is believed to be one."""
+        return replace(self, from_ms=_FROM_MS, to_ms=_TO_MS)
 
 
 def fits_as(kind: Kind, sample: Sample) -> Fit:

@@ -57,6 +57,8 @@ _AMONG_OTHERS = 0.95  # others do, but not with these bytes
 _BY_FAMILY = 0.9  # no bytes, in a column family of its own
 _NO_FORM = 0.8  # rows that are nothing else: serdes of the user's may look like anything
 _AGAINST_BYTES = 0.5
+_HALF = 0.5
+_NO_KIND = "its rows are of no kind with a form: they are shown as they lie there"
 _BY_NOTHING = 0.3
 
 
@@ -132,7 +134,7 @@ def recognise(
     sample = Sample.of(
         keys, values, family=family, start_ms=segment_start_ms, interval_ms=segment_interval_ms
     )
-    return _best(candidates, sample, reasons)
+    return _best(candidates, sample, reasons, told=told is not None)
 
 
 _PLACES: dict[Place, str] = {
@@ -147,7 +149,9 @@ def _of_group(named: tuple[Kind, ...], likely: tuple[Kind, ...], family: str) ->
     return both or tuple(kind for kind in named if kind.live_family == family) or named
 
 
-def _best(candidates: tuple[Kind, ...], sample: Sample, reasons: tuple[str, ...]) -> Recognised:
+def _best(
+    candidates: tuple[Kind, ...], sample: Sample, reasons: tuple[str, ...], *, told: bool
+) -> Recognised:
     *special, plainest = candidates
     if not len(sample.keys):
         confidence = _BY_NOTHING if sample.family == DEFAULT else _BY_FAMILY
@@ -155,8 +159,14 @@ def _best(candidates: tuple[Kind, ...], sample: Sample, reasons: tuple[str, ...]
     fits = [(kind, fits_as(kind, sample)) for kind in candidates]
     fitting = [(kind, fit) for kind, fit in fits if fit.share >= _ENOUGH]
     kind, fit = (fitting or fits[-1:])[0]
+    if not told and sample.family == DEFAULT and _has_no_form(kind, sample):
+        return Recognised(Kind.KEY_VALUE, _BY_NOTHING, (*reasons, _NO_KIND))
     by = _trust(kind, alone=not special) if fitting else _AGAINST_BYTES
     return Recognised(kind, round(by * fit.share, 3), (*reasons, fit.why))
+
+
+def _has_no_form(kind: Kind, sample: Sample) -> bool:
+    return fits_as(kind, sample.at_any_time()).share < _HALF
 
 
 def _trust(kind: Kind, *, alone: bool) -> float:

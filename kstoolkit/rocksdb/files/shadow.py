@@ -3,9 +3,9 @@
 However rocksdict opens a folder, it writes into it. So it is given another: SST and blob files,
 which never change once they are written, are hard-linked into it, or copied where they can't be
 linked (another disk, somebody else's files); what is appended to (MANIFEST, WAL) and the few small
-files beside are copied. A link leaves a file's bytes and its time of change as they are. The folder
-lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes when the store is closed; if its
-owner is killed, when the next store is opened.
+files beside are copied. A link leaves a file's bytes and its mtime as they are; ctime tells of the
+link itself. The folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes when the
+store is closed; if its owner is killed, when the next store is opened.
 """
 
 from __future__ import annotations
