@@ -18,6 +18,12 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
+STORE_COMMANDS = {
+    *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),
+    *("compare-profiles", "stores", "rows", "growth", "diff", "export"),
+}
+
+
 def blocks(language: str) -> list[str]:
     return [text for name, text in BLOCKS if name == language]
 
@@ -52,6 +58,39 @@ def test_the_commands_of_the_readme_work_and_leave_what_they_promise(place: Path
     promised = re.findall(r"^  (\S+?)/?  ", "\n".join(blocks("")), flags=re.MULTILINE)
     assert promised
     assert set(promised) <= names
+
+
+def printed_lines(command: list[str], place: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=place, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def shape(line: str) -> str:
+    """Return a line without what differs from run to run: numbers, units of size, and widths."""
+    plain = re.sub(r"\d[\d.,:]*", "0", line)
+    return " ".join(re.sub(r"0 ([KMG]iB|B)\b", "0 B", plain).split())
+
+
+def shown() -> list[tuple[str, list[str]]]:
+    """Return the commands that the README shows with what they print, and those lines."""
+    parts = [part for block in blocks("console") for part in block.split("$ ")[1:]]
+    return [(part.splitlines()[0], part.splitlines()[1:]) for part in parts]
+
+
+@pytest.mark.parametrize(("command", "lines"), shown(), ids=[command for command, _ in shown()])
+def test_what_the_readme_says_is_printed_is(place: Path, command: str, lines: list[str]) -> None:
+    found = [shape(line) for line in printed_lines(shlex.split(command), place)]
+    wanted = [shape(line) for line in lines if line.strip()]
+    if wanted[-1] == "…":
+        found, wanted = found[: len(wanted) - 1], wanted[:-1]
+    assert [line for line in found if line] == wanted
+
+
+def test_every_command_on_stores_is_shown_with_what_it_prints() -> None:
+    verbs = {command.split()[1] for command, _ in shown()}
+    assert verbs >= STORE_COMMANDS
 
 
 def test_the_query_for_duckdb_gives_the_counts_of_the_run(place: Path) -> None:

@@ -30,9 +30,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     from kstoolkit.cli.application import app  # noqa: PLC0415 - Typer's import has its price
-    from kstoolkit.cli.endings import INTERRUPTED  # noqa: PLC0415
-    from kstoolkit.cli.terminal import accept_any_text, quieten_libraries  # noqa: PLC0415
+    from kstoolkit.cli.endings import INTERRUPTED, MISTAKE  # noqa: PLC0415
+    from kstoolkit.cli.terminal import (  # noqa: PLC0415
+        accept_any_text,
+        nowhere_to_print,
+        quieten_libraries,
+    )
 
+    if nowhere_to_print():
+        return MISTAKE
     accept_any_text()
     quieten_libraries()
     try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.endings import INTERRUPTED
+from kstoolkit.cli.endings import INTERRUPTED, TERMINATED, Terminated
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
 from kstoolkit.pipeline.run import Run
@@ -109,10 +109,11 @@ def _interruptible(code: int, words: str) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if not _was_interrupted(error):
+        stopped = _interruption(error)
+        if stopped is None:
             raise
         note(words)
-        raise typer.Exit(code) from None
+        raise typer.Exit(TERMINATED if isinstance(stopped, Terminated) else code) from None
 
 
 def _quieten_pyspark() -> None:
@@ -124,11 +125,11 @@ def _pass_over(*_: Any, **__: Any) -> None:
     pass
 
 
-def _was_interrupted(error: BaseException | None) -> bool:
-    """Return whether it came of Ctrl-C, even if stopping Spark met with an error of its own."""
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """Return the Ctrl-C that it came of, even if stopping Spark met with an error of its own."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
-    return error is not None
+    return error
 
 
 def _wait(run: Run) -> None:

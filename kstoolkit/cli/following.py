@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from kstoolkit.cli.terminal import note
-from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +83,10 @@ def _line(*, quiet: bool) -> tqdm:
 
 
 def _lag(lag: Lag, followed: int) -> str:
+    from kstoolkit.rocksdb.records import counted  # noqa: PLC0415 - loads pandas
+
     behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
     return (
-        f"{format_count(lag.records)} records and {behind} behind; "
-        f"{format_count(followed)} records followed"
+        f"{counted(lag.records, 'records')} and {behind} behind; "
+        f"{counted(followed, 'records')} followed"
     )

@@ -53,7 +53,8 @@ def compare_profiles(
     window: str | None = typer.Option(
         None,
         metavar="LENGTH",
-        help="Which windows of the changelog to replay, such as '1 hour'.",
+        help="With --replay of a changelog: which of its windows, such as '1 hour'.  "
+        "[default: none, for --replay of a store]",
         show_default=False,
     ),
     writes: int = typer.Option(1_000_000, min=1, metavar="N", help="How many rows to write."),
@@ -78,7 +79,7 @@ def compare_profiles(
     ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Try profiles on one workload, and compare what they cost.
+    """Compare what profiles cost on one workload.
 
     Each is tried in a process and a store of its own, which is removed afterwards. The fields of
     --json: profile, write_amplification, read_amplification, space_amplification,
@@ -144,12 +145,22 @@ def _show(trials: list[Trial]) -> None:
     print_table([*header, "put p99 us", "get p50 us", "get p99 us"], [_cells(t) for t in trials])
     for trial in trials:
         if trial.stopped_by:
-            why = {"time": "its time was up", "disk": "it took all the disk that it may"}
-            note(f"{trial.profile} was stopped before its last write: {why[trial.stopped_by]}.")
-        elif not trial.settled:
-            note(f"{trial.profile} was still compacting when its time was up.")
+            note(f"{trial.profile} {_how_stopped(trial)}.")
+        if trial.write_amplification is None:
+            why = trial.unknown["write_amplification"]
+            note(f"{trial.profile}: write amplification is unknown ({why}).")
         for option, why_unset in trial.unset.items():
             note(f"{trial.profile}: {option} is not set: {why_unset}.")
+
+
+def _how_stopped(trial: Trial) -> str:
+    took = f"took more disk than it may ({format_bytes(trial.peak_disk_bytes)})"
+    if not trial.finished:
+        why = "its time was up" if trial.stopped_by == "time" else f"it {took}"
+        return f"was stopped before its last write: {why}"
+    if trial.stopped_by == "time":
+        return "had written all, and was still flushing or compacting when its time was up"
+    return f"had written all, but {took}" + ("" if trial.settled else " before it was at rest")
 
 
 def _cells(trial: Trial) -> list[str]:

@@ -36,7 +36,8 @@ def log(
 
     The newest are shown, in order of time. If the writer's log level leaves some out, that is said
     on stderr. The fields of --json: kind (flush, compaction, move or stall), what, and those of the
-    record of that kind.
+    record of that kind. The last object has the kind summary: write_amplification, stalled_s,
+    covered_s, level, and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - loads pandas
 
@@ -44,6 +45,7 @@ def log(
     events = found.events()
     if as_json:
         print_json({"kind": each.kind, "what": each.sentence} | each.to_dict() for each in events)
+        print_json([{"kind": "summary", "what": repr(found)} | found.summed_up()])
     else:
         _say_all(found, events, limit)
     if events.unknown:
@@ -58,7 +60,7 @@ def _say_all(found: StoreLog, events: LogRows[LogEvent], limit: int) -> None:
     if shown:
         print_table(_HEADER, [_row(each) for each in shown])
     amplification, waited = found.write_amplification(), found.stall_time()
-    for figure in (*amplification.figures()[-1:], *waited.figures()[-2:]):
+    for figure in (*amplification.figures()[-1:], *waited.figures()[-3:]):
         say(str(figure))
 
 

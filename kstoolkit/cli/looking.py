@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from kstoolkit.cli.flags import hints_in_flags
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT
 from kstoolkit.cli.terminal import note, print_json, print_table
 from kstoolkit.units import format_bytes, format_count
@@ -83,7 +84,8 @@ def levels(
 def _opened(path: str, other_folders: list[str] | None) -> Store:
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
-    return open_store(path, other_folders=other_folders or None)
+    with hints_in_flags():
+        return open_store(path, other_folders=other_folders or None)
 
 
 def _shown(figure: Figure) -> str:

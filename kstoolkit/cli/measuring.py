@@ -63,11 +63,12 @@ def diff(
     limit: int = LIMIT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Print in which rows two stores differ: + only in B, - only in A, ~ another value in B.
+    """Print in which rows two stores differ.
 
-    Rows are the same row if key and window are. The fields of --json: change, key, window_start_ms,
-    window_end_ms, timestamp_ms_a, timestamp_ms_b, value_a, value_b, key_hex, value_hex_a,
-    value_hex_b. The numbers of rows go to stderr.
+    + is only in B, - only in A, ~ has another value in B. Rows are the same row if key and window
+    are. The fields of --json: change, key, window_start_ms, window_end_ms, timestamp_ms_a,
+    timestamp_ms_b, value_a, value_b, key_hex, value_hex_a, value_hex_b. The numbers of rows go to
+    stderr.
     """
     from kstoolkit.stores.comparing.comparing import diff_stores  # noqa: PLC0415 - loads Arrow
     from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
@@ -103,7 +104,10 @@ def export(
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
 ) -> None:
-    """Write the rows of a store to a file: Parquet, lines of JSON, or CSV."""
+    """Write the rows of a store to a file.
+
+    As Parquet, lines of JSON, or CSV.
+    """
     from kstoolkit.stores.rows.exporting import export as written_to  # noqa: PLC0415 - loads Arrow
     from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
@@ -124,7 +128,7 @@ def growth(
     top: int = TOP,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
-    """Print who takes a store's room, and why it does not shrink.
+    """Print who takes a store's room, and why it stays.
 
     All rows are read once. The fields of --json: verdict, horizon, expired, deletions, versions,
     segments, windows, prefixes, keys, ages, and more; unknown says why a null is one.

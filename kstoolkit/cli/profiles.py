@@ -9,6 +9,7 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.terminal import print_json, say
+from kstoolkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
@@ -40,14 +41,26 @@ def profile(
     ),
     *,
     as_json: bool = AS_JSON_OBJECT,
-    class_name: str = typer.Option(
-        "RocksDBOptions", "--class", metavar="CLASS", help="What to call the class of Java."
+    class_name: str | None = typer.Option(
+        None,
+        "--class",
+        metavar="CLASS",
+        help="With --to java: what to call the class.  [default: RocksDBOptions]",
+        show_default=False,
     ),
-    total_mb: int = typer.Option(
-        512, min=1, metavar="N", help="MiB that bounded_memory is to stay near."
+    total_mb: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="MiB that bounded_memory is to stay near.  [default: 512]",
+        show_default=False,
     ),
-    stores: int = typer.Option(
-        1, min=1, metavar="N", help="How many stores bounded_memory is shared by."
+    stores: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="How many stores bounded_memory is shared by.  [default: 1]",
+        show_default=False,
     ),
 ) -> None:
     """Print RocksDB options for an engine, and what it lacks.
@@ -55,23 +68,31 @@ def profile(
     The fields of --json: name, purpose, to, unset (option to why), and what was asked for: source,
     settings or options.
     """
+    if class_name is not None and to is not Target.java:
+        message = "--class says what to call the class of Java, and --to java is missing."
+        raise ConfigurationError(message, hint="Add --to java, or leave it out.")
     chosen = _profile(name, total_mb, stores)
-    found = _written(chosen, to, class_name)
+    found = _written(chosen, to, class_name or "RocksDBOptions")
     if as_json:
         print_json([{"name": chosen.name, "purpose": chosen.purpose, "to": to.value, **found}])
     else:
         _show(chosen, to, found)
 
 
-def _profile(name: str, total_mb: int, stores: int) -> Profile:
+def _profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
     from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
+    if name != "bounded_memory" and (total_mb, stores) != (None, None):
+        message = "--total-mb and --stores are for bounded_memory alone."
+        raise ConfigurationError(message, hint="Leave them out, or show bounded_memory.")
     if name not in profile_names() and Path(name).exists():
         return Profile.from_options(name)
-    return profile_named(name, total_bytes=total_mb << 20, stores=stores)
+    return profile_named(
+        name, total_bytes=None if total_mb is None else total_mb << 20, stores=stores
+    )
 
 
 def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:

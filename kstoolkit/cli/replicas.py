@@ -71,7 +71,8 @@ def restore(
     Makes the replica, or goes on where the last restore ended. A damaged segment is set aside and
     rebuilt alone. Readers may ask it meanwhile. All windows go to disk: windows in memory
     (memory_windows in Python) can be asked only by the process that keeps them, and would be gone
-    with this one. The fields of --json: path, windows, segments, bundles, disk_bytes, epoch, batch,
+    with this one. The fields of --json: path, windows, segments, bundles, sst_bytes (of the files
+    that hold the counts), disk_bytes (all that the segments take, as du counts), epoch, batch,
     dropped.
     """
     _check_every(every, follow=follow)
@@ -137,6 +138,7 @@ def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:
         "windows": list(replica.windows),
         "segments": len(segments),
         "bundles": sum(each.bundles or 0 for each in segments),
+        "sst_bytes": sum(each.sst_bytes or 0 for each in segments),
         "disk_bytes": sum(each.disk_bytes or 0 for each in segments),
         "epoch": newest[0],
         "batch": newest[1],
@@ -145,11 +147,14 @@ def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:
 
 
 def _in_words(figures: dict[str, Any]) -> str:
+    from kstoolkit.rocksdb.records import counted  # noqa: PLC0415 - loads pandas
+
     dropped = figures["dropped"]
-    gone = f"; {format_count(dropped)} were kept long enough and are dropped" if dropped else ""
+    were = "was kept long enough and is" if dropped == 1 else "were kept long enough and are"
+    gone = f"; {format_count(dropped)} {were} dropped" if dropped else ""
     return (
-        f"The replica is in {figures['path']}: {format_count(figures['segments'])} segments, "
-        f"{format_bytes(figures['disk_bytes'])}, "
+        f"The replica is in {figures['path']}: {counted(figures['segments'], 'segments')}, "
+        f"{format_bytes(figures['disk_bytes'])} on disk, "
         f"windows of {', '.join(figures['windows']) or 'no length yet'}{gone}."
     )
 
@@ -167,7 +172,7 @@ def get(
     at: str = typer.Option(
         ...,
         metavar="TIME",
-        help="A moment in the window: 2015-09-12T10:00Z.",
+        help="A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC.",
         show_default=False,
     ),
     as_json: bool = AS_JSON_OBJECT,

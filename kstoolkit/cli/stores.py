@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kstoolkit.cli.options import AS_JSON, SHOWN
-from kstoolkit.cli.storeoptions import KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
+from kstoolkit.cli.storeoptions import FAMILY, KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.units import format_bytes, format_count
 
@@ -47,6 +47,7 @@ LIMIT = typer.Option(
     help=f"How many rows to print.  [default: {SHOWN}, and with --json all]",
     show_default=False,
 )
+DOUBTFUL = 0.5
 LOOK = typer.Option(
     True,
     "--look/--no-look",
@@ -55,7 +56,7 @@ LOOK = typer.Option(
 
 
 def stores(path: str = FOLDER, *, look: bool = LOOK, as_json: bool = AS_JSON) -> None:
-    """Print which stores lie under a folder, and change nothing in them.
+    """Print which stores lie under a folder.
 
     The fields of --json: path, engine, application, partition, store, kind, confidence, reasons,
     segments, size_bytes, num_entries, offset, closed, is_locked, and more; unknown says why a null
@@ -86,40 +87,59 @@ def rows(
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
+    family: str | None = FAMILY,
     limit: int | None = LIMIT,
     as_json: bool = AS_JSON,
 ) -> None:
-    """Print the rows of a store, as its application put them in, and change nothing in it.
+    """Print the rows of a store, as its application sees them.
 
     What cannot be decoded is shown in hex, and counted on stderr. The fields of --json: store, key,
     window_start_ms, window_end_ms, timestamp_ms, value, headers, key_hex, value_hex; absent ones
-    are null, and the hex is of the application's own bytes.
+    are null, and the hex is of the application's own bytes. Of Spark's state, PATH is a partition
+    in a checkpoint, state/<operator>/<partition>, or all of an operator; where its store has column
+    families, family names that of a row.
     """
     from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
     from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
-    told = {"key_serde": key_serde, "value_serde": value_serde}
     shown = limit if limit is not None or as_json else SHOWN
-    with open_store(path, kind=kind, window_size=window_size, **told) as store:
+    with open_store(
+        path,
+        kind=kind,
+        key_serde=key_serde,
+        value_serde=value_serde,
+        window_size=window_size,
+        column_family=family,
+    ) as store:
         found = store.rows(key=key, prefix=prefix, since=since, until=until, limit=shown)
-        undecoded = 0
+        undecoded = count = 0
         for batch in found.batches():
+            count += len(batch)
             undecoded += batch.num_undecoded
             if as_json:
                 sys.stdout.writelines(f"{line}\n" for line in json_lines(batch, store.name))
             else:
                 for row in batch:
                     say(str(row))
+    if not as_json and not count:
+        note("No such rows.")
     if undecoded:
         noun = "row" if undecoded == 1 else "rows"
         note(f"{format_count(undecoded)} {noun} could not be decoded, and stand there in hex.")
+
+
+def _kind(found: FoundStore) -> str:
+    if found.kind is None:
+        return "unknown"
+    doubtful = found.confidence is not None and found.confidence < DOUBTFUL
+    return f"{found.kind}?" if doubtful else found.kind
 
 
 def _cells(found: FoundStore, root: Path) -> list[str]:
     part = found.task or ("all" if found.partition is None else str(found.partition))
     return [
         found.store,
-        found.kind or "unknown",
+        _kind(found),
         found.engine,
         found.application or "unknown",
         part,

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import logging
+import os
 import re
 import sys
 import unicodedata
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "accept_any_text",
     "note",
+    "nowhere_to_print",
     "print_csv",
     "print_json",
     "print_table",
@@ -41,6 +43,21 @@ def accept_any_text() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def nowhere_to_print() -> bool:
+    """Return whether stdout is closed, and say so; a closed stderr is left to be nowhere.
+
+    Else the next file that is opened would take the number of the closed one, and what a library
+    prints would go into it.
+    """
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the end
+    if sys.stdout is not None:
+        return False
+    note("Error: stdout is closed: there is nowhere to print to.")
+    note("Hint: Leave out >&-, or send what you don't want to /dev/null.")
+    return True
 
 
 def quieten_libraries() -> None:

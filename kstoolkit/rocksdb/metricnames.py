@@ -41,6 +41,7 @@ class MetricName(Record):
     in_records
         Where it stands in what ``store = kst.open_store(path)`` returns. What is under ``log()``
         is the writer's own; what is under ``memory()`` describes the process that opened the store.
+        A ratio is written as what it is worked out of.
     in_spark
         The name in ``stateOperators[i].customMetrics`` of a query's progress.
     unknown
@@ -57,9 +58,14 @@ class MetricName(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
 
-def _ticker(*names: str) -> str:
-    """Return where tickers of RocksDB stand in our records."""
-    return " / ".join(f"store.log().stats()[i].tickers['rocksdb.{name}']" for name in names)
+def _ticker(name: str) -> str:
+    """Return where a ticker of RocksDB stands in our records."""
+    return f"store.log().stats()[i].tickers['rocksdb.{name}']"
+
+
+def _ratio(hit: str, miss: str) -> str:
+    """Return how the share of hits is worked out."""
+    return f"{hit} / ({hit} + {miss})"
 
 
 _STATISTICS: tuple[Place, ...] = (
@@ -78,8 +84,8 @@ _STATISTICS: tuple[Place, ...] = (
     ),
     (
         "memtable-hit-ratio",
-        "MEMTABLE_HIT, MEMTABLE_MISS",
-        _ticker("memtable.hit", "memtable.miss"),
+        _ratio("MEMTABLE_HIT", "MEMTABLE_MISS"),
+        _ratio(_ticker("memtable.hit"), _ticker("memtable.miss")),
         None,
     ),
     (
@@ -97,8 +103,8 @@ _STATISTICS: tuple[Place, ...] = (
     *(
         (
             f"block-cache-{kind}-hit-ratio",
-            f"BLOCK_CACHE_{kind.upper()}_HIT, BLOCK_CACHE_{kind.upper()}_MISS",
-            _ticker(f"block.cache.{kind}.hit", f"block.cache.{kind}.miss"),
+            _ratio(f"BLOCK_CACHE_{kind.upper()}_HIT", f"BLOCK_CACHE_{kind.upper()}_MISS"),
+            _ratio(_ticker(f"block.cache.{kind}.hit"), _ticker(f"block.cache.{kind}.miss")),
             None,
         )
         for kind in ("data", "index", "filter")

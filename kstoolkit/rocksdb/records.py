@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import Enum, StrEnum
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -21,7 +21,11 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Figure", "Record", "Records", "Source", "of_source"]
+__all__ = ["Figure", "Record", "Records", "Source", "counted", "of_source"]
+
+_MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
+_MOMENTS |= {"watermark_ms", "kept_from_ms"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Source(StrEnum):
@@ -52,6 +56,8 @@ class Figure:
     size_bytes: 3.0 MiB (store on disk)
     >>> print(Figure("stalls", None, Source.LOG, "its level is ERROR"))
     stalls: unknown (its level is ERROR)
+    >>> print(Figure("start_ms", 1_700_005_380_000, Source.STORE))
+    start_ms: 2023-11-14 23:43:00 UTC (store on disk)
     """
 
     name: str
@@ -61,17 +67,57 @@ class Figure:
 
     @property
     def text(self) -> str:
-        """The value for people: sizes in units, ``unknown (why)`` if there is none."""
+        """The value for people: sizes in units, moments in UTC, ``unknown (why)`` if none."""
         if self.value is None:
             return f"unknown ({self.why_unknown or 'not told'})"
         if isinstance(self.value, int) and not isinstance(self.value, bool):
-            in_bytes = self.name.endswith("_bytes")
-            return format_bytes(self.value) if in_bytes else format_count(self.value)
+            return self._of_int(self.value)
         return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+
+    def _of_int(self, value: int) -> str:
+        if self.name.endswith("_bytes"):
+            return format_bytes(value)
+        if self.name in _MOMENTS or self.name.endswith("_at_ms"):
+            return _moment(value)
+        return format_count(value)
 
     def __str__(self) -> str:
         whose = "" if self.value is None else f" ({self.source})"
         return f"{self.name}: {self.text}{whose}"
+
+
+def counted(number: int, kind: str) -> str:
+    """Return how many there are of a kind, which is given in the plural.
+
+    Examples
+    --------
+    >>> counted(1, "SST files"), counted(1, "flushes"), counted(1, "pieces of advice")
+    ('1 SST file', '1 flush', '1 piece of advice')
+    >>> counted(0, "entries"), counted(1, "entries"), counted(1, "caches")
+    ('0 entries', '1 entry', '1 cache')
+    """
+    return f"{format_count(number)} {_single(kind) if number == 1 else kind}"
+
+
+def _single(kind: str) -> str:
+    what, of, rest = kind.partition(" of ")
+    what, that, how = what.partition(" that ")
+    if what.endswith("ies"):
+        what = f"{what[:-3]}y"
+    elif what.endswith(("shes", "xes", "sses")):
+        what = what[:-2]
+    else:
+        what = what.removesuffix("s")
+    return f"{what}{that}{how.replace('differ', 'differs')}{of}{rest}"
+
+
+def _moment(value_ms: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=value_ms)
+        precision = "milliseconds" if value_ms % 1000 else "seconds"
+        return f"{moment.replace(tzinfo=None).isoformat(' ', precision)} UTC"
+    except OverflowError:  # no date that there can be
+        return f"{value_ms:,}"
 
 
 def of_source(source: Source, default: Any = MISSING) -> Any:
@@ -172,7 +218,7 @@ class Records(Sequence[_Row], Generic[_Row]):
         return pd.DataFrame(self.to_dicts())
 
     def __repr__(self) -> str:
-        return f"Records({format_count(len(self))} {self.kind})"
+        return f"Records({counted(len(self), self.kind)})"
 
     def _repr_html_(self) -> str:
         sources = sorted({str(figure.source) for row in self.rows for figure in row.figures()})

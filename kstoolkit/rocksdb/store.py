@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
 from kstoolkit.rocksdb.advice.advising import advice_on, gather
+from kstoolkit.rocksdb.advice.measuredstore import MeasuredStore
 from kstoolkit.rocksdb.faults import NoStoreError, translated
 from kstoolkit.rocksdb.files.families import Families
 from kstoolkit.rocksdb.files.keystats import key_stats_of
@@ -19,8 +20,6 @@ from kstoolkit.rocksdb.files.optionsections import read_options
 from kstoolkit.rocksdb.files.rows import rows_of
 from kstoolkit.rocksdb.files.ssts import ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
-from kstoolkit.rocksdb.log.loggedstore import LoggedStore
-from kstoolkit.rocksdb.memory.measured import memory_parts, plan_for
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -31,14 +30,13 @@ if TYPE_CHECKING:
     from rocksdict import Rdict
 
     from kstoolkit.rocksdb.advice.advice import AdviceList
-    from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.advice.circumstances import Circumstances
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.levels import Level
     from kstoolkit.rocksdb.files.optionsections import OptionsSection
     from kstoolkit.rocksdb.files.shadow import Shadow
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import Footprint, Summary
-    from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.records import Records
 
 __all__ = ["Store"]
@@ -46,7 +44,7 @@ __all__ = ["Store"]
 _NAMED = 5  # column families in its representation
 
 
-class Store(LoggedStore):
+class Store(MeasuredStore):
     """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
 
     Parameters
@@ -196,18 +194,16 @@ class Store(LoggedStore):
         found = Profile.from_options(self._shadow.path, column_family=cf)
         return found.changed(name=self.path.name)
 
-    def memory(self, *, profile: Profile | None = None) -> MemoryParts:
-        """Return what the store takes here, and its writer needs by ``profile`` or its options."""
-        handles = self._families.chosen()
-        plan = plan_for(profile or self.profile(), self._ssts, column_families=len(handles))
-        with translated(self.path):
-            return memory_parts(str(self.path), list(handles.values()), plan=plan)
-
     def advice(self, **circumstances: Unpack[Circumstances]) -> AdviceList:
         """Return what the store's figures advise, and which rules lack figures to judge by.
 
         What the folder doesn't tell may be given, such as ``bound_bytes=1 << 30``: see
-        :class:`~kstoolkit.rocksdb.advice.facts.Circumstances`.
+        :class:`~kstoolkit.rocksdb.advice.circumstances.Circumstances`.
+
+        Raises
+        ------
+        ConfigurationError
+            If something is given that makes no sense.
         """
         return advice_on(gather(self, circumstances))
 

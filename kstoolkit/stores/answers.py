@@ -8,6 +8,8 @@ import numpy as np
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countbundle, replicakey
+from kstoolkit.rocksdb.faults import MissingFileError
+from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.memorysegment import MemorySegment
 from kstoolkit.stores.records import SegmentState, UserCounts
@@ -85,11 +87,20 @@ def segment_state(segment: Segment, window: str, span_ms: range, folder: Path) -
     about = (window, span_ms.start, span_ms.stop)
     epoch, batch = (segment.mark or (None, None))[:2]
     if isinstance(segment, MemorySegment):
-        why = {"disk_bytes": "it is in memory"}
-        return SegmentState(*about, None, len(segment), None, epoch, batch, why)
+        why = {"sst_bytes": "it is in memory", "disk_bytes": "it is in memory"}
+        return SegmentState(*about, None, len(segment), None, None, epoch, batch, why)
     if not isinstance(segment, DiskSegment):
         message = f"A segment of an unknown kind: {segment!r}."
         raise FormatError(message)
-    keys, disk_bytes = segment.figures()
+    keys, sst_bytes = segment.figures()
+    disk_bytes = _disk_bytes(folder)
     why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}
-    return SegmentState(*about, str(folder), keys, disk_bytes, epoch, batch, why)
+    return SegmentState(*about, str(folder), keys, sst_bytes, disk_bytes, epoch, batch, why)
+
+
+def _disk_bytes(folder: Path) -> int:
+    try:
+        return footprint_of(folder).disk_bytes
+    except FileNotFoundError as error:  # expired, or set aside, since it was opened
+        message = f"The segment {folder} is gone."
+        raise MissingFileError(message, hint="Ask again, or restore the replica.") from error

@@ -29,6 +29,11 @@ class MemoryLevel:
     state: LevelState
     segments: dict[int, MemorySegment] = field(default_factory=dict)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether any of its windows was ever told of."""
+        return bool(self.segments) or self.state.expired_before_ms is not None
+
 
 def segment_folder(replica: Path, window_ms: int, start_ms: int) -> Path:
     """Return where a segment lies: ``<level>/<level>.<segment start ms>``.

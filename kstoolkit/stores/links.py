@@ -3,19 +3,28 @@
 However rocksdict opens a folder, it writes a file into it. A replica may lie where its readers may
 not write, and many readers at once need not write over each other. So they open a folder of their
 own: SST files, which never change once they are written, are links to those of the segment; the
-small MANIFEST, to which a writer appends, is a copy. It lies where Python's ``tempfile`` puts
-things (``TMPDIR``), takes no room to speak of, and goes with whoever reads.
+small MANIFEST, to which a writer appends, is a copy. All those of a process lie in one scratch
+folder where Python's ``tempfile`` puts things (``TMPDIR``), take no room to speak of, and go with
+whoever reads; what a killed reader left goes when the next one comes.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tempfile
+import threading
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.faults import DamagedStoreError, StorePermissionError, StoreResourceError
+from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["Links"]
 
@@ -47,8 +56,9 @@ class Links:
     """
 
     def __init__(self, segment: Path) -> None:
-        self.path = _scratch_folder()
-        self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        place = _place()
+        self.path = place.new_folder()
+        self._remove = weakref.finalize(self, place.remove, self.path)
         try:
             _fill(self.path, segment)
         except BaseException:
@@ -60,9 +70,48 @@ class Links:
         self._remove()
 
 
-def _scratch_folder() -> Path:
+class _Place:
+    """The scratch folder of this process, which goes with the last of the links in it."""
+
+    def __init__(self) -> None:
+        self._folder = new_scratch_folder(None, prefix=_PREFIX)
+        weakref.finalize(self, self._folder.remove)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is there, this process's, and where temporary files go now."""
+        path = self._folder.path
+        is_there = path.parent == Path(tempfile.gettempdir()) and path.is_dir()
+        return is_there and self._folder.owner == os.getpid()
+
+    def new_folder(self) -> Path:
+        """Return a new folder inside."""
+        with _resources_told():
+            return Path(tempfile.mkdtemp(dir=self._folder.path))
+
+    def remove(self, path: Path) -> None:
+        """Remove a folder inside; in a forked child nothing, for it is the parent's."""
+        if self._folder.owner == os.getpid():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+_PLACES: weakref.WeakSet[_Place] = weakref.WeakSet()
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _place() -> _Place:
+    with _ONE_AT_A_TIME:
+        found = next((each for each in _PLACES if each.serves), None)
+        if found is None:
+            found = _Place()
+            _PLACES.add(found)
+        return found
+
+
+@contextmanager
+def _resources_told() -> Iterator[None]:
     try:
-        return Path(tempfile.mkdtemp(prefix=_PREFIX))
+        yield
     except OSError as error:
         message = f"No scratch folder can be made to read a replica with: {error.strerror}."
         hint = "Set TMPDIR to a folder that exists and that you may write to."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class Queries:
         ConfigurationError
             If there are no such windows here.
         """
+        _check_window(window)
         known = self._kinds.get(window)
         if known is not None:
             return known
@@ -136,7 +138,20 @@ class Queries:
         )
 
 
+def _check_window(window: object) -> None:
+    if not isinstance(window, str | int | timedelta | Window):
+        message = f"{window!r} is no window."
+        raise ConfigurationError(message, hint="Give one such as '1 hour'.")
+
+
+def _check_user(user: object) -> None:
+    if not isinstance(user, str):
+        message = f"The user {user!r} is no text."
+        raise ConfigurationError(message, hint="Give the user's name, as it was counted.")
+
+
 def _key(user: str, start_ms: int) -> bytes:
+    _check_user(user)
     try:
         return replicakey.encode(user, start_ms)
     except UnicodeEncodeError as error:

@@ -60,8 +60,11 @@ class Reading:
 
     @property
     def levels(self) -> dict[int, LevelState]:
-        """All levels, on disk and in memory, the shortest windows first."""
-        in_memory = {each: level.state for each, level in self.memory.items()}
+        """All levels, on disk and in memory, the shortest windows first.
+
+        Whoever asks for windows in memory may name some that the changelog does not tell of.
+        """
+        in_memory = {each: level.state for each, level in self.memory.items() if level.has_begun}
         return dict(sorted((self.state.levels | in_memory).items()))
 
     def starts_ms(self, window_ms: int) -> list[int]:

@@ -89,8 +89,11 @@ class SegmentState(Record):
     bundles
         Users times windows, by RocksDB's estimate, in which what was changed counts twice until
         it is compacted; exact in memory.
+    sst_bytes
+        Size of its SST files, which hold the counts; ``None`` in memory.
     disk_bytes
-        Size of its SST files; ``None`` in memory.
+        What all files of its folder take on the disk, RocksDB's logs and room set aside among
+        them, as ``du`` counts; ``None`` in memory.
     epoch, batch
         The newest micro-batch of the changelog that changed it.
     """
@@ -100,7 +103,8 @@ class SegmentState(Record):
     end_ms: int
     path: str | None
     bundles: int | None = of_source(Source.STORE)
-    disk_bytes: int | None = of_source(Source.STORE)
+    sst_bytes: int | None = of_source(Source.STORE)
+    disk_bytes: int | None = of_source(Source.SYSTEM)
     epoch: int | None = of_source(Source.STORE)
     batch: int | None = of_source(Source.STORE)
     unknown: dict[str, str] = field(default_factory=dict)

@@ -6,11 +6,12 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kstoolkit.rocksdb.records import counted
 from kstoolkit.stores.batches import News
 from kstoolkit.stores.lock import refusals_told, writing_alone
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.records import Lag
-from kstoolkit.units import format_count, parse_duration
+from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,7 +151,7 @@ class Standby:
             raise failure
 
     def __repr__(self) -> str:
-        return f"Standby({format_count(self.records)} records followed)"
+        return f"Standby({counted(self.records, 'records')} followed)"
 
     def __enter__(self) -> Self:
         return self

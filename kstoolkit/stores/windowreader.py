@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.rocksdb.records import Records, counted
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.opening import as_profile, segment_options
+from kstoolkit.stores.place import replica_place
 from kstoolkit.stores.queries import Queries
 from kstoolkit.stores.reading import Reading
-from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.stores.levels import MemoryLevel
@@ -64,8 +64,10 @@ class WindowReader:
         ------
         InputError
             If there is none.
+        ConfigurationError
+            If ``path`` is no path, or there is no profile of this name.
         """
-        return cls(Path(path), profile)
+        return cls(replica_place(path), profile)
 
     @property
     def windows(self) -> tuple[str, ...]:
@@ -83,7 +85,8 @@ class WindowReader:
             Which kind: ``"1 hour"``; of a hopping one (``"5 minutes every 1 minute"``) the latest
             that holds the moment.
         at
-            When: ISO 8601 text, epoch ms UTC, or an aware datetime.
+            When: ISO 8601 text, which is in UTC if it names no zone; epoch ms UTC; or an aware
+            datetime: one without a zone is refused, as Python's own is in local time.
 
         Returns
         -------
@@ -93,7 +96,7 @@ class WindowReader:
         Raises
         ------
         ConfigurationError
-            If the replica has no such window, or ``at`` is no time.
+            If the replica has no such window, ``at`` is no time, or ``user`` no text.
         """
         kind = self._queries.kind(window)
         return self._queries.one(user, kind, kind.start_of(moment_ms(at)))
@@ -101,7 +104,23 @@ class WindowReader:
     def get_many(
         self, users: Iterable[str], *, window: Duration | Window, at: Moment
     ) -> Records[UserCounts]:
-        """Return the counts of several users in one window, in the order of the users."""
+        """Return the counts of several users in one window, in the order of the users.
+
+        Parameters
+        ----------
+        users
+            Who, one by one: a text alone is refused, for it is one user.
+        window, at
+            As in :meth:`get`.
+
+        Raises
+        ------
+        ConfigurationError
+            As :meth:`get` does.
+        """
+        if isinstance(users, str | bytes):
+            message = f"The users are {users!r}, which is one text."
+            raise ConfigurationError(message, hint=f"Give a list of them: [{users!r}].")
         kind = self._queries.kind(window)
         found = self._queries.many(list(users), kind, kind.start_of(moment_ms(at)))
         return Records(found, "users' counts")
@@ -159,5 +178,5 @@ class WindowReader:
     def __repr__(self) -> str:
         segments = sum(len(self._reading.starts_ms(length)) for length in self._reading.levels)
         windows = ", ".join(self.windows) or "no windows"
-        told = f"{str(self.path)!r}: {windows}; {format_count(segments)} segments"
+        told = f"{str(self.path)!r}: {windows}; {counted(segments, 'segments')}"
         return f"{type(self).__name__}({told})"

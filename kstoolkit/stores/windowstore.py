@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,10 +15,12 @@ from kstoolkit.stores.listening import Everyone, ProgressBar
 from kstoolkit.stores.lock import refusals_told, writing_alone
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.opening import as_profile, segment_options
+from kstoolkit.stores.place import replica_place
 from kstoolkit.stores.preparing import prepare, retention_ms
 from kstoolkit.stores.replicafile import LevelState, ReplicaState
 from kstoolkit.stores.standby import Standby
 from kstoolkit.stores.windowreader import WindowReader
+from kstoolkit.units import format_duration
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
@@ -79,7 +82,8 @@ class WindowStore(WindowReader):
             Who is told how it goes.
         memory_windows
             Windows to keep in memory, for as long as this store is open; they take no place on disk
-            and are read from the changelog each time.
+            and are read from the changelog each time. Of those that the changelog has none of (so
+            far), a ``UserWarning`` tells.
         retention
             How long :meth:`expire` keeps a segment after its end, by window. Windows that are not
             named are kept for ever; without it, what was said the last time holds.
@@ -94,9 +98,11 @@ class WindowStore(WindowReader):
             If the folder is something else, is being written by somebody else, or can't be written.
         FormatError
             If a file of the changelog is damaged, or the replica's own file.
+        ConfigurationError
+            If ``path``, the profile, a window or a duration makes no sense.
         """
         source = _changelog(changelog)
-        folder = Path(path)
+        folder = replica_place(path)
         told = Everyone([ProgressBar(shown=progress), *([] if listener is None else [listener])])
         lengths = {as_window(window).size_ms for window in memory_windows}
         memory = {length: MemoryLevel(LevelState(length)) for length in sorted(lengths)}
@@ -112,6 +118,7 @@ class WindowStore(WindowReader):
                 catch_up.run()
             finally:
                 catch_up.close()
+        _warn_of_unknown(memory, source)
         return cls(folder, profile, memory)
 
     def expire(self, now: Moment | None = None) -> int:
@@ -171,6 +178,13 @@ class WindowStore(WindowReader):
         )
         seen = partial(self._reading.refresh, now=True)
         return Standby(begin, seen, source, self.path, every=every)
+
+
+def _warn_of_unknown(memory: Mapping[int, MemoryLevel], changelog: Changelog) -> None:
+    lacking = [format_duration(each) for each, level in memory.items() if not level.has_begun]
+    if lacking:
+        message = f"The changelog {changelog.path} has no windows of {', '.join(lacking)} so far."
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _changelog(given: str | os.PathLike[str] | Changelog) -> Changelog:

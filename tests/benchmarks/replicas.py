@@ -36,11 +36,16 @@ WINDOWS, ACTIONS, BUCKETS = 2, 3, 8
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What one profile came to."""
+    """What one profile came to.
+
+    ``sst_bytes`` are those of the files that hold the counts, ``disk_bytes`` what all files of the
+    segments take, as ``du`` counts.
+    """
 
     profile: str
     restore_records_per_second: float
-    restore_bytes_per_second: float
+    restore_sst_bytes_per_second: float
+    sst_bytes_per_user: float
     disk_bytes_per_user: float
     cold_gets_per_second: float
     cold_p99_us: float
@@ -80,7 +85,9 @@ def measure(root: Path, path: Path, profile: str, *, users: int, gets: int) -> R
     began = time.perf_counter()
     store = WindowStore.restore(root, path=path, profile=named, progress=False)
     seconds = time.perf_counter() - began
-    disk_bytes = sum(each.stat().st_size for each in path.rglob("*.sst"))
+    segments = store.segments()
+    sst_bytes = sum(each.sst_bytes or 0 for each in segments)
+    disk_bytes = sum(each.disk_bytes or 0 for each in segments)
     store.close()
     random = Random(7)
     there = [f"user {random.randrange(users)}" for _ in range(gets)]
@@ -95,7 +102,8 @@ def measure(root: Path, path: Path, profile: str, *, users: int, gets: int) -> R
     return Rates(
         profile,
         users * WINDOWS * ACTIONS / seconds,
-        disk_bytes / seconds,
+        sst_bytes / seconds,
+        sst_bytes / users,
         disk_bytes / users,
         _rate(cold),
         _percentile(cold, 99),

@@ -27,6 +27,7 @@ COMMANDS = [
         "compare-profiles",
     ),
 ]
+SHOWN_COLUMNS = 80
 HELP = ["--help", "run --help", "data fetch --help"]
 
 
@@ -52,6 +53,19 @@ sys.exit(repr(large) if large else code)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_no_commands_summary_is_cut_in_a_terminal_of_80_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(SHOWN_COLUMNS))
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined] # it is a group
+    lines = given("--help").out.partition("Commands:\n")[2].splitlines()
+    told = {name: line.split(maxsplit=1)[1] for name, line in zip(commands, lines, strict=False)}
+    for name, command in commands.items():
+        summary = command.help.splitlines()[0]
+        assert told[name] == summary, name
+        assert len(summary) <= 60, name
 
 
 def test_the_help_lists_every_command_and_what_it_is_for() -> None:

@@ -61,6 +61,14 @@ def test_a_trial_that_was_stopped_is_told_to_people() -> None:
     answer = given("compare-profiles", "spark", *pace)
     assert answer.code == 0
     assert "spark was stopped before its last write: its time was up." in answer.err
+    assert "spark: write amplification is unknown (nothing was flushed" in answer.err
+
+
+def test_a_trial_that_took_too_much_disk_at_its_end_is_told_to_people() -> None:
+    answer = given("compare-profiles", "kafka_streams", "--writes", 15_000, "--disk-mb", 1)
+    assert answer.code == 0
+    assert "kafka_streams had written all, but took more disk than it may (1." in answer.err
+    assert "its time was up" not in answer.err
 
 
 def test_trials_before_one_that_fails_are_shown(

@@ -71,6 +71,12 @@ def test_the_options_of_a_store_are_printed_as_well(tmp_path: Path) -> None:
         (("spark", "--to", "java", "--class", "1"), "'1' is no name of a Java class."),
         (("bounded_memory", "--total-mb", 1, "--stores", 99), "Give at least"),
         (("spark", "--to", "flink"), "flink"),
+        (("spark", "--to", "java", "--class", "enum"), "'enum' is no name of a Java class."),
+        (("spark", "--class", "Fast"), "--to java is missing"),
+        (("kafka_streams", "--total-mb", 3), "--total-mb and --stores are for bounded_memory"),
+        (("spark", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
+        ((".", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
+        ((__file__,), "test_profiles.py is no OPTIONS file of RocksDB."),
     ],
 )
 def test_a_mistake_ends_with_code_2_and_a_sentence(arguments: tuple[Any, ...], said: str) -> None:

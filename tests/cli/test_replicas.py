@@ -51,7 +51,9 @@ def test_json_is_one_object_and_nothing_else(run_folder: Path) -> None:
     (made,) = rows(given("restore", run_folder, replica, "--json").out)
     assert made["windows"] == ["1 minute", "1 hour"]
     assert (made["segments"], made["epoch"], made["batch"]) == (2, 0, 5)
-    assert made["disk_bytes"] > 0
+    files = [each for each in replica.glob("*/*/*") if each.is_file()]
+    assert made["disk_bytes"] == sum(each.stat().st_blocks * 512 for each in files)
+    assert made["sst_bytes"] == sum(each.stat().st_size for each in files if each.suffix == ".sst")
     (answer,) = rows(given("get", replica, *ASKED, "--json").out)
     assert answer == {
         "user": "ClueBot NG",
@@ -126,7 +128,7 @@ def test_windows_are_kept_as_long_as_is_said_and_that_is_remembered(run_folder: 
     write(run_folder / "changelog", 6, later)
     again = given("restore", run_folder, replica)
     assert "2 segments, " in again.out
-    assert again.out.endswith("; 1 were kept long enough and are dropped.\n")
+    assert again.out.endswith("; 1 was kept long enough and is dropped.\n")
     minute = given("get", replica, *ASKED[:2], "--window", "1 minute", "--at", "1970-01-01T10:00Z")
     assert "No counts of" in minute.err
     assert json.loads(given("get", replica, *ASKED, "--json").out)["counts"]["Main"] == 61
@@ -153,7 +155,7 @@ def test_a_replica_keeps_up_until_it_is_stopped_and_says_its_lag(
     try:
         shown = shown_until(ours, "0 records and 0.0 s behind; 0 records followed")
         write(run_folder / "changelog", 6, {HOUR: {(AT_TEN, "ClueBot NG", "Main"): 62}})
-        shown += shown_until(ours, "0 records and 0.0 s behind; 1 records followed")
+        shown += shown_until(ours, "0 records and 0.0 s behind; 1 record followed")
         (answer,) = rows(given("get", replica, *ASKED, "--json").out)
         second = given("restore", run_folder, replica)
         process.send_signal(sign)

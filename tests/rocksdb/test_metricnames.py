@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 TICKER = re.compile(r"\.tickers\['(rocksdb\.[\w.]+)'\]")
 NAMES = metric_names()
-PLACES = [part for each in NAMES if each.in_records for part in each.in_records.split(" / ")]
+PLACES = [
+    part.replace("'])", "']")
+    for each in NAMES
+    if each.in_records
+    for part in re.split(r" / \(| \+ ", each.in_records)
+]
 SAID = {
     name
     for each in NAMES
@@ -36,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
-def found_at(place: str, store: Store) -> object:
+def found_at(place: str, store: Store | SimpleNamespace) -> object:
     """Walk to a place as whoever reads of it would."""
     return eval(place.replace("[i]", "[-1]"), {"store": store})  # noqa: S307 - it is our own text
 
@@ -74,6 +80,19 @@ def test_every_place_is_named_or_said_to_be_unknown() -> None:
         assert ("in_records" in each.unknown) == (each.in_records is None)
         assert ("in_spark" in each.unknown) == (each.in_spark is None)
         assert (each.in_spark or "rocksdb").startswith("rocksdb")
+
+
+def test_a_hit_ratio_is_the_share_of_hits_in_hits_and_misses() -> None:
+    counts = {"rocksdb.block.cache.index.hit": 3, "rocksdb.block.cache.index.miss": 1}
+    dump = SimpleNamespace(tickers=counts)
+    store = SimpleNamespace(log=lambda: SimpleNamespace(stats=lambda: [dump]))
+    (ratio,) = (each for each in NAMES if each.name == "block-cache-index-hit-ratio")
+    assert found_at(str(ratio.in_records), store) == 0.75
+    words = ratio.in_rocksdb
+    assert words == ("BLOCK_CACHE_INDEX_HIT / (BLOCK_CACHE_INDEX_HIT + BLOCK_CACHE_INDEX_MISS)")
+    ratios = [each for each in NAMES if each.name.endswith("hit-ratio")]
+    assert len(ratios) == 4
+    assert all(" / (" in str(each.in_records) for each in ratios)
 
 
 def test_both_proposals_are_there_whole() -> None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+import pytest
+
+from kstoolkit.rocksdb.records import Figure, Record, Records, Source, of_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +60,25 @@ def test_records_are_a_sequence_and_a_table() -> None:
     assert parts.to_pandas()["size_bytes"].tolist() == [2048, 1]
     assert "store on disk" in parts._repr_html_()
     assert "<b>" not in parts._repr_html_()
+
+
+def test_one_record_is_named_in_the_singular() -> None:
+    assert repr(Records([PART], "SST files")) == "Records(1 SST file)"
+    assert repr(Records([], "prefixes")) == "Records(0 prefixes)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("start_ms", 1_700_005_380_000, "2023-11-14 23:43:00 UTC"),
+        ("updated_at_ms", 1_500, "1970-01-01 00:00:01.500 UTC"),
+        ("end_ms", -1_000, "1969-12-31 23:59:59 UTC"),
+        ("stream_time_ms", 2**63 - 1, "9,223,372,036,854,775,807"),
+        ("retention_ms", 86_400_000, "86,400,000"),
+        ("duration_ms", 1_700, "1,700"),
+    ],
+)
+def test_moments_are_shown_as_times_and_lengths_of_time_are_not(
+    name: str, value: int, text: str
+) -> None:
+    assert Figure(name, value, Source.STORE).text == text

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
@@ -225,3 +227,80 @@ def test_a_number_that_is_no_time_is_told(tmp_path: Path, at: int) -> None:
         pytest.raises(ConfigurationError, match="no time in epoch ms"),
     ):
         store.get("user 7", window="1 hour", at=at)
+
+
+WAITING = """
+import sys, time
+from kstoolkit.stores.windowstore import WindowStore
+store = WindowStore.open(sys.argv[1])
+for window in ("1 minute", "1 hour"):
+    store.get("user 7", window=window, at=0)
+print("open", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.kill
+def test_what_a_killed_reader_left_goes_when_the_next_one_comes(public: Path) -> None:
+    write(public / "log", 0, TOLD)
+    restored(public / "log", public / "replica").close()
+    scratch = public / "scratch"
+    scratch.mkdir()
+    reader = subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(public / "replica")],
+        cwd=Path(__file__).parents[2],
+        env={"TMPDIR": str(scratch), "PATH": ""},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "open\n"
+        (left,) = scratch.iterdir()
+        assert left.name.startswith("kstoolkit-replica-")
+        assert len(list(left.glob("*/CURRENT"))) == 2, "one folder holds all that a process reads"
+        asked(public / "replica", scratch, EVERYTHING)
+        assert left.is_dir(), "its owner lives"
+        reader.kill()
+    asked(public / "replica", scratch, EVERYTHING)
+    assert not list(scratch.iterdir())
+
+
+def test_a_forked_child_that_ends_leaves_its_parents_view(public: Path) -> None:
+    write(public / "log", 0, TOLD)
+    restored(public / "log", public / "replica").close()
+    scratch = public / "scratch"
+    scratch.mkdir()
+    told = asked(
+        public / "replica",
+        scratch,
+        """
+    import sys
+    store = WindowStore.open(path)
+    store.get("user 7", window="1 hour", at=0)
+    if os.fork() == 0:
+        sys.exit()
+    os.wait()
+    print(len(list(__import__("pathlib").Path(os.environ["TMPDIR"]).glob("*/*/CURRENT"))))
+    store.close()
+    """,
+    )
+    assert told == "1\n"
+    assert not list(scratch.iterdir())
+
+
+def test_a_scratch_folder_that_somebody_took_away_is_made_again(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(public / "log", 0, TOLD)
+    restored(public / "log", public / "replica").close()
+    scratch = public / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    with WindowStore.open(public / "replica") as store:
+        before = store.get("user 7", window="1 minute", at=0)
+        (place,) = scratch.iterdir()
+        shutil.rmtree(place)
+        assert store.get("user 7", window="1 hour", at=0).counts == {"edit": 8}
+        assert store.get("user 7", window="1 minute", at=0) == before
+    assert not list(scratch.iterdir())

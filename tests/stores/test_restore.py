@@ -63,6 +63,7 @@ def test_a_replica_holds_the_latest_values_of_its_changelog(
             assert held(store) == newest(*told_in_turn) == read(root)
 
 
+@pytest.mark.filterwarnings("ignore:The changelog .* has no windows of:UserWarning")
 @SOME
 @given(st.lists(told, min_size=1, max_size=3))
 def test_memory_answers_as_disk_does(told_in_turn: list[Told]) -> None:

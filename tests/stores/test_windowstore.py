@@ -7,11 +7,13 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from kstoolkit.changelog.compaction import compact
-from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
 from kstoolkit.formats import replicakey
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.profiles.named import profile_names
@@ -117,7 +119,10 @@ def test_segments_say_where_they_are_and_what_they_hold(store: WindowStore) -> N
         (window, start, start + HOUR) for window in ("1 minute", "1 hour") for start in (0, HOUR)
     ]
     assert all(each.path and Path(each.path).is_dir() for each in states)
-    assert all(each.disk_bytes and each.disk_bytes > 0 for each in states)
+    for each in states:
+        files = list(Path(each.path or "").iterdir())
+        assert each.disk_bytes == sum(file.stat().st_blocks * 512 for file in files)
+        assert each.sst_bytes == sum(file.stat().st_size for file in files if file.suffix == ".sst")
     assert {(each.epoch, each.batch) for each in states} == {(0, 3)}
     assert list(states.to_pandas()["window"]) == ["1 minute"] * 2 + ["1 hour"] * 2
 
@@ -127,8 +132,8 @@ def test_segments_in_memory_have_no_size_on_disk_and_why_is_said(
 ) -> None:
     with restored(root, tmp_path / "r", memory_windows=["1 minute"]) as store:
         first = store.segments()[0]
-    assert (first.path, first.bundles, first.disk_bytes) == (None, 1, None)
-    assert first.unknown == {"disk_bytes": "it is in memory"}
+    assert (first.path, first.bundles, first.sst_bytes, first.disk_bytes) == (None, 1, None, None)
+    assert first.unknown == dict.fromkeys(("sst_bytes", "disk_bytes"), "it is in memory")
 
 
 def test_expiry_drops_whole_segments_and_they_do_not_come_back(root: Path, tmp_path: Path) -> None:
@@ -373,6 +378,82 @@ def test_a_window_that_is_not_there_is_told_with_those_that_are(store: WindowSto
 def test_what_is_no_moment_is_told(store: WindowStore, at: str | datetime) -> None:
     with pytest.raises(ConfigurationError, match=r"not a time|no time zone"):
         store.get("Anna", window="1 hour", at=at)
+
+
+@pytest.mark.parametrize("at", [5.5, None, True, b"2015"])
+def test_what_is_neither_text_nor_milliseconds_nor_a_datetime_is_no_time(
+    store: WindowStore, at: Any
+) -> None:
+    with pytest.raises(ConfigurationError, match="is no time"):
+        store.get("Anna", window="1 hour", at=at)
+    if at is not None:
+        with pytest.raises(ConfigurationError, match="is no time"):
+            store.history("Anna", window="1 hour", since=at)
+
+
+def test_whole_numbers_of_numpy_are_milliseconds_too(store: WindowStore) -> None:
+    (at,) = np.array([MINUTE])
+    told = store.get("Anna", window="1 hour", at=at)
+    assert told == store.get("Anna", window="1 hour", at=MINUTE)
+    assert type(told.window_start_ms) is int
+
+
+def test_a_datetime_without_a_zone_is_refused_with_how_text_is_taken(store: WindowStore) -> None:
+    with pytest.raises(ConfigurationError, match="has no time zone") as told:
+        store.get("Anna", window="1 hour", at=datetime(1970, 1, 1))  # noqa: DTZ001 - on purpose
+    assert "text: that is in UTC if it names no zone" in str(told.value.hint)
+
+
+@pytest.mark.parametrize("user", [None, 7, b"Anna"])
+def test_a_user_that_is_no_text_is_refused(store: WindowStore, user: Any) -> None:
+    with pytest.raises(ConfigurationError, match="is no text"):
+        store.get(user, window="1 hour", at=0)
+    with pytest.raises(ConfigurationError, match="is no text"):
+        store.get_many([user], window="1 hour", at=0)
+    with pytest.raises(ConfigurationError, match="is no text"):
+        store.history(user, window="1 hour")
+
+
+@pytest.mark.parametrize("users", ["Anna", b"Anna"])
+def test_one_text_is_not_taken_for_many_users(store: WindowStore, users: Any) -> None:
+    with pytest.raises(ConfigurationError, match="which is one text"):
+        store.get_many(users, window="1 hour", at=0)
+
+
+@pytest.mark.parametrize("window", [None, 1.5, ["1 hour"]])
+def test_what_is_no_window_is_refused(store: WindowStore, window: Any) -> None:
+    with pytest.raises(ConfigurationError, match="is no window"):
+        store.get("Anna", window=window, at=0)
+
+
+def test_windows_in_memory_that_the_changelog_lacks_are_told_and_not_answered(
+    root: Path, tmp_path: Path
+) -> None:
+    with pytest.warns(UserWarning, match="no windows of 7 hours so far"):
+        store = restored(root, tmp_path / "r", memory_windows=["7 hours", "1 minute"])
+    with store:
+        assert store.windows == ("1 minute", "1 hour")
+        with pytest.raises(ConfigurationError, match="no window '7 hours'"):
+            store.get("Anna", window="7 hours", at=0)
+        write(root, 4, {7 * HOUR: {(0, "Anna", "read"): 5}})
+        with store.follow(root) as standby:
+            standby.step()
+        assert store.get("Anna", window="7 hours", at=0).counts == {"read": 5}
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "a\0b", 7, None], ids=["long", "null", "7", "none"])
+def test_a_path_that_no_system_takes_is_refused(path: Any, root: Path) -> None:
+    with pytest.raises(UserError) as opened:
+        WindowStore.open(path)
+    with pytest.raises(UserError) as made:
+        restored(root, path)
+    assert "damaged" not in str(opened.value) + str(made.value)
+
+
+def test_one_segment_is_told_as_one(tmp_path: Path) -> None:
+    write(tmp_path / "log", 0, {HOUR: {(0, "Anna", "read"): 5}})
+    with restored(tmp_path / "log", tmp_path / "r") as store:
+        assert repr(store).endswith(": 1 hour; 1 segment)")
 
 
 def test_a_folder_without_a_replica_is_told_and_left_as_it_is(tmp_path: Path) -> None:

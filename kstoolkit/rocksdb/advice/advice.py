@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Figure, Record, Records
+from kstoolkit.rocksdb.records import Figure, Record, Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,7 +106,5 @@ class AdviceList(Records[Advice]):
         return "\n".join([*map(str, self.rows), *silent])
 
     def __repr__(self) -> str:
-        number = len(self)
-        told = f"{number or 'no'} {'pieces of advice' if number > 1 else 'advice'}"
-        silent = len(self.unjudged)
-        return f"AdviceList({told}; {silent} rule{'' if silent == 1 else 's'} unjudged)"
+        told = counted(len(self), self.kind) if self.rows else "no advice"
+        return f"AdviceList({told}; {counted(len(self.unjudged), 'rules')} unjudged)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
+from kstoolkit.rocksdb.advice.circumstances import check_circumstances
 from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts, Tickers
 from kstoolkit.rocksdb.advice.filerules import (
     may_be_wide,
@@ -35,7 +36,7 @@ from kstoolkit.rocksdb.faults import DamagedStoreError, StoreFault
 from kstoolkit.rocksdb.log.rows import LogRows
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.log.writes import write_amplification as no_writes
-from kstoolkit.rocksdb.memory.measured import plan_for
+from kstoolkit.rocksdb.memory.planning import profile_given
 from kstoolkit.rocksdb.memory.process import process_memory
 from kstoolkit.rocksdb.records import Source
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.advice.circumstances import Circumstances
     from kstoolkit.rocksdb.files.summary import Summary
     from kstoolkit.rocksdb.log.statsdumps import StatsDump
     from kstoolkit.rocksdb.store import Store
@@ -53,7 +54,7 @@ __all__ = ["RULES", "advice_on", "gather"]
 _MOST_COUNTED = 2_000_000
 """Entries that are read in about a second."""
 
-_OR_GIVEN = "or give those of its metrics as tickers"
+_OR_GIVEN = "or give those of its metrics (in Python: tickers=...)"
 _NO_STATISTICS = (
     f"the writer's log holds no counters: it takes statistics=True and level INFO; {_OR_GIVEN}"
 )
@@ -99,14 +100,19 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
 
     Raises
     ------
+    ConfigurationError
+        If something is given that makes no sense.
     InputError
-        If there is no process of the pid that is given.
+        If there is no process of the pid that is given, or no such profile.
     """
+    check_circumstances(circumstances)
     log, no_log = _log(store.path)
     limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
     own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    profile, instances = circumstances.get("profile"), circumstances.get("instances", 1)
-    memory = store.memory(profile=profile)  # before rows are read, which fills the cache
+    given, instances = circumstances.get("profile"), circumstances.get("instances", 1)
+    profile = None if given is None else profile_given(given)
+    # Before rows are read, which fills the cache.
+    memory = store.memory(profile=profile, instances=instances)
     families = [_family(store, each) for each in store.column_families]
     return Facts(
         families=families,
@@ -115,12 +121,7 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
         writes=no_writes([], no_log) if log is None else log.write_amplification(),
         tickers=_tickers(log, no_log, circumstances.get("tickers")),
         memory=memory,
-        plan=plan_for(
-            profile or store.profile(),
-            store.ssts(),
-            column_families=len(families),
-            instances=instances,
-        ),
+        plan=memory.plan,
         open_files_limit=own_limit if limit is None else limit,
         limit_source=Source.OPENER if limit is None else Source.GIVEN,
         profile=profile,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.records import Figure, Source
 
@@ -21,35 +21,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.process import ProcessMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Circumstances", "Facts", "FamilyFacts", "Tickers"]
-
-
-class Circumstances(TypedDict, total=False):
-    """What a store's folder doesn't tell, and whoever asks for advice may know.
-
-    Parameters
-    ----------
-    bound_bytes
-        What RocksDB may take on the host.
-    instances
-        How many stores like this one are open there at once.
-    profile
-        What the writer opens the store with; None: what the OPTIONS file tells of that.
-    tickers
-        The writer's counters by RocksDB's names (``"rocksdb.bloom.filter.useful"``), from its
-        metrics; None: those of the last dump of statistics in its log.
-    pid
-        The writer's process, on this machine.
-    open_files_limit
-        How many files the writer may open; None: as many as this process.
-    """
-
-    bound_bytes: int | None
-    instances: int
-    profile: Profile | None
-    tickers: Mapping[str, int] | None
-    pid: int | None
-    open_files_limit: int | None
+__all__ = ["Facts", "FamilyFacts", "Tickers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +86,7 @@ class Facts:
     process
         The writer's, if its pid was given.
     bound_bytes, instances, open_files_limit
-        See :class:`Circumstances`.
+        See :class:`~kstoolkit.rocksdb.advice.circumstances.Circumstances`.
     limit_source
         Whose ``open_files_limit`` is: given, or this process's.
     """

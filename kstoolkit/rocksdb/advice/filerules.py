@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
-from kstoolkit.rocksdb.records import Figure, Source
+from kstoolkit.rocksdb.records import Figure, Source, counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def open_files(facts: Facts) -> list[Advice] | Unjudged:
             rule="too many open files",
             symptom=(
                 f"{format_count(opened)} files are open once all have been read, "
-                f"in {format_count(facts.instances)} such stores"
+                f"in {counted(facts.instances, 'such stores')}"
             ),
             evidence=(
                 Figure("num_files", files, Source.STORE),

@@ -203,7 +203,7 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
     """Judge whether one cache serves so many stores that each has next to nothing of it."""
     profile, counts = facts.profile, facts.tickers.of(*_DATA)
     if profile is None or profile.block_cache_bytes is None or profile.block_cache_shared is None:
-        return Unjudged("which cache stores share is in no OPTIONS file: give the profile")
+        return Unjudged("which cache stores share is in no OPTIONS file: give profile=...")
     if counts is None:
         return Unjudged(facts.tickers.why_none)
     share_bytes = profile.block_cache_bytes // facts.instances

@@ -16,8 +16,8 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.files.rows import rows_of
 from kstoolkit.rocksdb.files.ssts import density
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -78,9 +78,13 @@ class KeyStats(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        rows = "all rows" if self.is_complete else "rows sampled"
+        if not self.num_sampled:
+            return f"KeyStats({self.column_family!r}, no rows)"
+        rows = counted(self.num_sampled, "rows")
+        all_of_them = f"all {rows}" if self.num_sampled > 1 else f"its only {rows[2:]}"
+        read = all_of_them if self.is_complete else f"a sample of {rows}"
         return (
-            f"KeyStats({self.column_family!r}, {format_count(self.num_sampled)} {rows}, "
+            f"KeyStats({self.column_family!r}, {read}, "
             f"keys {self.key_sizes}, values {self.value_sizes})"
         )
 
@@ -110,7 +114,7 @@ def key_stats_of(
     Raises
     ------
     ConfigurationError
-        If ``sample``, ``prefix_bytes`` or ``top`` is not positive.
+        If ``sample``, ``prefix_bytes`` or ``top`` is no whole number, or not positive.
     Exception
         What rocksdict raises.
     """
@@ -137,10 +141,10 @@ def key_stats_of(
     )
 
 
-def _check(**given: int) -> None:
+def _check(**given: object) -> None:
     for name, value in given.items():
-        if value < 1:
-            message = f"{name}={value}: it has to be at least 1."
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            message = f"{name}={value!r}: it has to be a whole number, at least 1."
             raise ConfigurationError(message, hint="Leave it out for a value that fits most.")
 
 

@@ -18,9 +18,11 @@ from pathlib import Path
 
 from kstoolkit.rocksdb.faults import StoreResourceError
 
-__all__ = ["ScratchFolder", "clear_abandoned", "new_scratch_folder"]
+__all__ = ["SHADOWS", "ScratchFolder", "clear_abandoned", "new_scratch_folder"]
 
-_PREFIX = "kstoolkit-shadow-"
+SHADOWS = "kstoolkit-shadow-"
+"""How the names of folders begin through which stores are read."""
+
 _LOCK = "kstoolkit.lock"
 _ATTEMPTS = 20
 _OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,13 +42,17 @@ class ScratchFolder:
             _remove(self.path, self.lock)
 
 
-def new_scratch_folder(parent: str | os.PathLike[str] | None) -> ScratchFolder:
+def new_scratch_folder(
+    parent: str | os.PathLike[str] | None, *, prefix: str = SHADOWS
+) -> ScratchFolder:
     """Return a new, empty folder that is claimed; what dead owners left beside it is removed.
 
     Parameters
     ----------
     parent
         Where to make it; None is where temporary files go.
+    prefix
+        How its name begins: each purpose has a beginning of its own, and clears its own.
 
     Raises
     ------
@@ -65,9 +71,9 @@ def new_scratch_folder(parent: str | os.PathLike[str] | None) -> ScratchFolder:
     try:
         place = Path(tempfile.gettempdir() if parent is None else parent)
         str(place).encode()  # rocksdict takes no other paths
-        clear_abandoned(place)
+        clear_abandoned(place, prefix=prefix)
         for _ in range(_ATTEMPTS):
-            path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+            path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             with suppress(
                 FileNotFoundError
             ):  # a cleaner took the still empty folder for a dead one's
@@ -86,11 +92,11 @@ def new_scratch_folder(parent: str | os.PathLike[str] | None) -> ScratchFolder:
     raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) a folder of your own.")
 
 
-def clear_abandoned(parent: Path) -> None:
+def clear_abandoned(parent: Path, *, prefix: str = SHADOWS) -> None:
     """Remove this user's scratch folders in ``parent`` whose owners are dead; no others."""
     with suppress(OSError), os.scandir(parent) as entries:
         for each in entries:
-            if each.name.startswith(_PREFIX):
+            if each.name.startswith(prefix):
                 with suppress(OSError):  # gone, or not ours to look at
                     _clear(each)
 
@@ -148,6 +154,8 @@ def _remove(path: Path, lock: int) -> None:
                 shutil.rmtree(each, ignore_errors=True)
             elif each.name != _LOCK:
                 Path(each).unlink()
-        (path / _LOCK).unlink()
-        path.rmdir()
+        # A child of the dead owner may still be writing: then it stays for the next cleaner.
+        if [each.name for each in path.iterdir()] == [_LOCK]:
+            (path / _LOCK).unlink()
+            path.rmdir()
     os.close(lock)

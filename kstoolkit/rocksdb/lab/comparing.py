@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.levelwork import work_by_level
 from kstoolkit.rocksdb.lab.recorded import moments_of, trial_of
@@ -24,12 +25,14 @@ from kstoolkit.rocksdb.records import Records
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kstoolkit.rocksdb.lab.results import LevelWork
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["compare_profiles"]
+
+_PREFIX = "kstoolkit-lab-"
 
 
 def compare_profiles(
@@ -89,15 +92,12 @@ def compare_profiles(
     limits = _limits(seconds, disk_bytes)
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="kstoolkit-lab-", dir=_parent(folder)) as place,
-        _bar(progress) as bar,
-    ):
-        planned, rows = _kept(planned, Path(place), disk_bytes)
+    with _scratch(_parent(folder)) as place, _bar(progress) as bar:
+        planned, rows = _kept(planned, place, disk_bytes)
         bar.reset(planned.writes * len(chosen))
         for number, profile in enumerate(chosen):
             bar.set_description_str(profile.name)
-            path = Path(place, "store")
+            path = place / "store"
             show = partial(_show, bar, number * planned.writes)
             request = trial_request(planned, profile, path, rows=rows)
             try:
@@ -148,6 +148,16 @@ def _parent(folder: str | os.PathLike[str] | None) -> Path | None:
         message = f"There is no folder {str(folder)!r} to make stores in."
         raise InputError(message, hint="Make it first, or leave it out.")
     return None if folder is None else Path(folder)
+
+
+@contextmanager
+def _scratch(parent: Path | None) -> Iterator[Path]:
+    """Yield a folder that goes in any case: at the latest when the next comparison begins."""
+    folder = new_scratch_folder(parent, prefix=_PREFIX)
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
 
 
 def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - as the caller was given it

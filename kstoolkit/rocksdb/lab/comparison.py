@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
-from kstoolkit.rocksdb.records import Records
-from kstoolkit.units import format_count
+from kstoolkit.rocksdb.records import Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +71,7 @@ class Comparison(Records[Trial]):
 
     def __repr__(self) -> str:
         names = ", ".join(each.profile for each in self)
-        return f"Comparison({format_count(len(self))} trials of {self.workload!r}: {names})"
+        return f"Comparison({counted(len(self), 'trials')} of {self.workload!r}: {names})"
 
     def _repr_html_(self) -> str:
         shown = self.to_pandas().drop(columns="tickers")  # some two hundred

@@ -36,7 +36,7 @@ def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
         "writes": meter.writes,
         "user_bytes": meter.user_bytes,
         "written_bytes": written,
-        "write_amplification": _ratio(written, meter.user_bytes),
+        "write_amplification": _ratio(written, meter.user_bytes) if written else None,
         "level0_files": number(store, "num-files-at-level0"),
         "pending_compaction_bytes": number(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
@@ -125,7 +125,7 @@ def _worked(tickers: Tickers, meter: Meter) -> dict[str, Any]:
         "stall_ms": tickers.count("stall.micros") / 1e3,
         "num_stalls": stalls.count,
         "longest_stall_ms": stalls.most / 1e3,
-        "write_amplification": _ratio(flushed + compacted, meter.user_bytes),
+        "write_amplification": _ratio(flushed + compacted, meter.user_bytes) if flushed else None,
         "tickers": {f"rocksdb.{name}": count for name, count in tickers.counts.items()},
     }
 

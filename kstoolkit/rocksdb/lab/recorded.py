@@ -15,8 +15,9 @@ _NOTHING_WRITTEN = "nothing was written"
 _NOTHING_LIVE = "no row can be read at the end"
 _NO_GETS = "nothing was asked for"
 _NO_LOOKS = "no such block was looked for in a cache"
+_NOTHING_FLUSHED = "nothing was flushed: what was written still fitted the memtables"
 _WHY = {
-    "write_amplification": _NOTHING_WRITTEN,
+    "write_amplification": _NOTHING_FLUSHED,
     "read_amplification": "no get found anything",
     "space_amplification": _NOTHING_LIVE,
     "peak_space_amplification": _NOTHING_LIVE,
@@ -32,7 +33,7 @@ _WHY = {
     "peak_resident_bytes": "only Linux tells it, in /proc/self/status",
 }
 _WHY_NOT_THEN = {
-    "write_amplification": _NOTHING_WRITTEN,
+    "write_amplification": _NOTHING_FLUSHED,
     "put_p99_us": "no puts since the moment before",
     "get_p99_us": "no gets since the moment before",
 }
@@ -43,14 +44,16 @@ def trial_of(profile: str, seen: Watched) -> Trial:
     figures: dict[str, Any] = dict(seen.end)
     live_bytes = figures["live_bytes"]
     for name, above in (("", figures["sst_bytes"]), ("peak_", seen.peak_disk_bytes)):
-        figures[f"{name}space_amplification"] = above / live_bytes if live_bytes else None
+        known = above and live_bytes
+        figures[f"{name}space_amplification"] = above / live_bytes if known else None
     for part in ("memtable_bytes", "block_cache_bytes", "table_readers_bytes"):
         figures[f"peak_{part}"] = max(each[part] for each in seen.moments)
+    whys = _WHY | ({"space_amplification": _NOTHING_FLUSHED} if live_bytes else {})
     return Trial(
         profile=profile,
         stopped_by=seen.stopped_by,
         peak_disk_bytes=seen.peak_disk_bytes,
-        unknown={name: why for name, why in _WHY.items() if figures[name] is None},
+        unknown={name: why for name, why in whys.items() if figures[name] is None},
         **figures,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.rocksdb.records import Record, Source, counted, of_source
+from kstoolkit.units import format_bytes
 
 __all__ = ["LevelWork", "Moment", "Trial"]
 
@@ -17,9 +17,11 @@ class Trial(Record):
     Parameters
     ----------
     profile, stopped_by
-        Its name; what ended the trial before its last write: ``"time"``, ``"disk"`` or None.
-    settled
-        Whether flushes and compactions had come to an end, too, when the figures were taken.
+        Its name; which limit it met: ``"disk"`` if it ever took more than it might, else ``"time"``
+        if it was not at rest when its time was up. None: it ended within both.
+    finished, settled
+        Whether the last write was done; and whether flushes and compactions had come to an end,
+        too, when the figures were taken.
     writes, deletes, gets, gets_found
         What was done: ``writes`` counts deletes too.
     user_bytes, live_bytes, live_rows
@@ -27,13 +29,14 @@ class Trial(Record):
     content_sha256
         Of all rows that can be read at the end: the same for profiles that wrote the same.
     write_amplification
-        Bytes that flushes and compactions wrote, to ``user_bytes``; the WAL's are beside it.
+        Bytes that flushes and compactions wrote, to ``user_bytes``; the WAL's are beside it. None
+        if nothing was flushed: what was written still fitted the memtables.
     read_amplification
         Bytes that came from files but for compactions (gets, and the ends of files that were
         opened), to the keys and values that gets returned.
     space_amplification, peak_space_amplification
         Bytes of the SST files at the end, and the most that the store ever took, to
-        ``live_bytes``. Compressed files may be below 1.
+        ``live_bytes``. Compressed files may be below 1. None if there are no such files, or rows.
     blocks_per_get
         Blocks read from files for each get, and for opening them; those that the cache held are
         not among them.
@@ -75,6 +78,7 @@ class Trial(Record):
 
     profile: str
     stopped_by: str | None
+    finished: bool = of_source(Source.OPENER)
     settled: bool = of_source(Source.OPENER)
     writes: int = of_source(Source.OPENER)
     deletes: int = of_source(Source.OPENER)
@@ -141,7 +145,7 @@ class Trial(Record):
         )
         stopped = f", stopped by {self.stopped_by}" if self.stopped_by else ""
         return (
-            f"Trial({self.profile!r}, {format_count(self.writes)} writes, amplification: "
+            f"Trial({self.profile!r}, {counted(self.writes, 'writes')}, amplification: "
             f"{amplified}; peak disk {format_bytes(self.peak_disk_bytes)}, "
             f"stalled {self.stall_ms:,.0f} ms{stopped})"
         )
@@ -158,7 +162,7 @@ class Moment(Record):
     writes, user_bytes, written_bytes
         Writes so far, their keys and values, and what flushes and compactions wrote.
     write_amplification
-        The last to the one before it.
+        The last to the one before it; None before the first flush.
     disk_bytes
         What the store's folder takes.
     level0_files, pending_compaction_bytes, stall_ms

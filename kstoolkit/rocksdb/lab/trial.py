@@ -36,6 +36,7 @@ __all__ = ["main"]
 _MOMENT_S, _LOOK_S = 0.25, 0.01
 _AT_REST_S = 0.2
 """For how long a store has to be seen at rest: what ends may start a compaction."""
+_GETS_AT_ONCE = 10_000
 
 _NO_STALLS = {
     "level0_slowdown_writes_trigger": str(2**30),
@@ -61,19 +62,19 @@ class TriedStore:
     def run(self) -> dict[str, Any]:
         """Write, wait for what RocksDB has yet to do, and return the figures."""
         tell({"opened": True})
-        stopped = not self._write()
+        finished = self._write()
         tell({"written": True})
         self._tell_moment()
-        settled, settle_s = (False, 0.0) if stopped else self._settle()
+        settled, settle_s = self._settle() if finished else (False, 0.0)
         figures = at_end(self.store, self.options, self.meter)
         self._tell_moment()
         return (
             figures
             | content(self.store, self.profile.read_options())
             | {
+                "finished": finished,
                 "settled": settled,
                 "settle_s": settle_s,
-                "stopped": stopped,
                 "peak_resident_bytes": peak_resident_bytes(),
                 "unset": self.profile.not_in_rocksdict(),
             }
@@ -90,10 +91,20 @@ class TriedStore:
             self.meter.write(self.store, batch, options)
             asked.take_in(batch.keys)
             due += len(batch.keys) * self.workload.reads_per_write
-            self.meter.ask(self.store, asked.draw(int(due)))
+            if not self._ask(asked, int(due)):
+                return False
             due -= int(due)
             self._tell_if_due()
             self._keep_pace()
+        return True
+
+    def _ask(self, asked: AskedKeys, gets: int) -> bool:
+        """Get that many keys, some at a time; return whether that came to its end."""
+        for first in range(0, gets, _GETS_AT_ONCE):
+            if first and told_to_stop():
+                return False
+            self.meter.ask(self.store, asked.draw(min(_GETS_AT_ONCE, gets - first)))
+            self._tell_if_due()
         return True
 
     def _settle(self) -> tuple[bool, float]:

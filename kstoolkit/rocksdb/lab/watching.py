@@ -148,8 +148,8 @@ class _Child:
                     yield moment
                 case {"end": figures}:
                     self.seen.end = figures
-                    # Writes that had come to their end were not stopped, whoever was told to.
-                    self.seen.stopped_by = self._stopped_by if figures.pop("stopped") else None
+                    self._look()
+                    self.seen.stopped_by = self._limit_met(at_rest=figures["settled"])
                 case {"error": said, "hint": hint}:
                     failed = f"The trial of the profile {self.name!r} failed: {said}"
                     raise TrialFailed(failed, hint=hint)
@@ -189,6 +189,12 @@ class _Child:
             self._stopped_by = "time" if late else "disk"
             self._deadline = monotonic() + (_END_S if self._written else _STOP_S)
             self._send("stop")
+
+    def _limit_met(self, *, at_rest: bool) -> str | None:
+        """Return which limit a trial met; one at rest in time has ended, whoever told it to."""
+        if self.seen.peak_disk_bytes > self.limits.disk_bytes:
+            return "disk"
+        return None if at_rest else self._stopped_by
 
     def _stuck(self) -> TrialFailed:
         if self._written:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.units import format_count
+from kstoolkit.rocksdb.records import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -90,18 +91,21 @@ class Workload:
             )
             raise ConfigurationError(message, hint=f"Rows belong to {REPLAYED!r}, and to it alone.")
         for name, least in {"writes": 1, "keys": 1, "value_bytes": 1, "seed": 0}.items():
-            self._check(name, least, None)
+            self._check(name, least, None, whole=True)
         self._check("reads_per_write", 0, None)
         self._check("absent_share", 0, 1)
         if self.writes_per_second is not None:
             self._check("writes_per_second", 1, None)
 
-    def _check(self, name: str, least: float, most: float | None) -> None:
+    def _check(self, name: str, least: float, most: float | None, *, whole: bool = False) -> None:
         value = getattr(self, name)
-        if not value >= least or (most is not None and value > most):
+        fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not fits or not least <= value <= (sys.float_info.max if most is None else most):
             limits = f"{least} or more" if most is None else f"{least} to {most}"
             message = f"A workload's {name} is {value!r}."
-            raise ConfigurationError(message, hint=f"Give {limits}.")
+            raise ConfigurationError(
+                message, hint=f"Give a {'whole' if whole else 'finite'} number, {limits}."
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the rows, as plain values."""
@@ -112,10 +116,11 @@ class Workload:
         told = (
             "its rows"
             if self.kind == REPLAYED
-            else f"{format_count(self.writes)} writes, {format_count(self.keys)} keys, "
-            f"values of {format_count(self.value_bytes)} bytes"
+            else f"{counted(self.writes, 'writes')}, {counted(self.keys, 'keys')}, "
+            f"values of {counted(self.value_bytes, 'bytes')}"
         )
-        reads = f"{self.reads_per_write:g} reads a write, seed {self.seed}"
+        read = "read" if self.reads_per_write == 1 else "reads"
+        reads = f"{self.reads_per_write:g} {read} a write, seed {self.seed}"
         return f"Workload({self.kind}, {told}, {reads})"
 
 

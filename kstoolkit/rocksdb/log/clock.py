@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_ZONE", "WriterClock", "of_micros"]
 
-NO_ZONE = "the log has no event line, which alone tells the writer's time zone: give zone="
+NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MICROS = 253_402_300_800_000_000

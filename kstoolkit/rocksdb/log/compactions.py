@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.log.background import BackgroundJob, told_of
+from kstoolkit.rocksdb.log.background import BackgroundJob, told_of, unfinished
 from kstoolkit.rocksdb.log.clock import of_micros
 from kstoolkit.rocksdb.log.events import Event, list_in, number_in, text_in
-from kstoolkit.rocksdb.records import Source, of_source
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.rocksdb.records import Source, counted, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Job
@@ -27,7 +27,8 @@ class Compaction(BackgroundJob):
     Parameters
     ----------
     at, finished_at, column_family, job
-        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`.
+        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`; ``status`` and
+        ``wasted_bytes`` too.
     reason
         Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
     from_levels, to_level
@@ -35,7 +36,7 @@ class Compaction(BackgroundJob):
     num_files_in, input_bytes, num_records_in
         What went in.
     num_files_out, output_bytes, num_records_out
-        What came out.
+        What came out; no file and no byte of one that was not finished.
     num_records_dropped
         Records in less records out: overwritten, deleted, expired or merged.
     duration_ms, cpu_ms
@@ -74,17 +75,17 @@ class Compaction(BackgroundJob):
         inputs = _files_by_level(started) if started else None
         records_in = number_in(finished, "num_input_records")
         records_out = number_in(finished, "num_output_records")
-        known = records_in is not None and records_out is not None
+        known = records_in is not None and records_out is not None and not job.failed
         values = told_of(job) | {
             "reason": text_in(started, "compaction_reason"),
             "from_levels": None if inputs is None else tuple(sorted(inputs)),
             "to_level": number_in(finished, "output_level"),
             "num_files_in": None if inputs is None else sum(inputs.values()),
-            "num_files_out": number_in(finished, "num_output_files"),
+            "num_files_out": 0 if job.failed else number_in(finished, "num_output_files"),
             "input_bytes": number_in(started, "input_data_size"),
-            "output_bytes": number_in(finished, "total_output_size"),
+            "output_bytes": 0 if job.failed else number_in(finished, "total_output_size"),
             "num_records_in": records_in,
-            "num_records_out": records_out,
+            "num_records_out": 0 if job.failed else records_out,
             "num_records_dropped": (records_in or 0) - (records_out or 0) if known else None,
             "cpu_ms": _in_ms(number_in(finished, "compaction_time_cpu_micros")),
             "num_subcompactions": number_in(finished, "num_subcompactions"),
@@ -107,6 +108,7 @@ class Compaction(BackgroundJob):
             "num_files_out": files,
             "input_bytes": size,
             "output_bytes": size,
+            "wasted_bytes": 0,
         }
         told = {"at", "finished_at", "moved", "store", "unknown", *values}
         untold = [each.name for each in fields(cls) if each.name not in told]
@@ -123,14 +125,16 @@ class Compaction(BackgroundJob):
     @property
     def sentence(self) -> str:
         """What happened, for people."""
-        files, size = format_count(self.num_files_in), format_bytes(self.input_bytes)
+        files, size = _files(self.num_files_in), format_bytes(self.input_bytes)
         if self.moved:
-            return f"{files} files, {size}, to L{_shown(self.to_level)} as they were"
+            return f"{files}, {size}, to L{_shown(self.to_level)} as they were"
         levels = "+".join(f"L{level}" for level in self.from_levels or ()) or "L?"
-        dropped = format_count(self.num_records_dropped)
+        dropped = self.num_records_dropped
+        drops = "? records" if dropped is None else counted(dropped, "records")
+        out = f"{format_bytes(self.output_bytes)}, {drops} dropped"
         return (
-            f"{files} files, {size}, {levels} to L{_shown(self.to_level)}: "
-            f"{format_bytes(self.output_bytes)}, {dropped} records dropped ({self.reason})"
+            f"{files}, {size}, {levels} to L{_shown(self.to_level)}: "
+            f"{unfinished(self) or out} ({self.reason})"
         )
 
 
@@ -141,6 +145,10 @@ def _files_by_level(event: Event) -> dict[int, int]:
         for name in event
         if (match := _INPUT_LEVEL.fullmatch(name))
     }
+
+
+def _files(number: int | None) -> str:
+    return "? files" if number is None else counted(number, "files")
 
 
 def _in_ms(micros: int | None) -> float | None:

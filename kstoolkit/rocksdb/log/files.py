@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.files.otherfolders import log_folder, logs_of
-from kstoolkit.rocksdb.log.lines import time_of
+from kstoolkit.rocksdb.log.lines import lines_of, time_of
 
 if TYPE_CHECKING:
     import os
@@ -49,7 +49,7 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
     Raises
     ------
     InputError
-        If there is no such path, or no log in it.
+        If there is no such path, no log in it, or it is a file without a line of a log.
 
     Examples
     --------
@@ -62,6 +62,7 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
     """
     place = Path(path)
     if place.is_file():
+        _check_is_log(place)
         return [place]
     if not place.is_dir():
         message = f"There is no log at {place}."
@@ -139,6 +140,18 @@ def _logs_of_spark(folder: Path) -> list[Path]:
     """
     found = [each for each in folder.iterdir() if _OF_SPARK.fullmatch(each.name) and each.is_file()]
     return sorted(found, key=lambda each: (_first_time(each), each.stat().st_mtime_ns))
+
+
+def _check_is_log(file: Path) -> None:
+    """Refuse a file without any line of a log; an empty one is a log that is silent."""
+    if file.stat().st_size and not any(map(_begins, text_lines(file))):
+        message = f"{file} is no log of RocksDB, nor one of Spark: no line of it is a log's."
+        raise InputError(message, hint=_WHAT)
+
+
+def _begins(text: str) -> bool:
+    """Return whether a line of a log begins here, whoever wrote it."""
+    return time_of(text) is not None or any(not line.continued for line in lines_of(text))
 
 
 def _first_time(file: Path) -> str:

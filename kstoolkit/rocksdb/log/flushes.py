@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.log.background import BackgroundJob, told_of
+from kstoolkit.rocksdb.log.background import BackgroundJob, told_of, unfinished
 from kstoolkit.rocksdb.log.events import number_in, text_in
-from kstoolkit.rocksdb.records import Source, of_source
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.rocksdb.records import Source, counted, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.events import Event
@@ -24,7 +24,8 @@ class Flush(BackgroundJob):
     Parameters
     ----------
     at, finished_at, column_family, job
-        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`.
+        See :class:`~kstoolkit.rocksdb.log.background.BackgroundJob`; ``status`` and
+        ``wasted_bytes`` too.
     reason
         Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
     num_memtables, num_entries, num_deletes
@@ -32,7 +33,7 @@ class Flush(BackgroundJob):
     input_bytes, memory_bytes
         Keys and values that were flushed, and the memory they took.
     output_bytes, num_files_out
-        The SST files that were written.
+        The SST files that were written; none by a flush that was not finished.
     duration_ms, cpu_ms
         How long it took.
     compression
@@ -66,8 +67,8 @@ class Flush(BackgroundJob):
             "num_deletes": number_in(job.started, "num_deletes"),
             "input_bytes": number_in(job.started, "total_data_size"),
             "memory_bytes": number_in(job.started, "memory_usage"),
-            "output_bytes": job.written_bytes,
-            "num_files_out": job.num_files,
+            "output_bytes": 0 if job.failed else job.written_bytes,
+            "num_files_out": 0 if job.failed else job.num_files,
             "cpu_ms": None if job.cpu_micros is None else job.cpu_micros / 1000,
             "compression": text_in(job.finished, "output_compression") or job.compression,
         }
@@ -81,8 +82,10 @@ class Flush(BackgroundJob):
     @property
     def sentence(self) -> str:
         """What happened, for people."""
-        entries, into = format_count(self.num_entries), format_bytes(self.output_bytes)
-        return f"{entries} entries of {format_bytes(self.input_bytes)} to {into} ({self.reason})"
+        number = self.num_entries
+        entries = "? entries" if number is None else counted(number, "entries")
+        into = unfinished(self) or f"to {format_bytes(self.output_bytes)}"
+        return f"{entries} of {format_bytes(self.input_bytes)} {into} ({self.reason})"
 
 
 def _entries_in(started: Event) -> str:

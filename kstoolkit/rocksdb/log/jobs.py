@@ -26,6 +26,13 @@ _JOB = re.compile(r"\[JOB ([0-9]{1,9})\] ")
 _LASTED = re.compile(
     r"\[JOB [0-9]{1,9}\] Flush lasted ([0-9]{1,18}) microseconds, and ([0-9]{1,18}) cpu"
 )
+_FLUSHED = re.compile(
+    r"\[JOB ([0-9]{1,9})\] Level-0 flush table #[0-9]{1,20}: [0-9]{1,20} bytes (.{1,500})"
+)
+_COMPACTED = re.compile(r" write-amplify\([^)]{1,20}\) (.{1,500}?), records in: ")
+_TO_LEVEL = re.compile(r" level ([0-9]{1,3}), files in")
+_COMPACTED_TO = "compacted to: "
+_OK = "OK"
 _SESSION = "DB Session ID:"
 _STARTS = {"flush_started", "compaction_started", "recovery_started"}
 _ENDS = {"flush_finished", "compaction_finished", "recovery_finished"}
@@ -46,6 +53,20 @@ class Job:
     written_bytes: int | None = 0
     lasted_micros: int | None = None
     cpu_micros: int | None = None
+    status: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is said to have ended otherwise than well: its files are not kept."""
+        return self.status is not None and self.status != _OK
+
+    @property
+    def wasted_bytes(self) -> int | None:
+        """What it wrote for nothing: files that RocksDB deletes again."""
+        if not self.failed:
+            return 0 if self.finished else None
+        told = number_in(self.finished, "total_output_size")
+        return self.written_bytes if told is None else told
 
     @property
     def recovers(self) -> bool:
@@ -76,7 +97,9 @@ class Job:
 
     def why_unknown(self, values: dict[str, Any]) -> dict[str, str]:
         """Return why each value that is None is unknown."""
-        if not self.finished:
+        if self.failed:
+            why = f"it was not finished: {self.status}"
+        elif not self.finished:
             why = "the log doesn't tell that it finished"
         elif not self.started:
             why = "the log doesn't tell of its start: it was rotated away, or cut"
@@ -109,6 +132,7 @@ class _Joined:
         self._store = store
         self._running: dict[int | None, Job] = {}
         self._families: dict[int, str] = {}
+        self._compacted: dict[tuple[str | None, int | None], str] = {}
         self._last_family: str | None = None
         self._session: str | None = None
 
@@ -119,6 +143,7 @@ class _Joined:
             yield from self._event(event)
         elif line.column_family is not None:
             self._note_family(line.text, line.column_family)
+            self._note_status(line.text, line.column_family)
         elif line.text.startswith(_SESSION):
             session = line.text.removeprefix(_SESSION).strip()
             if session != self._session:  # a rotated file begins with the same one again
@@ -132,6 +157,7 @@ class _Joined:
                 yield job.record()
         self._running.clear()
         self._families.clear()
+        self._compacted.clear()
 
     def _note_family(self, text: str, family: str) -> None:
         self._last_family = family
@@ -145,6 +171,18 @@ class _Joined:
         lasted, job = _LASTED.match(text), self._running.get(number)
         if lasted and job:
             job.lasted_micros, job.cpu_micros = int(lasted[1]), int(lasted[2])
+
+    def _note_status(self, text: str, family: str) -> None:
+        """Note how a flush ended, or a compaction, whose line has no number of its job."""
+        if text.startswith(_COMPACTED_TO):
+            level, status = _TO_LEVEL.search(text), _COMPACTED.search(text)
+            if level and status:
+                self._compacted[family, int(level[1])] = status[1]
+            return
+        flushed = _FLUSHED.match(text)
+        job = self._running.get(int(flushed[1])) if flushed else None
+        if flushed and job:
+            job.status = _OK if flushed[2].startswith(_OK) else flushed[2].strip()
 
     def _event(self, event: Event) -> Iterator[Flush | Compaction]:
         name, number = text_in(event, "event") or "", number_in(event, "job")
@@ -178,6 +216,10 @@ class _Joined:
             job = Job(number, kind, self._store, num_files=None, written_bytes=None)
             job.column_family = text_in(event, "cf_name") or self._family(number)
         job.finished = event
+        if kind == "compaction":
+            job.status = self._compacted.pop(
+                (job.column_family, number_in(event, "output_level")), None
+            )
         if not job.recovers or job.num_files:
             yield job.record()
 

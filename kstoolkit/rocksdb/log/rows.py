@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from kstoolkit.rocksdb.records import Record, Records
+from kstoolkit.rocksdb.records import Record, Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ class LogRows(Records[_Row]):
 
     def __repr__(self) -> str:
         if self.unknown is None:
-            return f"LogRows({len(self):,} {self.kind})"
+            return f"LogRows({counted(len(self), self.kind)})"
         if not self.rows:
             return f"LogRows({self.kind} unknown: {self.unknown})"
-        return f"LogRows({len(self):,} {self.kind}; others unknown: {self.unknown})"
+        return f"LogRows({counted(len(self), self.kind)}; others unknown: {self.unknown})"

@@ -18,6 +18,10 @@ _NO_DUMP = (
     "the log holds no dump of statistics: RocksDB writes one every stats_dump_period_sec (600) "
     "at level INFO"
 )
+_NO_TIME = (
+    "each dump of statistics is of the moment of an opening, and covers no time: the next would "
+    "have come after stats_dump_period_sec (600)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class StallTime(Record):
     num_dumps, num_opens
         The dumps, and the times that the store was opened and stayed open until a dump.
     covered_s
-        How long it was open in all, up to the last dump of each.
+        How long it was open in all, up to the last dump of each; nothing is known of the rest.
     stalled_s, stalled_percent
         How long writers waited, and which share of the time that is.
     unknown
@@ -80,6 +84,6 @@ def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTi
     covered = sum(dump.uptime_s or 0 for dump in lasts)
     stalled = sum(dump.stalled_s or 0 for dump in lasts)
     if not covered:
-        whys = {"stalled_percent": "the store was open for no time before the dump"}
-        return StallTime(number, len(lasts), covered, stalled, None, whys)
+        whys = dict.fromkeys(("stalled_s", "stalled_percent"), _NO_TIME)
+        return StallTime(number, len(lasts), covered, None, None, whys)
     return StallTime(number, len(lasts), covered, stalled, 100 * stalled / covered)

@@ -152,6 +152,13 @@ class StoreLog(Record):
         untold = None if shown else self._untold("info")
         return write_amplification(self._jobs(), untold, since=since, until=until)
 
+    def summed_up(self) -> dict[str, Any]:
+        """Return as plain values the log without its files, what was written, and stall time."""
+        parts = [self.to_dict(), self.write_amplification().to_dict(), self.stall_time().to_dict()]
+        whole = {name: value for part in parts for name, value in part.items() if name != "files"}
+        whys = {name: why for part in parts for name, why in part["unknown"].items()}
+        return whole | {"unknown": whys}
+
     def _jobs(self) -> Iterator[Flush | Compaction]:
         return jobs(line for _, line in self.stamped_lines())
 

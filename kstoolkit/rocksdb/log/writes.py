@@ -21,7 +21,7 @@ _NO_FLUSH = "no flush ended in the span"
 
 @dataclass(frozen=True, slots=True)
 class WriteAmplification(Record):
-    """What flushes and compactions wrote.
+    """What flushes and compactions wrote; those that were not finished are left out.
 
     Parameters
     ----------

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kstoolkit.rocksdb.memory.blockcaches import block_caches
-from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
 from kstoolkit.rocksdb.memory.process import process_memory
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
@@ -22,24 +21,32 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-    from kstoolkit.rocksdb.files.ssts import Sst
-    from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.memory.planning import MemoryPlan
+    from kstoolkit.rocksdb.memory.process import ProcessMemory
 
-__all__ = ["MemoryParts", "memory_parts", "plan_for"]
+__all__ = ["MemoryParts", "lacking", "memory_parts"]
 
-_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
+_NO_PID = "the pid of the writer is not given: pid=..."
 _NO_OPTIONS = "there is no OPTIONS file to take the writer's options from"
 _MAIN_TERMS = ("memtables", "block cache")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MemoryParts(Record):
-    """RocksDB's own parts of an open store, the formula, the process, and what is left of it.
+    """What a store's writer needs and takes, and what the store takes in this process.
 
     Parameters
     ----------
     path
         The store.
+    formula_bytes
+        What the writer needs at most by its options; see ``plan``.
+    writer_rss_bytes, writer_pss_bytes
+        All that the writer's process takes, if it is known which that is.
+    writer_not_accounted_for_bytes
+        ``writer_rss_bytes`` less ``formula_bytes``: at least this much is not RocksDB's, as far as
+        the formula knows its stores: a JVM's heap, threads, libraries, what the allocator keeps.
+        Below 0 if RocksDB takes less than it may.
     memtables_bytes
         Memtables that are not flushed.
     memtables_pinned_bytes
@@ -58,8 +65,6 @@ class MemoryParts(Record):
         Index and filter blocks of open files, if they live outside the cache.
     total_bytes
         The sum: memtables (unless in the cache), block caches and table readers.
-    formula_bytes
-        What the writer needs at most by its options; see ``plan``.
     rss_bytes, pss_bytes
         All that this process takes; see :class:`~kstoolkit.rocksdb.memory.process.ProcessMemory`.
     arrow_bytes
@@ -74,6 +79,10 @@ class MemoryParts(Record):
     """
 
     path: str
+    formula_bytes: int | None = of_source(Source.FORMULA)
+    writer_rss_bytes: int | None = of_source(Source.SYSTEM)
+    writer_pss_bytes: int | None = of_source(Source.SYSTEM)
+    writer_not_accounted_for_bytes: int | None = of_source(Source.SYSTEM)
     memtables_bytes: int | None = of_source(Source.OPENER)
     memtables_pinned_bytes: int | None = of_source(Source.OPENER)
     block_cache_usage_bytes: int = of_source(Source.OPENER)
@@ -84,7 +93,6 @@ class MemoryParts(Record):
     memtables_in_cache: bool = of_source(Source.OPENER)
     table_readers_bytes: int | None = of_source(Source.OPENER)
     total_bytes: int | None = of_source(Source.OPENER)
-    formula_bytes: int | None = of_source(Source.FORMULA)
     rss_bytes: int | None = of_source(Source.SYSTEM)
     pss_bytes: int | None = of_source(Source.SYSTEM)
     arrow_bytes: int = of_source(Source.OPENER)
@@ -95,8 +103,8 @@ class MemoryParts(Record):
     def __repr__(self) -> str:
         shared = " (shared)" if self.block_cache_shared else ""
         return (
-            f"MemoryParts({self.path!r}, {format_bytes(self.total_bytes)} measured{shared}, "
-            f"{format_bytes(self.formula_bytes)} by the formula, "
+            f"MemoryParts({self.path!r}, {format_bytes(self.formula_bytes)} by the formula, "
+            f"{format_bytes(self.total_bytes)} measured in this process{shared}, "
             f"process {format_bytes(self.rss_bytes)}, "
             f"not accounted for {format_bytes(self.not_accounted_for_bytes)})"
         )
@@ -107,6 +115,7 @@ def memory_parts(
     handles: Collection[Rdict],
     *,
     plan: MemoryPlan | None = None,
+    writer: ProcessMemory | None = None,
     memtables_in_cache: bool | None = None,
 ) -> MemoryParts:
     """Return what some open column families take, of one store or of several together.
@@ -119,6 +128,8 @@ def memory_parts(
         The column families, each once.
     plan
         The formula that goes beside it.
+    writer
+        What the writer's process takes.
     memtables_in_cache
         Whether memtables take their room from the cache; None: as the cache itself says, whose
         account of that may be some seconds old.
@@ -144,12 +155,13 @@ def memory_parts(
         "memtables_pinned_bytes": None if every is None else _less(every, live),
         "table_readers_bytes": readers,
         "total_bytes": total,
-        "formula_bytes": None if plan is None or _lacking(plan) else plan.total_bytes,
         "rss_bytes": process.rss_bytes,
         "pss_bytes": process.pss_bytes,
         "not_accounted_for_bytes": rest,
     }
-    whys = process.unknown | {"formula_bytes": _NO_OPTIONS if plan is None else _lacking(plan)}
+    needed, whys = _of_writer(plan, writer)
+    values |= needed
+    whys |= process.unknown
     return MemoryParts(
         path=path,
         block_cache_usage_bytes=usage,
@@ -169,38 +181,31 @@ def memory_parts(
     )
 
 
-def plan_for(
-    profile: Profile | None, ssts: Collection[Sst], *, column_families: int = 1, instances: int = 1
-) -> MemoryPlan | None:
-    """Return the formula for stores like one that is there, with the keys that its files hold.
-
-    Parameters
-    ----------
-    profile
-        What the writer opens them with; if that is unknown, so is the plan.
-    ssts
-        The files of the store: how many keys, and how large.
-    column_families, instances
-        How many are written in each store, and how many stores are open at once.
-    """
-    if profile is None:
-        return None
-    entries = sum(each.num_entries for each in ssts)
-    keys = _added(*(each.raw_key_bytes for each in ssts))
-    values = _added(*(each.raw_value_bytes for each in ssts))
-    if not entries or keys is None or values is None:
-        return plan_memory(profile, stores=instances, column_families=column_families)
-    return plan_memory(
-        profile,
-        stores=instances,
-        column_families=column_families,
-        keys=entries,
-        key_bytes=max(0, round(keys / entries) - _KEY_TRAILER_BYTES),
-        value_bytes=round(values / entries),
-    )
+def _of_writer(
+    plan: MemoryPlan | None, writer: ProcessMemory | None
+) -> tuple[dict[str, int | None], dict[str, str]]:
+    """Return the figures on the writer, and why some are unknown."""
+    formula = None if plan is None or lacking(plan) else plan.total_bytes
+    no_formula = _NO_OPTIONS if plan is None else lacking(plan)
+    rss, pss = (None, None) if writer is None else (writer.rss_bytes, writer.pss_bytes)
+    silent = {} if writer is None else writer.unknown
+    no_rss = silent.get("rss_bytes", _NO_PID)
+    values = {
+        "formula_bytes": formula,
+        "writer_rss_bytes": rss,
+        "writer_pss_bytes": pss,
+        "writer_not_accounted_for_bytes": None if None in {rss, formula} else _less(rss, formula),
+    }
+    whys = {
+        "formula_bytes": no_formula,
+        "writer_rss_bytes": no_rss,
+        "writer_pss_bytes": silent.get("pss_bytes", _NO_PID),
+        "writer_not_accounted_for_bytes": no_rss if rss is None else no_formula,
+    }
+    return values, whys
 
 
-def _lacking(plan: MemoryPlan) -> str:
+def lacking(plan: MemoryPlan) -> str:
     """Return why the formula can't be worked out; nothing if it can."""
     return "; ".join(
         f"{term}: {plan.unknown[term]}" for term in _MAIN_TERMS if term in plan.unknown

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.memory.numbers import check_whole
 from kstoolkit.rocksdb.memory.terms import (
     Given,
     MemoryTerm,
@@ -17,13 +18,17 @@ from kstoolkit.rocksdb.memory.terms import (
 )
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MemoryPlan", "plan_memory"]
+__all__ = ["MemoryPlan", "origin_of", "plan_memory", "plan_of", "profile_given"]
+
+_FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+)\.")
+_HOW_MANY = "Give how many are open at once: 1 or more."
+_SIZES = "Give a whole number: of bytes, keys, memtables or iterators."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,9 @@ class MemoryPlan(Record):
         The sum of the terms that are known.
     is_bound
         Whether more stores or more data would leave the sum as it is: all is paid for by one cache.
+    is_strict
+        Whether that cache refuses what it has no room for. If it doesn't, the bound is a soft one:
+        blocks in use may go beyond it.
     unknown
         For each term that is no part of the sum: why.
     """
@@ -51,21 +59,27 @@ class MemoryPlan(Record):
     each_bytes: int | None = of_source(Source.FORMULA)
     total_bytes: int = of_source(Source.FORMULA)
     is_bound: bool = of_source(Source.FORMULA)
+    is_strict: bool = of_source(Source.FORMULA, default=False)
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         least = "at least " if self._lacking() else ""
-        stores = "instance" if self.instances == 1 else "instances"
-        head = f"{least}{self._total()} for {format_count(self.instances)} RocksDB {stores}"
-        kind = "; a bound, however many stores" if self.is_bound else ""
-        return "\n".join([f"{head}{kind}", *(f"  {term}" for term in self.terms)])
+        head = f"{least}{self._total()} for {counted(self.instances, 'RocksDB instances')}"
+        return "\n".join([f"{head}{self._kind()}", *(f"  {term}" for term in self.terms)])
 
     def __repr__(self) -> str:
-        told = [f"{format_count(self.instances)} instances", self._total()]
-        told += ["a bound"] if self.is_bound else []
+        told = [counted(self.instances, "instances"), self._total()]
+        told += [f"a {'hard' if self.is_strict else 'soft'} bound"] if self.is_bound else []
         lacking = self._lacking()
         told += [f"without {', '.join(lacking)} (unknown)"] if lacking else []
         return f"MemoryPlan({', '.join(told)})"
+
+    def _kind(self) -> str:
+        if not self.is_bound:
+            return ""
+        if self.is_strict:
+            return "; a bound, however many stores"
+        return "; a soft bound, however many stores: blocks in use may go beyond it"
 
     def _lacking(self) -> list[str]:
         return [name for name in self.unknown if name != "each_bytes"]
@@ -134,61 +148,66 @@ def plan_memory(
     >>> plan.unknown["index blocks"]
     'keys, key_bytes and value_bytes are not given'
     """
-    counts = {
-        "partitions": partitions,
-        "segments": segments,
-        "stores": stores,
-        "column_families": column_families,
-    }
-    _check_counts(counts)
+    counts = {"partitions": partitions, "segments": segments, "stores": stores}
+    for name, count in (counts | {"column_families": column_families}).items():
+        check_whole(name, count, least=1, hint=_HOW_MANY)
     sizes = {
         "write_buffer_size": memtable_bytes,
         "max_write_buffer_number": memtables,
         "block_cache_bytes": block_cache_bytes,
     }
-    given = {name: value for name, value in sizes.items() if value is not None}
-    base = _profile(profile)
-    data = Given(
+    data = {
+        "keys": keys,
+        "key_bytes": key_bytes,
+        "value_bytes": value_bytes,
+        "iterators": iterators,
+    }
+    for name, size in (sizes | data).items():
+        if size is not None:
+            check_whole(name, size, least=0, hint=_SIZES)
+    options = {name: value for name, value in sizes.items() if value is not None}
+    base = profile_given(profile)
+    given = Given(
         instances=partitions * segments * stores,
         column_families=column_families,
-        names=frozenset(given),
-        base=None if profile is None else base.name or "no name",
-        keys=keys,
-        key_bytes=key_bytes,
-        value_bytes=value_bytes,
-        iterators=iterators,
+        base="RocksDB's own options" if profile is None else origin_of(base),
+        origins=dict.fromkeys(options, str(Source.GIVEN)),
+        **data,
     )
-    return _plan(base.changed(**given) if given else base, data)
+    return plan_of(base.changed(**options) if options else base, given)
 
 
-def _plan(profile: Profile, given: Given) -> MemoryPlan:
+def plan_of(profile: Profile, given: Given) -> MemoryPlan:
+    """Return the terms for a profile, and their sum."""
     memory = [memtable_term(profile, given), cache_term(profile, given)]
     blocks = [index_term(profile, given), filter_term(profile, given)]
-    terms = [*memory, *blocks, pinned_term(profile, given)]
+    in_cache = bool(profile.cache_index_and_filter_blocks)
+    shared = all(term.count == 1 for term in memory) and bool(profile.block_cache_shared)
+    is_bound = shared and in_cache and bool(profile.write_buffer_manager_bytes)
+    terms = [*memory, *blocks, pinned_term(profile, given, is_bound=is_bound)]
     unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
     each = _each(memory)
     if each is None:
         unknown["each_bytes"] = "instances share it, or a term of it is unknown"
-    in_cache = bool(profile.cache_index_and_filter_blocks)
-    shared = all(term.count == 1 for term in memory) and bool(profile.block_cache_shared)
     return MemoryPlan(
         Records(terms, "terms"),
         instances=given.instances,
         each_bytes=each,
         total_bytes=sum(term.total_bytes or 0 for term in terms),
-        is_bound=shared and in_cache and bool(profile.write_buffer_manager_bytes),
+        is_bound=is_bound,
+        is_strict=bool(profile.strict_capacity_limit),
         unknown=unknown,
     )
 
 
-def _each(memory: list[MemoryTerm]) -> int | None:
-    sizes = [term.each_bytes for term in memory if not term.shared]
-    if len(sizes) < len(memory) or None in sizes:
-        return None
-    return sum(size or 0 for size in sizes)
+def profile_given(profile: Profile | str | os.PathLike[str] | None) -> Profile:
+    """Return the profile that was given: itself, by its name, or by a path; RocksDB's own if None.
 
-
-def _profile(profile: Profile | str | os.PathLike[str] | None) -> Profile:
+    Raises
+    ------
+    InputError
+        If it is neither the name of a profile nor a path with an OPTIONS file.
+    """
     if profile is None:
         return Profile()
     if isinstance(profile, Profile):
@@ -198,8 +217,22 @@ def _profile(profile: Profile | str | os.PathLike[str] | None) -> Profile:
     return Profile.from_options(profile)
 
 
-def _check_counts(counts: dict[str, int]) -> None:
-    for name, count in counts.items():
-        if count < 1:
-            message = f"{name} is {count}."
-            raise ConfigurationError(message, hint="Give how many are open at once: 1 or more.")
+def origin_of(profile: Profile) -> str:
+    """Return where the options of a profile come from: its name, or the OPTIONS file it is of.
+
+    Examples
+    --------
+    >>> origin_of(Profile(name="mine"))
+    "profile 'mine'"
+    """
+    file = _FROM_FILE.fullmatch(profile.purpose)
+    if file and not profile.name.endswith(", changed"):
+        return f"{file[1]} of {profile.name!r}"
+    return f"profile {profile.name or 'no name'!r}"
+
+
+def _each(memory: list[MemoryTerm]) -> int | None:
+    sizes = [term.each_bytes for term in memory if not term.shared]
+    if len(sizes) < len(memory) or None in sizes:
+        return None
+    return sum(size or 0 for size in sizes)

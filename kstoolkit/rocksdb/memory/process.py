@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.memory.numbers import check_whole
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
@@ -55,12 +56,16 @@ def process_memory(pid: int | None = None) -> ProcessMemory:
     ------
     InputError
         If there is no such process.
+    ConfigurationError
+        If ``pid`` is no number of a process.
 
     Examples
     --------
     >>> process_memory().pid
     'self'
     """
+    if pid is not None:
+        check_whole("pid", pid, least=1, hint="Give the number of a process that runs.")
     name = "self" if pid is None else pid
     if not (_PROC / "self").exists():
         return ProcessMemory(name, None, None, dict.fromkeys(("rss_bytes", "pss_bytes"), _NO_PROC))

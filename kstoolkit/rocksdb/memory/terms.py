@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.rocksdb.records import Figure, Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = [
@@ -35,29 +37,33 @@ class Given:
     ----------
     instances, column_families
         RocksDB instances, and column families that are written in each.
-    names
-        The options that were given as numbers.
     base
-        The name of the profile; None: RocksDB's own options.
+        Where the options come from, if nothing else is said of one.
+    origins
+        Where an option comes from, by its name.
     keys, key_bytes, value_bytes, iterators
         Of one instance; None if not given.
+    index_bytes, filter_bytes
+        What the SST files of one instance say of themselves; None if there are none, or they don't.
     """
 
     instances: int
     column_families: int
-    names: frozenset[str]
-    base: str | None
+    base: str
+    origins: Mapping[str, str] = field(default_factory=dict)
     keys: int | None = None
     key_bytes: int | None = None
     value_bytes: int | None = None
     iterators: int | None = None
+    index_bytes: int | None = None
+    filter_bytes: int | None = None
 
     def origin(self, *options: str) -> str:
         """Return where the values of some options come from."""
-        profile = "RocksDB's own options" if self.base is None else f"profile {self.base!r}"
-        return "; ".join(
-            f"{name}: {'given' if name in self.names else profile}" for name in options
-        )
+        named: dict[str, list[str]] = {}
+        for name in options:
+            named.setdefault(self.origins.get(name, self.base), []).append(name)
+        return "; ".join(f"{', '.join(names)}: {origin}" for origin, names in named.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,8 @@ class MemoryTerm(Record):
         Its size, how many times it is needed, and the product.
     shared
         Whether all instances have one together.
+    source
+        Whose the sizes are: of the formula, or of the files of a store that is there.
     unknown
         Why a size is None.
     """
@@ -87,7 +95,12 @@ class MemoryTerm(Record):
     count: int = of_source(Source.FORMULA)
     total_bytes: int | None = of_source(Source.FORMULA)
     shared: bool = False
+    source: Source = Source.FORMULA
     unknown: dict[str, str] = field(default_factory=dict)
+
+    def figures(self) -> list[Figure]:
+        """Return the figures, each with whose it is."""
+        return [replace(each, source=self.source) for each in Record.figures(self)]
 
     def __str__(self) -> str:
         if self.total_bytes is None:
@@ -126,16 +139,18 @@ def cache_term(profile: Profile, given: Given) -> MemoryTerm:
 def index_term(profile: Profile, given: Given) -> MemoryTerm:
     """Return the index blocks, estimated if they live outside the cache.
 
-    Data blocks of ``block_size`` bytes before compression, and for each a key and where it lies.
-    Source: RocksDB's wiki, Memory usage in RocksDB.
+    Data blocks of ``block_size`` bytes before compression, but none without a key; and for each a
+    key and where it lies. Source: RocksDB's wiki, Memory usage in RocksDB.
     """
     if profile.cache_index_and_filter_blocks:
         return _inside("index blocks", given)
-    formula = f"keys x (key + value) / block_size x (key + {_HANDLE_BYTES}), about"
+    if given.index_bytes is not None:
+        return _of_files("index blocks", "index_bytes", given.index_bytes, given)
+    formula = f"min(keys, keys x (key + value) / block_size) x (key + {_HANDLE_BYTES}), about"
     each = None
     if given.keys is not None and given.key_bytes is not None and given.value_bytes is not None:
         blocks = given.keys * (given.key_bytes + given.value_bytes) / (profile.block_size or 4096)
-        each = round(blocks * (given.key_bytes + _HANDLE_BYTES))
+        each = round(min(given.keys, blocks) * (given.key_bytes + _HANDLE_BYTES))
     origin = given.origin("block_size")
     return _term("index blocks", formula, origin, each, given.instances, why=_NO_DATA)
 
@@ -149,6 +164,8 @@ def filter_term(profile: Profile, given: Given) -> MemoryTerm:
     origin = given.origin("bloom_bits_per_key")
     if profile.cache_index_and_filter_blocks:
         return _inside("filter blocks", given)
+    if given.filter_bytes is not None:
+        return _of_files("filter blocks", "filter_bytes", given.filter_bytes, given)
     bits = profile.bloom_bits_per_key
     if bits == 0:
         return _term("filter blocks", "no filter", origin, 0, given.instances)
@@ -158,12 +175,17 @@ def filter_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("filter blocks", formula, origin, each, given.instances, why=why)
 
 
-def pinned_term(profile: Profile, given: Given) -> MemoryTerm:
+def pinned_term(profile: Profile, given: Given, *, is_bound: bool = False) -> MemoryTerm:
     """Return what iterators pin: a block in each file of level 0 and in each level below.
 
-    It lies inside the cache as long as there is room, and beyond its size if there is none.
+    It lies inside the cache as long as there is room, and beyond its size if there is none, unless
+    the cache is strict. Under a bound it is counted only if the number of iterators is given.
     Source: RocksDB's wiki, Memory usage in RocksDB.
     """
+    strict = bool(profile.strict_capacity_limit)
+    if is_bound and (strict or given.iterators is None):
+        inside = _INSIDE if strict else f"{_INSIDE}, as long as there is room in it"
+        return _inside("pinned by iterators", given, inside, "strict_capacity_limit")
     names = ("block_size", "level0_file_num_compaction_trigger", "num_levels")
     size, files, levels = (getattr(profile, name) for name in names)
     formula = "iterators x block_size x (level0_file_num_compaction_trigger + num_levels - 1)"
@@ -176,9 +198,18 @@ def pinned_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("pinned by iterators", formula, origin, each, given.instances, why=why)
 
 
-def _inside(term: str, given: Given) -> MemoryTerm:
-    origin = given.origin("cache_index_and_filter_blocks")
-    return _term(term, _INSIDE, origin, 0, given.instances)
+def _inside(
+    term: str,
+    given: Given,
+    formula: str = _INSIDE,
+    option: str = "cache_index_and_filter_blocks",
+) -> MemoryTerm:
+    return _term(term, formula, given.origin(option), 0, given.instances)
+
+
+def _of_files(term: str, figure: str, size_bytes: int, given: Given) -> MemoryTerm:
+    known = _term(term, f"{figure} of the SST files", Source.STORE, size_bytes, given.instances)
+    return replace(known, source=Source.STORE)
 
 
 def _why(profile: Profile, *options: str) -> str:
@@ -197,5 +228,5 @@ def _term(
 ) -> MemoryTerm:
     if each_bytes is None:
         unknown = dict.fromkeys(("each_bytes", "total_bytes"), why)
-        return MemoryTerm(term, formula, origin, None, count, None, shared, unknown)
+        return MemoryTerm(term, formula, origin, None, count, None, shared, unknown=unknown)
     return MemoryTerm(term, formula, origin, each_bytes, count, each_bytes * count, shared)

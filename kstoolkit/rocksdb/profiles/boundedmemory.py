@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.units import format_bytes
 
-__all__ = ["bounded_memory"]
+__all__ = ["bounded_options"]
 
 _LEAST_MEMTABLE_BYTES = 64 << 10  # RocksDB raises smaller ones to this (db/column_family.cc)
 _LARGEST_MEMTABLE_BYTES = 64 << 20
 
 
-def bounded_memory(total_bytes: int, stores: int) -> Profile:
-    """Return a profile under which stores of one process together stay near ``total_bytes``.
-
-    One cache holds blocks, indexes and filters, and pays for the memtables, which get half of it.
-    What iterators pin, and what the allocator doesn't give back, is outside.
-
-    Parameters
-    ----------
-    total_bytes
-        The size of the cache.
-    stores
-        How many stores are open at once: partitions times segments times stores.
+def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
+    """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name.
 
     Raises
     ------
     ConfigurationError
-        If there are no stores, or less room for each one's memtables than RocksDB takes.
+        As it says.
 
     Examples
     --------
-    >>> profile = bounded_memory(512 << 20, stores=24)
-    >>> profile.write_buffer_manager_bytes, profile.write_buffer_size
-    (268435456, 5592405)
+    >>> bounded_options(512 << 20, stores=24)["write_buffer_size"]
+    5592405
     """
+    _check_whole("total_bytes", total_bytes)
+    _check_whole("stores", stores)
     if stores < 1:
         message = f"There can't be {stores} stores."
         raise ConfigurationError(message, hint="Give how many are open at once, such as stores=8.")
@@ -49,18 +41,24 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
         )
         raise ConfigurationError(message, hint=f"Give at least {least}, or open fewer stores.")
     whose = "one store" if stores == 1 else f"{stores} stores together"
-    return Profile(
-        name="bounded_memory",
-        purpose=f"For a process whose {whose} may take {format_bytes(total_bytes)}.",
-        block_cache_bytes=total_bytes,
-        block_cache_shared=True,
-        high_pri_pool_ratio=0.1,
-        write_buffer_manager_bytes=memtables_bytes,
-        write_buffer_manager_in_cache=True,
-        write_buffer_size=memtable_bytes,
-        cache_index_and_filter_blocks=True,
-        pin_l0_filter_and_index_blocks_in_cache=True,
-        bloom_bits_per_key=10.0,
-        compression="lz4",
-        disable_wal=True,
-    )
+    return {
+        "name": "bounded_memory",
+        "purpose": f"For a process whose {whose} may take {format_bytes(total_bytes)}.",
+        "block_cache_bytes": total_bytes,
+        "block_cache_shared": True,
+        "high_pri_pool_ratio": 0.1,
+        "write_buffer_manager_bytes": memtables_bytes,
+        "write_buffer_manager_in_cache": True,
+        "write_buffer_size": memtable_bytes,
+        "cache_index_and_filter_blocks": True,
+        "pin_l0_filter_and_index_blocks_in_cache": True,
+        "bloom_bits_per_key": 10.0,
+        "compression": "lz4",
+        "disable_wal": True,
+    }
+
+
+def _check_whole(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        message = f"{name} is {value!r}, which is no whole number."
+        raise ConfigurationError(message, hint="Such as bounded_memory(512 << 20, stores=8).")

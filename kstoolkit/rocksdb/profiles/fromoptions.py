@@ -63,11 +63,22 @@ def find_options(
     Raises
     ------
     InputError
-        If there is no OPTIONS file, or it has no such column family.
+        If there is no OPTIONS file, it can't be read, it has no such column family, or ``path`` is
+        a file of another kind.
     FormatError
-        If it is no OPTIONS file of RocksDB.
+        If that of a store's folder is no OPTIONS file of RocksDB.
     """
     file = _options_file(Path(path))
+    try:
+        return _found(file, options, column_family)
+    except FormatError as error:
+        if file != Path(path):
+            raise
+        message = f"{file} is no OPTIONS file of RocksDB."
+        raise InputError(message, hint=_HINT) from error
+
+
+def _found(file: Path, options: Mapping[str, Option], column_family: str) -> Found:
     sections = parse_options(_text(file))
     version = option_in(sections, "Version", "rocksdb_version") or "an unknown version"
     entries = _entries(sections, column_family, file)
@@ -82,14 +93,16 @@ def find_options(
 
 
 def _options_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    if not path.is_dir():
-        message = f"There is no {path}."
-        raise InputError(message, hint=_HINT)
-    numbered = {
-        int(match[1]): file for file in path.iterdir() if (match := _FILE_NAME.fullmatch(file.name))
-    }
+    try:
+        if path.is_file():
+            return path
+        if not path.is_dir():
+            message = f"There is no {path}."
+            raise InputError(message, hint=_HINT)
+        files = list(path.iterdir())
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    numbered = {int(match[1]): file for file in files if (match := _FILE_NAME.fullmatch(file.name))}
     if not numbered:
         message = f"The folder {path} has no OPTIONS file."
         raise InputError(message, hint=_HINT)
@@ -103,8 +116,12 @@ def _text(file: Path) -> str:
         message = f"{file} is no OPTIONS file of RocksDB: byte {error.start} is no text."
         raise FormatError(message, hint=_HINT) from error
     except OSError as error:
-        message = f"{file} can't be read: {error.strerror}."
-        raise InputError(message, hint="Check that you may read it.") from error
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    message = f"{path} can't be read: {error.strerror}."
+    return InputError(message, hint=f"{_HINT} Check that you may read it.")
 
 
 def _entries(sections: Records[OptionsSection], column_family: str, file: Path) -> _Entries:

@@ -14,7 +14,18 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.optionset import OptionSet
 
-__all__ = ["Option", "Section", "checked", "family", "io", "memory", "options_of", "store", "table"]
+__all__ = [
+    "Option",
+    "Section",
+    "check_text",
+    "checked",
+    "family",
+    "io",
+    "memory",
+    "options_of",
+    "store",
+    "table",
+]
 
 _HASH_INDEX_HINT = "Set prefix_bytes to the length of what your lookups have in common."
 
@@ -87,6 +98,19 @@ def options_of(profile: type[OptionSet]) -> dict[str, Option]:
     return {
         each.name: each.metadata["option"] for each in fields(profile) if "option" in each.metadata
     }
+
+
+def check_text(name: str, value: object) -> None:
+    """Check that what a profile is called, or is for, is text.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not.
+    """
+    if not isinstance(value, str):
+        message = f"A profile's {name} is {value!r}, which is no text."
+        raise ConfigurationError(message, hint=f"Give one, such as {name}='mine'.")
 
 
 def checked(profile: OptionSet) -> dict[str, Any]:

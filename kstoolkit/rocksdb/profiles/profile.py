@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.profiles.optioncheck import options_of
+from kstoolkit.rocksdb.profiles.optioncheck import check_text, options_of
 from kstoolkit.rocksdb.profiles.optionset import OptionSet, defaults_beside
 
 if TYPE_CHECKING:
@@ -54,6 +54,11 @@ class Profile(OptionSet):
     name: str = field(default="", compare=False)
     purpose: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("purpose", self.purpose)):
+            check_text(what, text)
+        OptionSet.__post_init__(self)
+
     @classmethod
     def from_options(
         cls, path: str | os.PathLike[str], *, column_family: str = "default"
@@ -71,9 +76,10 @@ class Profile(OptionSet):
         Raises
         ------
         InputError
-            If there is no such file, or it has no such column family.
+            If there is no such file, it can't be read, it has no such column family, or ``path`` is
+            a file of another kind.
         FormatError
-            If it is no OPTIONS file.
+            If that of a store's folder is no OPTIONS file.
 
         Examples
         --------
@@ -117,8 +123,18 @@ class Profile(OptionSet):
         unknown = still | options.pop("unknown", {})
         return replace(self, name=name, unknown=unknown, **options)
 
-    def diff(self, other: Profile) -> Records[Difference]:
+    def diff(self, other: Profile | str) -> Records[Difference]:
         """Return each option in which two profiles differ, with both values.
+
+        Parameters
+        ----------
+        other
+            A profile, or the name of one.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of this name.
 
         Examples
         --------
@@ -127,8 +143,10 @@ class Profile(OptionSet):
         ('compression', 'snappy', 'lz4')
         """
         from kstoolkit.rocksdb.profiles.difference import differences  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.namedoptions import named_options  # noqa: PLC0415 - only if asked
 
-        return differences(self, other)
+        chosen = other if isinstance(other, Profile) else Profile(**named_options(other))
+        return differences(self, chosen)
 
     def to_rocksdict(self, *, shared: SharedMemory | None = None) -> rocksdict.Options:
         """Return options for rocksdict, raw bytes in and out.
@@ -202,7 +220,7 @@ class Profile(OptionSet):
         Raises
         ------
         ConfigurationError
-            If ``class_name`` is no name of a Java class.
+            If ``class_name`` is no name of a Java class, or one that its source uses itself.
         """
         from kstoolkit.rocksdb.profiles.tojava import java_setter  # noqa: PLC0415 - only if asked
 

@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.profiles.javanames import check_class_name
 from kstoolkit.rocksdb.profiles.javastatements import cache_objects, not_in_java, statements
 from kstoolkit.rocksdb.profiles.storenames import EVERY_STORE, pattern_expression
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["java_setter"]
 
-_CLASS_NAME = re.compile(r"(?:[a-z_]\w*\.)*[A-Za-z_]\w*", re.ASCII)
 _ROCKSDB_CLASSES = (
     "BlockBasedTableConfig",
     "BloomFilter",
@@ -39,6 +38,8 @@ _ROCKSDB_CLASSES = (
     "Statistics",
     "WriteBufferManager",
 )
+_USED = {*_ROCKSDB_CLASSES, "ArrayList", "List", "Map", "RocksDBConfigSetter"}
+_USED |= {"Object", "Override", "String"}
 _SOURCE = """\
 {package}{imports}
 
@@ -98,11 +99,9 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, Profile]]) -> str
     Raises
     ------
     ConfigurationError
-        If ``class_name`` is no name of a Java class.
+        If ``class_name`` is no name of a Java class, or one that its source uses itself.
     """
-    if not _CLASS_NAME.fullmatch(class_name):
-        message = f"{class_name!r} is no name of a Java class."
-        raise ConfigurationError(message, hint="Give one such as 'com.example.BoundedMemory'.")
+    check_class_name(class_name, used=_USED)
     package, _, name = class_name.rpartition(".")
     shared = _shared(profiles)
     methods = "".join(

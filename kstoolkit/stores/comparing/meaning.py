@@ -67,6 +67,8 @@ def _of_typed(values: pa.Array) -> pa.Array:
         return _of_floats(values.cast(pa.float64()))
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         return _begun_with(_BYTES, values.cast(pa.large_binary()))
+    if pa.types.is_nested(kind):
+        return pa.array([_of_one(value) for value in values.to_pylist()], pa.large_binary())
     return values.cast(pa.large_string()).cast(pa.large_binary())
 
 

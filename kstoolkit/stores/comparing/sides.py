@@ -93,7 +93,9 @@ class Side:
 
     def _compared(self, rows: RowColumns) -> tuple[ByteColumn, pa.Array]:
         if not self.by_value:
-            return rows.key, pa.nulls(len(rows), _BYTES)
+            # Where a store has several column families, the key for the serdes names its family.
+            key = rows.record_key if "family" in rows.details else rows.key
+            return key, pa.nulls(len(rows), _BYTES)
         decoded = decoded_rows(rows, self.rows.key_serde, self.rows.value_serde)
         key = meanings(rows.record_key, decoded.key)
         # A serde may have nothing to say of a key, but the row is one all the same.

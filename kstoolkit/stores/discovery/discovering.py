@@ -20,6 +20,8 @@ from kstoolkit.stores.discovery.replicalevels import is_replica_level, replica_l
 from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
 from kstoolkit.stores.discovery.streamsstore import streams_store
 from kstoolkit.stores.discovery.walking import Layout, Walk
+from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of
+from kstoolkit.stores.spark.finding import spark_stores
 
 if TYPE_CHECKING:
     import os
@@ -77,6 +79,13 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
     if is_replica_level(root):
         yield replica_level(root)
         return
+    if is_replica_level(root.parent):
+        yield replica_level(root.parent, only=root)
+        return
+    inside = checkpoint_of(root)
+    if inside is not None and not (root / "CURRENT").exists():
+        yield from spark_stores(inside, root)
+        return
     places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
     for key, group in groupby(places, key=_same_store):
         together = list(group)
@@ -85,6 +94,8 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
             yield streams_store(streams, root)
         elif together[0][1] is Layout.REPLICA:
             yield from replica_levels(Path(key))
+        elif together[0][1] is Layout.SPARK:
+            yield from spark_stores(Checkpoint(Path(key)), Path(key))
         else:
             yield _plain(Path(key))
 
@@ -118,6 +129,9 @@ def _plain(folder: Path) -> FoundStore:
 
 
 def _with_lock(found: FoundStore, locks: Locks) -> FoundStore:
+    if found.engine == "spark":
+        why = "Spark puts no lock on a checkpoint"
+        return replace(found, unknown=found.unknown | {"is_locked": why})
     folders = [Path(each.path) for each in found.segments] or [Path(found.path)]
     told = [locks.is_locked(folder) for folder in folders]
     if True in told:

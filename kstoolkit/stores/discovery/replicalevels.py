@@ -29,14 +29,15 @@ def replica_levels(replica: Path) -> Iterator[FoundStore]:
     yield from map(replica_level, sorted(levels, key=lambda each: int(each.name)))
 
 
-def replica_level(level: Path) -> FoundStore:
-    """Return a level of a replica as a store."""
-    starts = {each: segment_start_ms(level.name, each.name) for each in sorted(level.iterdir())}
+def replica_level(level: Path, only: Path | None = None) -> FoundStore:
+    """Return a level of a replica as a store, or the one segment of it that is asked for."""
+    folders = sorted(level.iterdir()) if only is None else [only]
+    starts = {each: segment_start_ms(level.name, each.name) for each in folders}
     segments = {each: start_ms for each, start_ms in starts.items() if start_ms is not None}
     held = on_disk(segments)
     entries = None if held.num_entries is None else sum(held.num_entries.values())
     return FoundStore(
-        str(level),
+        str(only or level),
         "kstoolkit",
         level.parent.name,
         format_duration(int(level.name)),

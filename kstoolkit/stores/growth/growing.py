@@ -11,6 +11,7 @@ from kstoolkit.stores.growth.measuring import growth as measured
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.statestore import SegmentedStore
+from kstoolkit.stores.spark.sparkstore import SparkStore
 
 if TYPE_CHECKING:
     import os
@@ -78,6 +79,7 @@ def growth(
         opened=_rocksdbs(store),
         retention=retention,
         now=now,
+        watermark=store.watermark_ms if isinstance(store, SparkStore) else None,
         prefix_bytes=prefix_bytes,
         top=top,
     )

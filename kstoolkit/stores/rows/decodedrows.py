@@ -23,9 +23,33 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.formats.serdes import Serde
 
-__all__ = ["DecodedRows", "decoded_rows"]
+__all__ = ["DecodedRows", "FamilyRow", "decoded_rows"]
 
 _TIME = pa.timestamp("ms", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow(StoreRow):
+    """A row of a store with column families, and the name of its own.
+
+    Examples
+    --------
+    >>> row = FamilyRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", family="seen")
+    >>> print(row)
+    seen {'user': 'a'}: {'n': 7}
+    >>> row.to_dict("default")["family"]
+    'seen'
+    """
+
+    family: str | None = None
+
+    def __str__(self) -> str:
+        # Not by super(): it does not work in a class that slots have made anew.
+        return f"{self.family} {StoreRow.__str__(self)}"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
+        return StoreRow.to_dict(self, store) | {"family": self.family}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +85,11 @@ class DecodedRows:
             (raw.problems.get(position) for position in range(len(self))),
             strict=True,
         )
-        return starmap(StoreRow, columns)
+        family = raw.details.get("family")
+        if family is None:
+            return starmap(StoreRow, columns)
+        named = zip(columns, family.to_pylist(), strict=True)
+        return starmap(FamilyRow, ((*cells, name) for cells, name in named))
 
     @property
     def num_undecoded(self) -> int:
@@ -77,7 +105,7 @@ class DecodedRows:
 
         Keys and values have the type of their serde; where that has none of its own, as with JSON
         and a user's callable, they are JSON text. Where one could not be read it is null, and
-        ``problem`` says why.
+        ``problem`` says why. Rows of column families tell their ``family``.
         """
         raw = self.raw
         times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
@@ -93,6 +121,8 @@ class DecodedRows:
             "value_bytes": raw.value.to_arrow(),
             "problem": self._problems(),
         }
+        if "family" in raw.details:
+            columns["family"] = raw.details["family"]
         return pa.table(columns)
 
     def _problems(self) -> pa.Array:

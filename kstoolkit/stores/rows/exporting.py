@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.rowcolumns import HEADERS
 from kstoolkit.stores.rows.jsonlines import json_text
 
 if TYPE_CHECKING:
@@ -176,14 +177,18 @@ def _of_schema(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table
 
 
 def _as_texts(table: pa.Table) -> pa.Table:
-    """Return a table with bytes in hex, and headers as JSON."""
+    """Return a table with bytes in hex, and headers and what is nested as JSON."""
     for place, each in enumerate(table.schema):
         if pa.types.is_large_binary(each.type):
             table = table.set_column(place, each.name, _in_hex(table[place].combine_chunks()))
         elif pa.types.is_null(each.type):
             table = table.set_column(place, each.name, pa.nulls(len(table), pa.large_string()))
-        elif pa.types.is_list(each.type):
+        elif each.type == HEADERS:
             table = table.set_column(place, each.name, _headers_as_json(table[place]))
+        elif pa.types.is_nested(each.type):
+            cells = table[place].to_pylist()
+            texts = [None if cell is None else json_text(cell) for cell in cells]
+            table = table.set_column(place, each.name, pa.array(texts, pa.large_string()))
     return table
 
 

@@ -6,13 +6,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.discovery.replicalevels import is_replica_level
 from kstoolkit.stores.rows.readable import ReadAs
-from kstoolkit.stores.rows.replicalevel import ReplicaLevel
+from kstoolkit.stores.rows.replicalevel import ReplicaLevel, ReplicaSegment
 from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
+from kstoolkit.stores.spark.place import spark_place
+from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenedStore", "open_store"]
 
-OpenedStore = StateStore | SegmentedStore | ReplicaLevel
+OpenedStore = StateStore | SegmentedStore | ReplicaLevel | SparkStore
 """A store whose rows can be read; each is closed by ``with``."""
 
 
@@ -36,6 +39,7 @@ def open_store(
     key_serde: SerdeLike | None = None,
     value_serde: SerdeLike | None = None,
     window_size: Duration | None = None,
+    column_family: str | None = None,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
 ) -> OpenedStore:
@@ -48,7 +52,8 @@ def open_store(
     ----------
     path
         The folder of a RocksDB, the one with a CURRENT file; the folder that holds the segments of
-        a store, each of which is a RocksDB; or that of a level of a replica.
+        a store, each of which is a RocksDB; that of a level of a replica; or, in a checkpoint of
+        Spark's, that of a store's partition, ``state/<operator>/<partition>``, or of an operator.
     kind
         What kind of store it is, as ``"window"`` or ``"key-value"``; None recognises it.
     key_serde, value_serde
@@ -57,6 +62,9 @@ def open_store(
     window_size
         How long the windows of a window store are, which Kafka Streams does not write down: without
         it their ends are unknown.
+    column_family
+        The one column family to read rows of; None takes those that Kafka Streams writes to, and
+        ``default`` of a store that is not its; of Spark's, those of the user's variables.
     scratch, other_folders
         Where to make the folder that the store is read through, and where else it has files: see
         :func:`kstoolkit.rocksdb.opening.open_store`.
@@ -64,7 +72,8 @@ def open_store(
     Raises
     ------
     ConfigurationError
-        If there is no such kind, or ``window_size`` is no length of time.
+        If there is no such kind, ``window_size`` is no length of time, or something is told that
+        this engine's stores tell themselves.
     KstoolkitError
         If there is no store, or it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
 
@@ -84,16 +93,28 @@ def open_store(
     if kind is not None:
         kinds_named(kind)
     size_ms = None if window_size is None else parse_duration(window_size)
-    read_as = ReadAs(kind, key_serde, value_serde, size_ms)
+    read_as = ReadAs(kind, key_serde, value_serde, size_ms, column_family=column_family)
     folder = Path(path)
+    place = spark_place(folder.absolute())
+    if place is not None:
+        _check_not_told(folder, kind=kind, window_size=window_size)
+        return SparkStore(place, read_as=read_as, scratch=scratch)
     if is_replica_level(folder.absolute()):
         return ReplicaLevel(folder.absolute(), read_as)
     segments = _segments(folder)
     if segments:
         return _segmented(folder, segments, read_as, scratch)
-    opened = open_rocksdb(folder, scratch=scratch, other_folders=other_folders, into=StateStore)
+    into = ReplicaSegment if is_replica_level(folder.absolute().parent) else StateStore
+    opened = open_rocksdb(folder, scratch=scratch, other_folders=other_folders, into=into)
     opened.read_as = read_as
     return opened
+
+
+def _check_not_told(folder: Path, **told: object) -> None:
+    for name, value in told.items():
+        if value is not None:
+            message = f"{name}={value!r} is told of {folder}, where Spark's checkpoint tells it."
+            raise ConfigurationError(message, hint="Leave it out.")
 
 
 def _segments(folder: Path) -> list[tuple[int, Path]]:

@@ -39,12 +39,15 @@ class ReadAs:
         How to read keys and values.
     window_size_ms
         How long its windows are, if the store does not tell.
+    column_family
+        Which column family to read.
     """
 
     kind: str | None = None
     key_serde: SerdeLike | None = None
     value_serde: SerdeLike | None = None
     window_size_ms: int | None = None
+    column_family: str | None = None
 
 
 class HasRows(ABC):

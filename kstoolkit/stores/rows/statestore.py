@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from kstoolkit.stores.rows.readable import ReadAs
+    from kstoolkit.stores.rows.rowview import RowSource
 
 __all__ = ["SegmentedStore", "StateStore", "recognised_as"]
 
@@ -48,10 +49,15 @@ class StateStore(Store, HasRows):
         return str(self.recognised.kind)
 
     @cached_property
-    def source(self) -> StreamSource:
+    def source(self) -> RowSource:
         """Where its rows lie."""
-        size_ms = self.read_as.window_size_ms
-        return StreamSource(self.name, self.recognised.kind, [Part(self)], window_size_ms=size_ms)
+        return StreamSource(
+            self.name,
+            self.recognised.kind,
+            [Part(self)],
+            window_size_ms=self.read_as.window_size_ms,
+            family=self.read_as.column_family,
+        )
 
     @property
     def _segment_start_ms(self) -> int | None:
@@ -108,12 +114,18 @@ class SegmentedStore(HasRows):
     @cached_property
     def source(self) -> StreamSource:
         """Where its rows lie."""
-        interval_ms, size_ms = self.segment_interval_ms, self.read_as.window_size_ms
+        interval_ms = self.segment_interval_ms
         parts = [
             Part(store, None if interval_ms is None else range(start_ms, start_ms + interval_ms))
             for start_ms, store in self._segments.items()
         ]
-        return StreamSource(self.name, self.recognised.kind, parts, window_size_ms=size_ms)
+        return StreamSource(
+            self.name,
+            self.recognised.kind,
+            parts,
+            window_size_ms=self.read_as.window_size_ms,
+            family=self.read_as.column_family,
+        )
 
     def close(self) -> None:
         """Close all segments; a second time does nothing."""

@@ -6,20 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.streams.kinds import OFFSETS, Kind, live_family
+from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.streams.kinds import DEFAULT, STREAMS_FAMILIES, Kind, live_family
 from kstoolkit.formats.streams.layouts import split
 from kstoolkit.stores.rows.batching import row_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.asking import Asked
 
 __all__ = ["Part", "StreamSource"]
 
 _ID_BYTES = 8
+_KNOWN = STREAMS_FAMILIES | {DEFAULT}
 
 _KEY_FIRST = {
     Kind.KEY_VALUE,
@@ -67,12 +68,15 @@ class StreamSource:
         What it lies in, the earliest segment first.
     window_size_ms
         How long its windows are, which it doesn't tell itself; None leaves their ends unknown.
+    family
+        The one column family to read; None: those that Kafka Streams keeps rows in.
     """
 
     name: str
     kind: Kind
     parts: Sequence[Part]
     window_size_ms: int | None = None
+    family: str | None = None
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         """Yield rows in parts of some thousands: at least those that are asked for."""
@@ -91,15 +95,19 @@ class StreamSource:
         return until is None or self.kind in _SESSIONS or span.start < until
 
     def _of_part(self, store: Store, asked: Asked) -> Iterator[RowColumns]:
-        live = live_family(store.column_families)
+        live = self.family or live_family(store.column_families)
         yield from self._of_family(store, live, asked)
         for older in store.column_families:
-            if older not in {live, OFFSETS}:
+            if self.family is None and older != live and older in _KNOWN:
                 yield from self._not_rewritten(store, older, live, asked)
 
     def _of_family(self, store: Store, family: str, asked: Asked) -> Iterator[RowColumns]:
         for keys, values in row_batches(self._rows(store, family, asked)):
-            yield split(self.kind, keys, values, window_size_ms=self.window_size_ms, family=family)
+            if family in _KNOWN:
+                size_ms = self.window_size_ms
+                yield split(self.kind, keys, values, window_size_ms=size_ms, family=family)
+            else:  # somebody else's, or the offsets
+                yield RowColumns.whole(keys, values)
 
     def _not_rewritten(
         self, store: Store, older: str, live: str, asked: Asked

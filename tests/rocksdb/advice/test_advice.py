@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 import pytest
 from rocksdict import Rdict
 
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.advice import advising
 from kstoolkit.rocksdb.advice.advising import RULES
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup
+from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
 from kstoolkit.rocksdb.records import Figure, Source
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.rocksdb.advice.advice import Advice, AdviceList
-    from kstoolkit.rocksdb.advice.facts import Circumstances
+    from kstoolkit.rocksdb.advice.circumstances import Circumstances
 
 COUNT = re.compile(r"^(rocksdb\.[\w.-]+) COUNT : (\d+)", re.MULTILINE)
 PLAIN = Profile(compression="none", statistics=True, disable_auto_compactions=True)
@@ -91,14 +92,65 @@ def test_memory_over_the_bound(quiet: Path) -> None:
     assert "no bound is given" in advice_of(quiet).unjudged[rule]
 
 
-def test_memory_of_the_writer_itself_and_of_a_capped_profile(quiet: Path) -> None:
+def test_memory_of_the_writer_s_process_is_no_evidence(quiet: Path, tmp_path: Path) -> None:
     rule = "memory over the bound"
+    # This process takes more than 70 MiB, and the formula comes to 68 MiB of it.
+    assert judged_fine(rule, advice_of(quiet, bound_bytes=70 << 20, pid=os.getpid()))
     (advice,) = given(rule, advice_of(quiet, bound_bytes=8 << 20, pid=os.getpid()))
-    assert advice.evidence[-1].name == "rss_bytes"
-    assert advice.evidence[-1].source is Source.SYSTEM
+    told = {each.name: each for each in advice.evidence}
+    rest = told["writer_rss_bytes"].value - told["formula_at_least_bytes"].value
+    assert told["writer_not_accounted_for_bytes"].value == rest
+    assert told["writer_rss_bytes"].source is Source.SYSTEM
+    silent = shutil.copytree(quiet, tmp_path / "store", ignore=shutil.ignore_patterns("LOG*"))
+    found = advice_of(silent, bound_bytes=70 << 20, pid=os.getpid())
+    assert "block cache: OPTIONS files hold no caches" in found.unjudged[rule]
+    assert "in all says nothing of RocksDB" in found.unjudged[rule]
+
+
+def test_memory_of_a_capped_profile_and_by_the_writer_s_metrics(quiet: Path) -> None:
+    rule = "memory over the bound"
     capped = bounded_memory(64 << 20, 4)
     (advice,) = given(rule, advice_of(quiet, bound_bytes=32 << 20, profile=capped, instances=4))
     assert (advice.option, advice.direction) == ("block_cache_bytes", "lower")
+    tickers = {
+        "rocksdb.size-all-mem-tables": 90 << 20,
+        "rocksdb.block-cache-usage": 80 << 20,
+        "rocksdb.estimate-table-readers-mem": 20 << 20,
+    }
+    (advice,) = given(rule, advice_of(quiet, bound_bytes=100 << 20, tickers=tickers))
+    assert [each.name for each in advice.evidence[1:]] == list(tickers)
+    assert {each.source for each in advice.evidence[1:]} == {Source.METRICS}
+    # Whether the cache holds the memtables is not known: 110 MiB are certain, 190 are not.
+    assert judged_fine(rule, advice_of(quiet, bound_bytes=110 << 20, tickers=tickers))
+
+
+@pytest.mark.parametrize(
+    ("circumstances", "message"),
+    [
+        ({"bound_bytes": "1G"}, "bound_bytes is '1G', which is no whole number"),
+        ({"bound_bytes": -1}, "bound_bytes is -1: it has to be 1 or more"),
+        ({"instances": 1.5}, "instances is 1.5"),
+        ({"instances": None}, "instances is None"),
+        ({"open_files_limit": 0}, "open_files_limit is 0"),
+        ({"pid": "self"}, "pid is 'self'"),
+        ({"tickers": 3}, "tickers is 3, which is no mapping"),
+        ({"tickers": {"rocksdb.bloom.filter.useful": "many"}}, "useful'] is 'many'"),
+        ({"bound": 3}, "advice\\(\\) takes no bound.*\n.*Did you mean bound_bytes"),
+    ],
+)
+def test_circumstances_that_make_no_sense_are_refused(
+    circumstances: Any, message: str, quiet: Path
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        advice_of(quiet, **circumstances)
+
+
+def test_a_profile_may_be_named(quiet: Path) -> None:
+    by_name = advice_of(quiet, bound_bytes=1 << 20, profile="kafka_streams", instances=2)
+    itself = advice_of(quiet, bound_bytes=1 << 20, profile=kafka_streams(), instances=2)
+    assert by_name.to_dicts() == itself.to_dicts()
+    with pytest.raises(InputError):
+        advice_of(quiet, profile="kafka_stream")
 
 
 @pytest.mark.parametrize(
@@ -253,7 +305,7 @@ def test_cache_shared_too_thinly(tmp_path: Path) -> None:
     own = profile.changed(block_cache_shared=False)
     found = advice_of(tmp_path / "a", profile=own, instances=10, tickers=counts)
     assert judged_fine(rule, found)
-    assert "give the profile" in advice_of(tmp_path / "a", tickers=counts).unjudged[rule]
+    assert "give profile=" in advice_of(tmp_path / "a", tickers=counts).unjudged[rule]
 
 
 def overwrite(store: Rdict) -> None:

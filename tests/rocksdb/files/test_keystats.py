@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_all_rows_of_a_small_store_are_read(store: Store) -> None:
     assert stats.num_deletions == NUM_ROWS // EVERY
     assert stats.densest_file_tombstone_density == 1
     assert stats.densest_file == max(store.ssts(), key=lambda each: each.num_deletions).name
-    assert f"{len(LIVE):,} all rows" in repr(stats)
+    assert f"all {len(LIVE):,} rows" in repr(stats)
 
 
 @pytest.mark.parametrize("sample", [1, 10, 63, 64, 65, 500, len(LIVE) - 1])
@@ -45,7 +45,7 @@ def test_a_sample_is_no_larger_than_asked_and_says_that_it_is_one(
     stats = store.key_stats(sample)
     assert not stats.is_complete
     assert 0 < stats.num_sampled <= sample
-    assert "sampled" in repr(stats)
+    assert "a sample of" in repr(stats)
 
 
 def test_a_sample_sees_every_part_of_a_store(store: Store) -> None:
@@ -87,6 +87,15 @@ def test_an_empty_column_family_has_no_sizes_and_says_why(tmp_path: Path) -> Non
     assert stats.unknown["key_sizes"] == "there are no rows"
     assert stats.unknown["densest_file"] == "there are no SST files"
     assert (stats.num_sampled, stats.is_complete) == (0, True)
+    assert repr(stats) == "KeyStats('default', no rows)"
+
+
+def test_a_single_row_is_named_as_one(tmp_path: Path) -> None:
+    writer = Rdict(str(tmp_path / "store"), Options(raw_mode=True))
+    writer[b"a"] = b"1"
+    writer.close()
+    with open_store(tmp_path / "store") as opened:
+        assert "'default', its only row, keys Sizes(" in repr(opened.key_stats())
 
 
 def test_nothing_can_be_told_of_no_rows(store: Store) -> None:
@@ -96,3 +105,9 @@ def test_nothing_can_be_told_of_no_rows(store: Store) -> None:
         store.key_stats(prefix_bytes=0)
     with pytest.raises(ConfigurationError, match="top=-1"):
         store.key_stats(top=-1)
+
+
+@pytest.mark.parametrize("wrong", [1.5, "many", True, None])
+def test_a_sample_that_is_no_whole_number_is_refused(wrong: Any, store: Store) -> None:
+    with pytest.raises(ConfigurationError, match="has to be a whole number"):
+        store.key_stats(sample=wrong)

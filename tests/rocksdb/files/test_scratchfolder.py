@@ -107,6 +107,18 @@ def test_an_owner_that_died_before_it_locked_left_an_empty_folder_that_goes(scra
     assert sorted(each.name for each in scratch.iterdir()) == ["kstoolkit-shadow-strange", "other"]
 
 
+def test_each_purpose_clears_what_its_own_dead_left(scratch: Path) -> None:
+    left = abandoned(scratch)
+    folder = new_scratch_folder(scratch, prefix="kstoolkit-other-")
+    assert folder.path.name.startswith("kstoolkit-other-")
+    assert left.exists()
+    os.close(folder.lock)
+    clear_abandoned(scratch)
+    assert folder.path.exists()
+    clear_abandoned(scratch, prefix="kstoolkit-other-")
+    assert not list(scratch.iterdir())
+
+
 def test_a_link_to_a_folder_is_not_followed(scratch: Path, tmp_path: Path) -> None:
     left = abandoned(scratch)
     target = left.rename(tmp_path / "target")

@@ -45,10 +45,21 @@ def test_a_trial_whose_time_is_up_is_stopped_and_says_so() -> None:
     endless = Workload(writes=100_000_000, keys=1_000, writes_per_second=100)
     found = compare_profiles(endless, [LEVEL], seconds=0.5, progress=False)
     trial = found[0]
-    assert (trial.stopped_by, trial.settled) == ("time", False)
+    assert (trial.stopped_by, trial.finished, trial.settled) == ("time", False, False)
     assert trial.writes == 1_000, "the pace of a thousand is ten seconds: it isn't slept out"
     assert found.series[-1].at_ms < 9_000
     assert trial.live_rows > 0
+
+
+def test_more_gets_than_fit_into_memory_are_asked_for_some_at_a_time() -> None:
+    greedy = Workload(writes=1_000, keys=1_000, reads_per_write=1e9)
+    trial = compare_profiles(greedy, ["spark"], seconds=1, progress=False)[0]
+    assert (trial.stopped_by, trial.finished) == ("time", False)
+    assert 10_000 <= trial.gets < 1e9
+    assert (trial.write_amplification, trial.space_amplification) == (None, None)
+    assert "nothing was flushed" in trial.unknown["write_amplification"]
+    assert "nothing was flushed" in trial.unknown["space_amplification"]
+    assert "write unknown" in repr(trial)
 
 
 def test_a_trial_that_has_written_all_and_settles_too_long_says_so() -> None:
@@ -57,13 +68,22 @@ def test_a_trial_that_has_written_all_and_settles_too_long_says_so() -> None:
     )
     workload = Workload(writes=10_000, keys=10_000, reads_per_write=0)
     trial = compare_profiles(workload, [slow], seconds=0.5, progress=False)[0]
-    assert (trial.stopped_by, trial.settled, trial.writes) == (None, False, 10_000)
+    assert (trial.stopped_by, trial.settled, trial.writes) == ("time", False, 10_000)
+    assert trial.finished
+
+
+def test_a_last_flush_that_takes_too_much_disk_is_said() -> None:
+    workload = Workload(writes=20_000, keys=20_000, reads_per_write=0)
+    flushed_late = LEVEL.changed(write_buffer_size=64 << 20, compression="none")
+    trial = compare_profiles(workload, [flushed_late], disk_bytes=1 << 20, progress=False)[0]
+    assert (trial.stopped_by, trial.finished, trial.writes) == ("disk", True, 20_000)
+    assert trial.peak_disk_bytes > 1 << 20
 
 
 def test_a_trial_that_takes_too_much_disk_is_stopped_and_says_so() -> None:
     large = Workload(writes=10_000_000, keys=10_000_000, value_bytes=1_000)
     trial = compare_profiles(large, [LEVEL], disk_bytes=5 << 20, progress=False)[0]
-    assert (trial.stopped_by, trial.settled) == ("disk", False)
+    assert (trial.stopped_by, trial.finished, trial.settled) == ("disk", False, False)
     assert trial.peak_disk_bytes > 5 << 20
     assert trial.writes < 1_000_000
 
@@ -104,6 +124,23 @@ def _wait_for_a_store(folder: Path) -> None:
     until = time.monotonic() + 60
     while not list(folder.glob("*/store/LOG")) and time.monotonic() < until:
         time.sleep(0.05)
+
+
+@pytest.mark.kill
+def test_what_a_killed_comparison_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+    asking = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    _wait_for_a_store(tmp_path)
+    (child,) = psutil.Process(asking.pid).children()
+    asking.kill()
+    asking.wait()
+    child.wait(60)
+    (left,) = tmp_path.iterdir()
+    compare_profiles(Workload(writes=1_000), [LEVEL], folder=tmp_path, progress=False)
+    assert left.name.startswith("kstoolkit-lab-")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.kill
@@ -178,5 +215,5 @@ def test_a_trial_whose_parent_is_gone_ends_by_itself(tmp_path: Path) -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     (end,) = [json.loads(line)["end"] for line in done.stdout.splitlines() if '"end"' in line]
-    assert end["stopped"]
+    assert not end["finished"]
     assert end["writes"] < 1_000_000

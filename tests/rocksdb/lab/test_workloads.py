@@ -81,7 +81,12 @@ def test_time_ordered_goes_from_window_to_window_with_some_late_rows() -> None:
         ({"kind": "replayed"}, "without rows"),
         ({"kind": "uniform", "rows": [(b"a", b"b")]}, "with rows"),
         ({"writes": 0}, "writes is 0"),
+        ({"writes": 1.5}, r"writes is 1\.5"),
+        ({"keys": True}, "keys is True"),
+        ({"seed": "7"}, "seed is '7'"),
         ({"reads_per_write": -1}, "reads_per_write is -1"),
+        ({"reads_per_write": float("inf")}, "reads_per_write is inf"),
+        ({"reads_per_write": None}, "reads_per_write is None"),
         ({"absent_share": 1.5}, "absent_share is 1.5"),
         ({"writes_per_second": 0}, "writes_per_second is 0"),
     ],
@@ -89,6 +94,11 @@ def test_time_ordered_goes_from_window_to_window_with_some_late_rows() -> None:
 def test_a_workload_that_makes_no_sense_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         Workload(**options)
+
+
+def test_one_of_a_thing_is_told_as_one() -> None:
+    told = repr(Workload(writes=1, keys=1, value_bytes=1, reads_per_write=1))
+    assert told == "Workload(uniform, 1 write, 1 key, values of 1 byte, 1 read a write, seed 7)"
 
 
 @given(rows=st.lists(st.tuples(st.binary(), st.none() | st.binary()), min_size=1))

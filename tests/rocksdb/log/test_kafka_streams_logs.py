@@ -46,5 +46,27 @@ def test_no_job_of_a_cleanly_closed_store_is_left_open(folders: list[Path]) -> N
         flushes = log.flushes()
         merges = [each for each in log.compactions() if not each.moved]
         assert len(flushes) > 0
-        assert all(each.unknown == {} for each in flushes)
-        assert all(each.unknown == {} for each in merges)
+        assert all((each.unknown, each.status) == ({}, "OK") for each in flushes)
+        assert all(each.unknown == {} for each in merges if each.status == "OK")
+
+
+def test_a_compaction_that_the_closing_cut_short_has_no_end_and_no_output(
+    folders: list[Path],
+) -> None:
+    logs = [read_log(folder) for folder in folders if AT_INFO & set(folder.parts)]
+    cut = [
+        (log, each)
+        for log in logs
+        for each in log.compactions()
+        if not each.moved and each.status != "OK"
+    ]
+    if "4.3.1" not in folders[0].parts:
+        assert cut == []
+        return
+    ((log, merge),) = cut
+    assert merge.status == "Shutdown in progress: Database shutdown"
+    assert (merge.finished_at, merge.num_files_out, merge.output_bytes) == (None, 0, 0)
+    assert merge.wasted_bytes == 5_757
+    assert "Shutdown in progress" in merge.unknown["finished_at"]
+    done = [each.output_bytes or 0 for each in log.compactions() if each.status == "OK"]
+    assert log.write_amplification().compacted_bytes == sum(done)

@@ -68,7 +68,11 @@ def read_bytes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bytes], No
 
     def read(content: bytes) -> None:
         path.write_bytes(content)
-        read_everything(path)
+        try:
+            read_everything(path)
+        except InputError as error:
+            if "is no log of RocksDB" not in error.message:
+                raise
 
     return read
 
@@ -108,7 +112,9 @@ def test_pieces_of_a_log_in_any_order_never_raise(
 def test_a_real_log_with_a_piece_torn_out_never_raises(
     read_bytes: Callable[[bytes], None], log: bytes, at: int, length: int, instead: bytes
 ) -> None:
-    read_bytes(log[:at] + instead + log[at + length :])
+    torn = log[:at] + instead + log[at + length :]
+    assume(not torn.startswith(GZIP))
+    read_bytes(torn)
 
 
 def test_a_buffered_line_has_the_time_at_which_it_was_logged() -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -78,7 +79,8 @@ def test_every_flush_of_a_real_store_is_found(log: StoreLog, folder: Path) -> No
 def test_every_compaction_of_a_real_store_is_found(log: StoreLog, folder: Path) -> None:
     merged = [each for each in log.compactions() if not each.moved]
     finished = in_events(folder, "compaction_finished")
-    assert [each.output_bytes for each in merged] == [e["total_output_size"] for e in finished]
+    written = [(each.output_bytes or 0) + (each.wasted_bytes or 0) for each in merged]
+    assert written == [e["total_output_size"] for e in finished]
     first = merged[0]
     assert (first.from_levels, first.reason, first.column_family) == (
         (0,),
@@ -424,3 +426,43 @@ def test_stalls_are_summed_over_the_times_that_the_store_was_open() -> None:
 def test_dumps_of_two_stores_in_one_log_are_summed_apart() -> None:
     dumps = [StatsDump(None, up, 1.0, store=store) for up, store in [(600.0, "a"), (300.0, "b")]]
     assert stall_time([*dumps, *dumps]).covered_s == 900
+
+
+def test_the_dump_of_an_opening_covers_no_time_and_tells_of_no_stall() -> None:
+    waited = stall_time([StatsDump(None, 0.0, 0.0), StatsDump(None, 0.0, 0.0)])
+    assert (waited.num_dumps, waited.covered_s) == (2, 0)
+    assert (waited.stalled_s, waited.stalled_percent) == (None, None)
+    assert set(waited.unknown) == {"stalled_s", "stalled_percent"}
+    both = stall_time([StatsDump(None, 0.0, 0.0), StatsDump(None, 600.0, 6.0)])
+    assert (both.covered_s, both.stalled_s, both.stalled_percent) == (600, 6, 1)
+
+
+def test_a_flush_that_failed_has_no_output(tmp_path: Path) -> None:
+    lines = STREAMS.read_text().splitlines(keepends=True)
+    (place,) = [at for at, line in enumerate(lines) if "[JOB 3] Level-0 flush table #12: 1" in line]
+    head, _, _ = lines[place].rpartition(" bytes OK")
+    lines[place] = f"{head} bytes IO error: No space left on device\n"
+    (tmp_path / "LOG").write_text("".join(lines))
+    whole, log = read_log(STREAMS), read_log(tmp_path)
+    (failed,) = [each for each in log.flushes() if each.job == 3 and each.status != "OK"]
+    assert failed.status == "IO error: No space left on device"
+    assert (failed.finished_at, failed.output_bytes, failed.num_files_out) == (None, 0, 0)
+    assert failed.wasted_bytes == 16_829
+    assert "not finished (IO error" in failed.sentence
+    flushed, all_flushed = (each.write_amplification().flushed_bytes or 0 for each in (log, whole))
+    assert all_flushed - flushed == 16_829
+
+
+def test_one_of_a_kind_is_named_in_the_singular() -> None:
+    flushes = read_log(STREAMS).flushes()
+    assert repr(type(flushes)(flushes[:1], "flushes")) == "LogRows(1 flush)"
+    assert replace(flushes[0], num_entries=1).sentence.startswith("1 entry of ")
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0:root:/root:/bin/sh\n", bytes(2_000), b"{}\n"])
+def test_a_file_without_a_line_of_a_log_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "passwd").write_bytes(content)
+    with pytest.raises(InputError, match="passwd is no log of RocksDB, nor one of Spark"):
+        read_log(tmp_path / "passwd")
+    (tmp_path / "LOG").touch()
+    assert read_log(tmp_path / "LOG").num_files == 1

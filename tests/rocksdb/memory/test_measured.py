@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.memory.blockcaches import block_caches
 from kstoolkit.rocksdb.memory.measured import memory_parts
 from kstoolkit.rocksdb.memory.process import process_memory
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.profiles.named import kafka_streams
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
 from kstoolkit.rocksdb.records import Source
@@ -106,17 +108,81 @@ def test_each_figure_says_whose_it_is(made: Path) -> None:
 
 
 def test_an_unknown_term_of_the_formula_leaves_it_unknown_and_a_profile_tells_it(
-    made: Path,
+    made: Path, tmp_path: Path
 ) -> None:
-    with open_store(made) as store:
-        parts, given = store.memory(), store.memory(profile=kafka_streams())
+    silent = shutil.copytree(made, tmp_path / "store", ignore=shutil.ignore_patterns("LOG*"))
+    with open_store(silent) as store:
+        parts, given = store.memory(), store.memory(profile="kafka_streams")
     assert parts.formula_bytes is None
     assert "block cache: OPTIONS files hold no caches" in parts.unknown["formula_bytes"]
+    assert "nor does the writer's log tell of one" in parts.unknown["formula_bytes"]
     assert parts.plan is not None
     memtables = next(each for each in parts.plan.terms if each.term == "memtables")
     assert memtables.total_bytes == (1 << 20) * 2 * 2  # two column families
+    assert re.search(r": OPTIONS-\d{6} of 'store'$", memtables.origin)
     assert given.plan is not None
     assert given.formula_bytes == given.plan.total_bytes > 0
+
+
+def test_the_writer_s_log_tells_of_its_cache(tmp_path: Path) -> None:
+    profile = Profile(block_cache_bytes=5 << 20, block_cache_shared=True, compression="none")
+    options = profile.to_rocksdict(shared=shared_memory(profile))
+    writer = Rdict(str(tmp_path / "store"), options, column_families={"default": options})
+    writer.create_column_family("more", options).close()
+    writer.close()
+    with open_store(tmp_path / "store") as store:
+        one, many = store.memory(), store.memory(instances=7)
+    cache = next(each for each in one.plan.terms if each.term == "block cache")  # type: ignore[union-attr]
+    assert cache.total_bytes == 5 << 20
+    assert re.fullmatch(
+        r"block_cache_bytes: the writer's log, LRUCache at 0x[0-9a-f]+ for 2 column families",
+        cache.origin,
+    )
+    assert one.formula_bytes is not None
+    assert many.formula_bytes == 7 * one.formula_bytes
+
+
+def test_index_and_filter_blocks_are_those_that_the_files_state(tmp_path: Path) -> None:
+    profile = Profile(bloom_bits_per_key=10.0, compression="none")
+    with Rdict(str(tmp_path / "store"), profile.to_rocksdict()) as writer:
+        for number, size in enumerate((10, 10, 4 << 20)):
+            writer[number.to_bytes(8)] = bytes(size)
+        writer.flush()
+    with open_store(tmp_path / "store") as store:
+        parts, files = store.memory(), store.ssts()
+    assert parts.plan is not None
+    terms = {each.term: each for each in parts.plan.terms}
+    index, filters = terms["index blocks"], terms["filter blocks"]
+    assert index.total_bytes == sum(each.index_bytes or 0 for each in files) < 1_000
+    assert filters.total_bytes == sum(each.filter_bytes or 0 for each in files) > 0
+    assert {each.source for each in [*index.figures(), *filters.figures()]} == {Source.STORE}
+    assert {each.source for each in terms["memtables"].figures()} == {Source.FORMULA}
+
+
+def test_the_writer_s_process_stands_beside_the_formula(made: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as writer:
+        with open_store(made) as store:
+            parts, nobody = store.memory(pid=writer.pid), store.memory()
+        writer.communicate()
+    assert parts.writer_rss_bytes is not None
+    assert parts.rss_bytes is not None
+    assert parts.writer_rss_bytes < parts.rss_bytes
+    assert parts.writer_pss_bytes is not None
+    assert parts.formula_bytes is not None
+    rest = parts.writer_rss_bytes - parts.formula_bytes
+    assert parts.writer_not_accounted_for_bytes == rest
+    assert nobody.writer_rss_bytes is None
+    assert "pid" in nobody.unknown["writer_not_accounted_for_bytes"]
+    assert next(iter(nobody.figures())).name == "formula_bytes"
+
+
+@pytest.mark.parametrize("wrong", ["7", 0, 1.5, True])
+def test_numbers_that_make_no_sense_are_refused(wrong: Any, made: Path) -> None:
+    with open_store(made) as store:
+        for name in ("pid", "instances"):
+            numbers = {name: wrong}
+            with pytest.raises(ConfigurationError, match=name):
+                store.memory(**numbers)
 
 
 def test_a_cache_that_two_stores_share_is_counted_once(tmp_path: Path) -> None:

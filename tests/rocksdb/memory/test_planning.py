@@ -72,6 +72,12 @@ def test_one_cache_that_pays_for_all_is_a_bound_whatever_the_number_of_stores() 
     assert few.total_bytes == many.total_bytes == 256 * MB
     assert few.is_bound
     assert many.is_bound
+    assert "at least" not in str(few)
+    assert "; a soft bound, however many stores: blocks in use may go beyond it" in str(few)
+    assert "unknown" not in repr(few)
+    strict = plan_memory(profile.changed(strict_capacity_limit=True), iterators=1_000)
+    assert strict.total_bytes == 256 * MB
+    assert "a hard bound" in repr(strict)
     assert few.each_bytes is None
     assert "share" in few.unknown["each_bytes"]
 
@@ -98,6 +104,8 @@ def test_a_plan_is_made_from_the_options_file_of_a_store(tmp_path: Path) -> None
     assert plan.total_bytes == 2 * (6 + 5) * MB
     plan = plan_memory(str(tmp_path))
     assert plan.total_bytes == 6 * MB
+    assert f" of {tmp_path.name!r}" in plan.terms[0].origin
+    assert "max_write_buffer_number: OPTIONS-" in plan.terms[0].origin
     assert "OPTIONS files hold no caches" in plan.unknown["block cache"]
 
 
@@ -157,11 +165,28 @@ def test_iterators_pin_a_block_in_every_run() -> None:
     assert plan.terms[4].total_bytes == 3 * 4096 * (4 + 7 - 1)
 
 
+def test_an_index_has_at_most_one_entry_a_key() -> None:
+    plan = plan_memory(Profile(), keys=3, key_bytes=8, value_bytes=14 * MB)
+    assert plan.terms[2].total_bytes == 3 * (8 + 8)
+
+
 @pytest.mark.parametrize("name", ["partitions", "segments", "stores", "column_families"])
-def test_a_count_of_none_is_refused(name: str) -> None:
-    counts: dict[str, Any] = {name: 0}
-    with pytest.raises(ConfigurationError, match=f"{name} is 0"):
-        plan_memory(**counts)
+@pytest.mark.parametrize("wrong", [0, "2", 1.0, None])
+def test_a_count_that_is_none_is_refused(name: str, wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is {wrong!r}"):
+        plan_memory(**{name: wrong})
+
+
+@pytest.mark.parametrize("name", ["memtable_bytes", "block_cache_bytes", "keys", "iterators"])
+@pytest.mark.parametrize("wrong", [-1, "1G", 2.5])
+def test_a_size_that_is_none_is_refused(name: str, wrong: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is {wrong!r}|size is {wrong!r}"):
+        plan_memory(**{name: wrong})
+
+
+def test_a_single_instance_is_named_as_one() -> None:
+    assert "(1 instance, " in repr(plan_memory())
+    assert "for 1 RocksDB instance\n" in str(plan_memory())
 
 
 def test_the_html_of_a_plan_says_what_its_text_says() -> None:

@@ -6,12 +6,13 @@ import os
 import re
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.boundedmemory import bounded_memory
 from kstoolkit.rocksdb.profiles.named import (
+    bounded_memory,
     kafka_streams,
     point_lookup,
     profile_named,
@@ -95,6 +96,19 @@ def test_a_name_nearly_right_is_answered_with_the_right_one() -> None:
         profile_named("point_lokup")
 
 
+@pytest.mark.parametrize("name", [None, 1, ["spark"]])
+def test_what_is_no_name_of_a_profile_is_refused(name: Any) -> None:
+    with pytest.raises(ConfigurationError, match="There is no profile"):
+        profile_named(name)
+
+
+def test_a_size_is_refused_for_a_profile_that_has_none() -> None:
+    with pytest.raises(ConfigurationError, match="'spark' takes no size"):
+        profile_named("spark", total_bytes=1 << 30)
+    with pytest.raises(ConfigurationError, match="'spark' takes no size"):
+        profile_named("spark", stores=2)
+
+
 def test_bounded_memory_shares_all_that_can_be_shared() -> None:
     profile = bounded_memory(512 << 20, stores=100)
     assert profile.block_cache_shared
@@ -107,10 +121,16 @@ def test_bounded_memory_shares_all_that_can_be_shared() -> None:
 
 @pytest.mark.parametrize(
     ("total_bytes", "stores", "said"),
-    [(1 << 20, 100, "2.6 KiB a memtable"), (1 << 30, 0, "can't be 0 stores")],
+    [
+        (1 << 20, 100, "2.6 KiB a memtable"),
+        (1 << 30, 0, "can't be 0 stores"),
+        ("1G", 1, "total_bytes is '1G', which is no whole number"),
+        (1 << 30, 1.5, r"stores is 1\.5"),
+        (1 << 30, None, "stores is None"),
+    ],
 )
 def test_memory_that_bounds_nothing_sensible_is_refused(
-    total_bytes: int, stores: int, said: str
+    total_bytes: Any, stores: Any, said: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         bounded_memory(total_bytes, stores)

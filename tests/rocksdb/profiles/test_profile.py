@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,8 +21,7 @@ from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.otheroptions import BESIDE, OPTIONS, changed, other_value
 
-if TYPE_CHECKING:
-    from pathlib import Path
+ROOT = Path(__file__).parents[3]
 
 
 def opened(folder: Path, profile: Profile) -> Profile:
@@ -147,9 +149,10 @@ def test_a_word_that_only_a_newer_rocksdb_knows_is_unknown_and_the_rest_is_read(
     ("content", "error", "said"),
     [
         (None, InputError, "There is no"),
-        (b"", FormatError, "no OPTIONS file"),
-        (b"[Version]\n", FormatError, "no column family"),
-        (b"\xff\xfe", FormatError, "byte 0 is no text"),
+        (b"", InputError, "no OPTIONS file"),
+        (b"[Version]\n", InputError, "no OPTIONS file"),
+        (b"root:x:0:0", InputError, "no OPTIONS file"),
+        (b"\xff\xfe", InputError, "no OPTIONS file"),
     ],
 )
 def test_what_is_no_options_file_is_refused_in_a_sentence(
@@ -160,6 +163,49 @@ def test_what_is_no_options_file_is_refused_in_a_sentence(
         file.write_bytes(content)
     with pytest.raises(error, match=said):
         Profile.from_options(file)
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "a\0b"], ids=["long", "null"])
+def test_a_path_that_no_system_takes_is_refused(path: str) -> None:
+    with pytest.raises(InputError):
+        Profile.from_options(path)
+
+
+def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    program = f"""
+import os
+import kstoolkit.rocksdb.profiles.fromoptions  # before the interpreter is out of reach
+from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.profiles.profile import Profile
+if os.getuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)
+try:
+    Profile.from_options({str(tmp_path)!r})
+except InputError as error:
+    print(error.message)
+"""
+    tmp_path.chmod(0o000)
+    told = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    tmp_path.chmod(0o700)
+    assert told == f"{tmp_path} can't be read: Permission denied.\n"
+
+
+def test_a_damaged_options_file_of_a_store_is_no_mistake_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "OPTIONS-000001").write_bytes(b"\xff\xfe")
+    with pytest.raises(FormatError, match="byte 0 is no text"):
+        Profile.from_options(tmp_path)
+
+
+def test_profiles_are_told_apart_by_name() -> None:
+    assert Profile().diff("spark").to_dicts() == Profile().diff(profile_named("spark")).to_dicts()
+    for wrong in ("sprak", None, 7):
+        with pytest.raises(ConfigurationError, match="There is no profile"):
+            Profile().diff(wrong)  # type: ignore[arg-type] # on purpose
+
+
+@pytest.mark.parametrize("what", ["name", "purpose"])
+def test_a_name_that_is_no_text_is_refused(what: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{what} is 1, which is no text"):
+        Profile(**{what: 1})  # type: ignore[arg-type] # on purpose
 
 
 def test_a_folder_without_an_options_file_is_refused(tmp_path: Path) -> None:

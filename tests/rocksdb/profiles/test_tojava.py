@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pyspark
 import pytest
@@ -230,10 +231,24 @@ def test_what_cannot_be_set_stands_in_the_comment_and_nothing_else_does() -> Non
     assert "\\u" not in source
 
 
-@pytest.mark.parametrize("name", ["", "1a", "a b", "a;", "a..B", "class!", "com.example."])
-def test_a_name_that_java_would_not_take_is_refused(name: str) -> None:
+WRONG: list[Any] = ["", "1a", "a b", "a;", "a..B", "class!", "com.example.", None, 7]
+RESERVED = ["class", "com.example.enum", "com.new.Setter", "true", "null", "_", "record", "var"]
+
+
+@pytest.mark.parametrize("name", WRONG + RESERVED)
+def test_a_name_that_java_would_not_take_is_refused(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="no name of a Java class"):
         kafka_streams().to_java(name)
+
+
+@pytest.mark.parametrize("name", ["Options", "com.example.List", "RocksDBConfigSetter", "String"])
+def test_a_name_that_the_class_uses_itself_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="uses one of this name itself"):
+        kafka_streams().to_java(name)
+
+
+def test_words_that_are_reserved_for_types_alone_are_names_of_packages() -> None:
+    assert "package record.var;" in kafka_streams().to_java("record.var.Setter")
 
 
 @pytest.mark.parametrize(

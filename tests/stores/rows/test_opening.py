@@ -64,7 +64,11 @@ def test_a_level_of_a_replica_is_a_store_of_counts(tmp_path: Path) -> None:
         assert found == {("Anna", 0): {"x": 3, "y": 1}, ("Bo", MINUTE): {"x": 2}}
         assert [row.window_end_ms for row in store.rows(key="Bo")] == [2 * MINUTE]
     with kst.open_store(tmp_path / "replica" / str(MINUTE) / f"{MINUTE}.0") as segment:
-        assert segment.rows().count() > 0  # as RocksDB has it
+        assert isinstance(segment, StateStore)
+        assert {row.key for row in segment.rows()} == {"Anna", "Bo"}
+        assert segment.summary().num_entries > 0
+    [found_segment] = kst.discover(tmp_path / "replica" / str(MINUTE) / f"{MINUTE}.0")
+    assert (found_segment.engine, found_segment.store) == ("kstoolkit", "1 minute")
 
 
 def test_what_the_user_says_is_believed(tmp_path: Path) -> None:

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import kstoolkit
+from kstoolkit.cli.flags import hints_in_flags, in_flags
+from kstoolkit.errors import InputError
+from tests.cli.commands import given
+
+ARGUMENT = re.compile(r"(?<![\w(])(?:look|other_folders|bound_bytes|pid|scratch)=")
+QUOTED = re.compile(r'"([^"\n]*)"')
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("its place is none: look=True looks at its rows", "its place is none: --look looks"),
+        ("other_folders= takes folders that there are.", "--other-folder takes folders"),
+        ("with other_folders=[...]; other_folders=[] opens", "PATH; in Python, other_folders=[] o"),
+        ("with other_folders=['a/<b>/SSTs'].", "with --other-folder 'a/<b>/SSTs'."),
+        ("Give scratch= (or TMPDIR) another one.", "Set TMPDIR to another one."),
+        ("no pid: pid=..., or profile=...", "no pid: --pid, or --profile"),
+        ("in Python: tickers=...; a_pid=3", "in Python: tickers=...; a_pid=3"),
+    ],
+)
+def test_arguments_are_named_as_the_options_they_are(told: str, said: str) -> None:
+    assert said in in_flags(told)
+
+
+def test_no_hint_of_the_rocksdb_rooms_speaks_python_after_that() -> None:
+    package = Path(kstoolkit.__file__).parent
+    hints = [
+        text
+        for file in (package / "rocksdb" / "files").glob("*.py")
+        for text in QUOTED.findall(file.read_text(encoding="utf-8"))
+        if ARGUMENT.search(text)
+    ]
+    assert len(hints) >= 5
+    for hint in hints:
+        assert not ARGUMENT.search(in_flags(hint).replace("in Python, other_folders=[]", ""))
+
+
+def test_a_hint_is_put_so_and_the_error_goes_on() -> None:
+    error = InputError("There is none.", hint="Give other_folders=[...].")
+    with pytest.raises(InputError, match=r"There is none\."), hints_in_flags():
+        raise error
+    assert error.hint == "Give --other-folder PATH."
+
+
+@pytest.mark.parametrize("command", ["inspect", "levels"])
+def test_the_commands_say_it(command: str, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "CURRENT").write_text("MANIFEST-000001\n")
+    answer = given(command, tmp_path / "store", "--other-folder", tmp_path / "nowhere")
+    assert answer.code == 2
+    assert "Hint: --other-folder takes folders that there are." in answer.err
