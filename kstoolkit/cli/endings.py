@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec
 
 import typer
 
+from kstoolkit.cli.flags import in_flags
 from kstoolkit.cli.terminal import note
 from kstoolkit.errors import KstoolkitError, UserError
 
@@ -105,7 +106,7 @@ def _explain(error: Exception) -> int:
     message, hint = _words(error)
     note(f"Error: {message}")
     if hint:
-        note(f"Hint: {hint}")
+        note(f"Hint: {in_flags(hint)}")
     return MISTAKE if isinstance(error, UserError) or _is_of_a_path(error) else FAULT
 
 

@@ -6,6 +6,7 @@ holds in memory alone, without a WAL, are on no disk, and so not in here.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
@@ -78,6 +79,17 @@ class Store(MeasuredStore):
         """The names of the column families, ``default`` first; empty once it is closed."""
         return self._families.names
 
+    @cached_property
+    def main_family(self) -> str:
+        """The column family with the most entries in files; the first one, if none has any.
+
+        Some engines leave ``default`` empty and keep their rows in another.
+        """
+        entries: Counter[str] = Counter()
+        for each in self.ssts():
+            entries[each.column_family] += each.num_entries
+        return max(self.column_families, key=lambda name: entries[name])
+
     def summary(self, cf: str | None = None) -> Summary:
         """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
         families = self._families.chosen(cf)
@@ -120,14 +132,14 @@ class Store(MeasuredStore):
         return self._options
 
     def key_stats(
-        self, sample: int = 10_000, *, cf: str = "default", prefix_bytes: int = 4, top: int = 10
+        self, sample: int = 10_000, *, cf: str | None = None, prefix_bytes: int = 4, top: int = 10
     ) -> KeyStats:
         """Return how large keys and values are, which prefixes are hot, how much is deleted.
 
         Parameters
         ----------
         sample, cf
-            How many rows to read at most, and of which column family.
+            How many rows to read at most, and of which column family; None: the main one.
         prefix_bytes, top
             How long the prefixes are, and how many of the hottest to name.
 
@@ -136,21 +148,23 @@ class Store(MeasuredStore):
         DamagedStoreError
             At a row that can't be read.
         """
-        handle = self._families.chosen(cf)[cf]
+        name = cf or self.main_family
+        handle = self._families.chosen(name)[name]
         with translated(self.path):
             return key_stats_of(
-                cf, handle, self.ssts(cf), sample=sample, prefix_bytes=prefix_bytes, top=top
+                name, handle, self.ssts(name), sample=sample, prefix_bytes=prefix_bytes, top=top
             )
 
-    def get(self, key: bytes, *, cf: str = "default") -> bytes | None:
-        """Return the value of a key, or None if it has none.
+    def get(self, key: bytes, *, cf: str | None = None) -> bytes | None:
+        """Return the value of a key, or None if it has none, of the main column family or one.
 
         Raises
         ------
         DamagedStoreError
             If it lies where the store can't be read.
         """
-        handle = self._families.chosen(cf)[cf]
+        name = cf or self.main_family
+        handle = self._families.chosen(name)[name]
         with translated(self.path):
             value: bytes | None = handle.get(key)
         return value
@@ -158,7 +172,7 @@ class Store(MeasuredStore):
     def iter_rows(
         self,
         *,
-        cf: str = "default",
+        cf: str | None = None,
         prefix: bytes = b"",
         start: bytes | None = None,
         reverse: bool = False,
@@ -168,7 +182,7 @@ class Store(MeasuredStore):
         Parameters
         ----------
         cf
-            The column family.
+            The column family; None is the main one: see :attr:`main_family`.
         prefix
             Only keys that begin so.
         start
@@ -183,15 +197,17 @@ class Store(MeasuredStore):
         DamagedStoreError
             At a row that can't be read, instead of an end that looks like the last row.
         """
-        handle = self._families.chosen(cf)[cf]
+        name = cf or self.main_family
+        handle = self._families.chosen(name)[name]
         return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
 
-    def profile(self, cf: str = "default") -> Profile | None:
-        """Return what a column family was last opened with; None if no OPTIONS file tells it."""
-        self._families.chosen(cf)
+    def profile(self, cf: str | None = None) -> Profile | None:
+        """Return what the main column family or one was last opened with; None if nothing tells."""
+        name = cf or self.main_family
+        self._families.chosen(name)
         if self._options is None:
             return None
-        found = Profile.from_options(self._shadow.path, column_family=cf)
+        found = Profile.from_options(self._shadow.path, column_family=name)
         return found.changed(name=self.path.name)
 
     def advice(self, **circumstances: Unpack[Circumstances]) -> AdviceList:

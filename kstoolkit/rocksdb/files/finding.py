@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import deque
@@ -15,7 +16,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 
-__all__ = ["check_is_store", "stores_below"]
+__all__ = ["check_is_path", "check_is_store", "stores_below"]
 
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
 _LARGEST_CURRENT_BYTES = 4096
@@ -25,6 +26,23 @@ _UNPACK = (
     "Of Spark's state, unpack a snapshot <version>.zip into an empty folder, and open that one "
     "with other_folders=['<checkpoint>/state/<operator>/<partition>/SSTs']."
 )
+
+
+def check_is_path(folder: Path) -> None:
+    """Check that something can be called so at all, whether it is there or not.
+
+    Raises
+    ------
+    NoStoreError
+        If the name is too long, or has a character 0 in it.
+    """
+    try:
+        folder.lstat()
+    except ValueError as error:
+        raise _no_path(folder, "it has a character 0 in it") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise _no_path(folder, "it is too long") from error
 
 
 def check_is_store(folder: Path) -> None:
@@ -39,6 +57,7 @@ def check_is_store(folder: Path) -> None:
     EncryptedStoreError, DamagedStoreError
         If its CURRENT file names no MANIFEST.
     """
+    check_is_path(folder)
     try:
         with (folder / "CURRENT").open("rb") as file:
             current = file.read(_LARGEST_CURRENT_BYTES)
@@ -66,6 +85,11 @@ def stores_below(folder: Path) -> list[Path]:
                 found.append(here)
             waiting.extend(Path(each) for each in inside if each.is_dir(follow_symlinks=False))
     return found
+
+
+def _no_path(folder: Path, why: str) -> NoStoreError:
+    message = f"{str(folder)!r} is no path of a store: {why}."
+    return NoStoreError(message, hint="Give the path of a store's folder.")
 
 
 def _no_store(folder: Path) -> NoStoreError:

@@ -61,10 +61,15 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
     ['LOG.old.3', 'LOG.old.20', 'LOG']
     """
     place = Path(path)
-    if place.is_file():
+    try:
+        is_file, is_folder = place.is_file(), place.is_dir()
+    except OSError as error:  # its name is too long, or it may not be looked at
+        message = f"The log {place} can't be read: {error.strerror}."
+        raise InputError(message, hint=_WHAT) from error
+    if is_file:
         _check_is_log(place)
         return [place]
-    if not place.is_dir():
+    if not is_folder:
         message = f"There is no log at {place}."
         raise InputError(message, hint=_WHAT)
     found = [*_rotated(place, "LOG"), *_logs_elsewhere(place)]

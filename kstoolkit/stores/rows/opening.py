@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.rocksdb.files.finding import check_is_path
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.discovery.replicalevels import is_replica_level
 from kstoolkit.stores.rows.readable import ReadAs
@@ -95,6 +96,7 @@ def open_store(
     size_ms = None if window_size is None else parse_duration(window_size)
     read_as = ReadAs(kind, key_serde, value_serde, size_ms, column_family=column_family)
     folder = Path(path)
+    check_is_path(folder)
     place = spark_place(folder.absolute())
     if place is not None:
         _check_not_told(folder, kind=kind, window_size=window_size)
