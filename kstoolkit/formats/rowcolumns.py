@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["HEADERS", "RowColumns"]
+__all__ = ["HEADERS", "RowColumns", "numbers_of"]
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 """Record headers of a row: names may repeat, and a value may be null."""
@@ -126,3 +126,19 @@ class RowColumns:
 
 def _filtered(column: pa.Array | None, mask: pa.Array) -> pa.Array | None:
     return None if column is None else column.filter(mask)
+
+
+def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the numbers of a column of times, 0 for nulls, and which are no nulls.
+
+    A column that a kind of store does not have is null in all its rows.
+
+    Examples
+    --------
+    >>> numbers, known = numbers_of(pa.array([5, None], pa.int64()), 2)
+    >>> numbers.tolist(), known.tolist()
+    ([5, 0], [True, False])
+    """
+    if column is None:
+        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.bool_)
+    return np.asarray(column.fill_null(0)), np.asarray(column.is_valid())

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 __all__ = ["Locks"]
 
@@ -75,12 +74,7 @@ class Locks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _answer(self, file: Path) -> bool | None:

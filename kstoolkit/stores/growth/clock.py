@@ -17,17 +17,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from kstoolkit.formats.rowcolumns import numbers_of
 from kstoolkit.formats.streams.kinds import Kind
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    import numpy as np
     from numpy.typing import NDArray
 
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["ONE_ROW_A_KEY", "Clock", "clock_of", "numbers_of", "times_of", "watermark_times_of"]
+__all__ = ["ONE_ROW_A_KEY", "Clock", "clock_of", "times_of", "watermark_times_of"]
 
 ONE_ROW_A_KEY = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
 """Kinds of Kafka Streams' that have one row a key, for ever."""
@@ -84,10 +83,3 @@ def watermark_times_of(rows: RowColumns) -> Times:
     """
     windowed = rows.window_end_ms is not None
     return numbers_of(rows.window_end_ms if windowed else rows.timestamp_ms, len(rows))
-
-
-def numbers_of(column: pa.Array | None, length: int) -> Times:
-    """Return the numbers of a column, 0 for nulls, and which are no nulls."""
-    if column is None:
-        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.bool_)
-    return np.asarray(column.fill_null(0)), np.asarray(column.is_valid())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.stores.growth.clock import numbers_of
+from kstoolkit.formats.rowcolumns import numbers_of
 from kstoolkit.stores.growth.retention import Between
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
+from kstoolkit.formats.rowcolumns import numbers_of
 from kstoolkit.formats.streams.masked import except_at
 from kstoolkit.stores.growth.clock import (
     ONE_ROW_A_KEY,
     Clock,
     clock_of,
-    numbers_of,
     times_of,
     watermark_times_of,
 )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kstoolkit.formats.rowcolumns import numbers_of
+
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from kstoolkit.formats.rowcolumns import RowColumns
@@ -64,7 +65,7 @@ class Asked:
         if self.prefix is not None:
             wanted &= rows.record_key.part(end=len(self.prefix)).equal_to(self.prefix)
         if self.window_start_ms is not None:
-            start, known = _numbers(rows.window_start_ms, len(rows))
+            start, known = numbers_of(rows.window_start_ms, len(rows))
             wanted &= known & (start == self.window_start_ms)
         return wanted & self._in_span(rows)
 
@@ -73,17 +74,9 @@ class Asked:
         if self.since_ms is None and self.until_ms is None:
             return within
         windowed = rows.window_start_ms is not None
-        time, known = _numbers(rows.window_start_ms if windowed else rows.timestamp_ms, len(rows))
+        time, known = numbers_of(rows.window_start_ms if windowed else rows.timestamp_ms, len(rows))
         if self.since_ms is not None:
             within &= time >= self.since_ms
         if self.until_ms is not None:
             within &= time < self.until_ms
         return within & known
-
-
-def _numbers(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the numbers of a column, 0 for nulls, and which are no nulls."""
-    if column is None:
-        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=bool)
-    known: NDArray[np.bool_] = np.asarray(column.is_valid())
-    return np.asarray(column.fill_null(0)), known

@@ -17,7 +17,6 @@ from kstoolkit.units import format_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
 
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.formats.serdes import Serde
@@ -65,12 +64,7 @@ class ReplicaLevel(HasRows):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -19,7 +19,6 @@ from kstoolkit.stores.rows.streamsource import Part, StreamSource
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from kstoolkit.stores.rows.readable import ReadAs
     from kstoolkit.stores.rows.rowview import RowSource
@@ -136,12 +135,7 @@ class SegmentedStore(HasRows):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
