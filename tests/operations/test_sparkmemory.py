@@ -58,13 +58,16 @@ def counting(session: SparkSession, checkpoint: Path, name: str) -> StreamingQue
     return query
 
 
-def listed_workers(java: psutil.Process) -> list[int] | None:
-    """List the workers by other means; None if one ends meanwhile."""
+def listed_workers(java: psutil.Process) -> list[int]:
+    """List the workers by other means; one that ended, reaped or not, is none."""
+    return sorted(each.pid for each in java.children(recursive=True) if "-m" in words_of(each))
+
+
+def words_of(process: psutil.Process) -> list[str]:
     try:
-        below = java.children(recursive=True)
-        return sorted(each.pid for each in below if "-m" in each.cmdline())
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return None
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie too
+        return []
 
 
 @pytest.fixture(scope="module")
