@@ -1,4 +1,4 @@
-"""Plots: plain records in, matplotlib Axes out; nothing is shown and no global state is touched."""
+"""Plots: records in, matplotlib Axes out; drawn where one says, else in a figure of pyplot's."""
 
 from __future__ import annotations
 

@@ -6,23 +6,21 @@ marker and by colour. The face is transparent, so that a figure suits a light an
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import dates
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
+from kstoolkit.plots.axes import SIZE_INCHES, SMALL, days, in_time, label, new_axes
+from kstoolkit.plots.axes import title as head
 from kstoolkit.plots.bars import Bars, Marks, bars_of, marks_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.units import format_count, format_duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     Style = dict[str, Any]
 
@@ -30,8 +28,6 @@ __all__ = ["MOST_MARKERS", "SIZE_INCHES", "plot_expected"]
 
 MOST_MARKERS = 50
 LEAST_WINDOWS_SHOWN = 8
-SIZE_INCHES = (7.2, 2.3)
-SMALL, NORMAL = 8, 9
 
 
 def plot_expected(
@@ -67,7 +63,7 @@ def plot_expected(
     title
         What is seen; taken literally. By default it is said from the counts.
     ax
-        Where to draw; by default the only Axes of a new figure (``.figure``).
+        Where to draw; by default the only Axes of a new figure of pyplot's.
 
     Raises
     ------
@@ -85,25 +81,19 @@ def plot_expected(
     every = window_ms if every_ms is None else every_ms
     bars = bars_of(times, values, every)
     marks = marks_of(times, values, flagged_ms, every)
-    axes = _new_axes() if ax is None else ax
+    axes = new_axes(ax)
     _limit(axes, bars, [*values.tolist(), expected_high or 0, ceiling or 0])
     _draw_bars(axes, bars, marks)
     _draw_references(axes, expected_low, expected_high, ceiling)
     _draw_marks(axes, marks)
     _label(axes, window_ms, _notes(bars, marks))
     seen = _seen(bars, marks, _range(expected_low, expected_high), ceiling)
-    _head(axes, seen if title is None else title)
+    head(axes, seen if title is None else title)
     return axes
 
 
-def _new_axes() -> Axes:
-    figure = Figure(figsize=SIZE_INCHES, layout="constrained", facecolor="none")
-    FigureCanvasAgg(figure)
-    return figure.add_subplot()
-
-
 def _limit(axes: Axes, bars: Bars, levels: list[float]) -> None:
-    first, last = _days(bars.edges_ms[[0, -1]])
+    first, last = days(bars.edges_ms[[0, -1]])
     # A lone window would fill the plot from side to side and look like a plateau.
     width = (last - first) * max(1.03, LEAST_WINDOWS_SHOWN / max(bars.num_windows, 1)) or 1
     margin = (width - (last - first)) / 2
@@ -118,11 +108,9 @@ def _draw_bars(axes: Axes, bars: Bars, marks: Marks) -> None:
         axes.xaxis.set_visible(False)
         return
     flagged = bars.hold(marks.middles_ms)
-    for shown, color, label in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
+    for shown, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
         edges, heights = bars.runs(shown)
-        axes.stairs(
-            heights, _days(edges), fill=True, color=color, label=label, zorder=2, linewidth=0
-        )
+        axes.stairs(heights, days(edges), fill=True, color=color, label=name, zorder=2, linewidth=0)
 
 
 def _draw_references(
@@ -161,7 +149,7 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
     if not marks.counts.size:
         return
     top = np.sort(np.argsort(-marks.counts, kind="stable")[:MOST_MARKERS])
-    middles, counts = _days(marks.middles_ms[top]), marks.counts[top]
+    middles, counts = days(marks.middles_ms[top]), marks.counts[top]
     above = axes.transData + ScaledTranslation(0, 5 / 72, axes.figure.dpi_scale_trans)
     style: Style = {"linestyle": "none", "marker": "v", "markersize": 5.5, "zorder": 4}
     axes.plot(middles, counts, color=FLAGGED, label="flagged", transform=above, **style)
@@ -179,20 +167,10 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
 
 
 def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
-    axes.set_xlabel("\n".join(["start of window, UTC", *notes]), color=INK, fontsize=SMALL)
-    axes.set_ylabel(f"events in {format_duration(window_ms)}", color=INK, fontsize=SMALL)
-    # matplotlib's own dates carry no types.
-    locator = dates.AutoDateLocator(minticks=4, maxticks=9, tz=UTC)  # type: ignore[no-untyped-call]
-    formatter = dates.ConciseDateFormatter(locator, tz=UTC)  # type: ignore[no-untyped-call]
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(formatter)
+    label(axes, x="start of window, UTC", y=f"events in {format_duration(window_ms)}", notes=notes)
+    in_time(axes.xaxis)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    axes.tick_params(colors=INK, labelsize=SMALL)
-    axes.xaxis.get_offset_text().set(color=INK, fontsize=SMALL)
-    axes.patch.set_alpha(0)
-    for name, spine in axes.spines.items():
-        spine.set(color=INK, linewidth=0.8, visible=name in {"left", "bottom"})
 
 
 def _notes(bars: Bars, marks: Marks) -> list[str]:
@@ -221,29 +199,6 @@ def _seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None)
         f"{flagged} of {format_count(bars.num_windows)} {windows} flagged; "
         f"the highest count is {format_count(bars.heights.max())}, {against}{limit}"
     )
-
-
-def _head(axes: Axes, title: str) -> None:
-    _, labels = axes.get_legend_handles_labels()
-    style: Style = {"color": INK, "fontsize": NORMAL, "fontweight": "bold", "parse_math": False}
-    axes.set_title(title, loc="left", pad=20 if labels else 6, **style)
-    if labels:
-        axes.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=len(labels),
-            borderaxespad=0.2,
-            borderpad=0,
-            handlelength=1.2,
-            frameon=False,
-            fontsize=SMALL,
-            labelcolor=INK,
-        )
-
-
-def _days(times_ms: NDArray[np.int64]) -> NDArray[np.float64]:
-    moments = times_ms.astype("datetime64[ms]")
-    return np.asarray(dates.date2num(moments), dtype=np.float64)  # type: ignore[no-untyped-call]
 
 
 def _range(low: float | None, high: float | None) -> str | None:

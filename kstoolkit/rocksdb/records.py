@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import pandas as pd
 
 from kstoolkit.units import format_bytes, format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -125,7 +126,7 @@ def of_source(source: Source, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"source": source})
 
 
-class Record:
+class Record(Viewed):
     """A frozen dataclass of figures; each field is made by :func:`of_source`.
 
     A field of which nothing is known is ``None``, and the field ``unknown``, if the record has
@@ -179,7 +180,7 @@ class Record:
 _Row = TypeVar("_Row", bound=Record)
 
 
-class Records(Sequence[_Row], Generic[_Row]):
+class Records(Viewed, Sequence[_Row], Generic[_Row]):
     """Several records of one kind: a sequence, and a table.
 
     Parameters

@@ -184,9 +184,10 @@ def test_what_is_no_series_is_refused(
         plot_expected(times, counts, window_ms=window_ms)
 
 
-def test_pyplot_with_its_global_state_stays_unloaded() -> None:
+def test_pyplot_with_its_global_state_stays_unloaded_where_axes_are_given() -> None:
     script = (
-        "import sys, kstoolkit.plots as p; p.plot_expected([0], [1], window_ms=1000); "
+        "import sys, kstoolkit.plots as p; from matplotlib.figure import Figure; "
+        "p.plot_expected([0], [1], window_ms=1000, ax=Figure().add_subplot()); "
         "print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run(
