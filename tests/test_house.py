@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
-FLOOR = {"errors", "units", "views", "windows"}
+FLOOR = {"errors", "markup", "units", "views", "windows"}
 WORK = {"java", "environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
 WORK |= {"rocksdb", "stores", "kafka", "operations"}
 
 MAY_IMPORT = {
     "errors": set[str](),
+    "markup": set[str](),
     "units": {"errors"},
     "views": set[str](),
     "java": {"errors"},
@@ -32,7 +33,7 @@ MAY_IMPORT = {
     "findings": FLOOR,
     "events": FLOOR | {"formats"},
     "pipeline": FLOOR | {"environment", "formats", "counters", "changelog", "findings", "events"},
-    "rocksdb": {"errors", "units", "views"},
+    "rocksdb": {"errors", "markup", "units", "views"},
     "stores": FLOOR | {"formats", "counters", "changelog", "rocksdb"},
     "kafka": {"errors", "units"},
     "operations": FLOOR | {"environment", "pipeline", "rocksdb", "stores", "kafka"},

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.markup import element, plain
 from kstoolkit.report import (
     CountSeries,
     DeadLetters,
@@ -23,7 +24,6 @@ from kstoolkit.report import (
     render_report,
     write_report,
 )
-from kstoolkit.report.markup import element, plain
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,6 +5,7 @@ The face is transparent and the ink a middle grey, so that a figure suits a ligh
 
 from __future__ import annotations
 
+import math
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -132,9 +133,11 @@ def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
 class _PowersOfTwo(MaxNLocator):
     """Ticks a power of two apart, so that sizes in binary units are round."""
 
-    def tick_values(self, vmin: float, vmax: float) -> NDArray[np.float64]:
-        apart = 2.0 ** np.ceil(np.log2(max(vmax - vmin, 1) / _MOST_TICKS))
-        return np.arange(np.floor(vmin / apart), np.ceil(vmax / apart) + 1) * apart
+    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+        apart = 2.0 ** math.ceil(math.log2(max(vmax - vmin, 1) / _MOST_TICKS))
+        return [
+            step * apart for step in range(math.floor(vmin / apart), math.ceil(vmax / apart) + 1)
+        ]
 
 
 def in_bytes(axis: Axis) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 from matplotlib import style
 from matplotlib.figure import Figure
 
+from kstoolkit.markup import Html, plain
 from kstoolkit.plots import palette
 from kstoolkit.plots.expected import SIZE_INCHES, plot_expected
-from kstoolkit.report.markup import Html, plain
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

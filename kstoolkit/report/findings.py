@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.report.figures import described, drawing
-from kstoolkit.report.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.report.moments import moment, period
 from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, nothing, table
 from kstoolkit.units import format_count

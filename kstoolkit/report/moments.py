@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kstoolkit.report.markup import Html, element, text
+from kstoolkit.markup import Html, element, text
 
 __all__ = ["moment", "period"]
 

@@ -10,8 +10,8 @@ import html
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.report.findings import findings_section
-from kstoolkit.report.markup import Html, element, isolated, plain, shortened
 from kstoolkit.report.sections import (
     covered,
     dead_letters_section,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.report.markup import Html, element, isolated, joined, sentence, shortened, text
+from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.report.moments import moment, period
 from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, nothing, table
 from kstoolkit.units import format_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.report.markup import Html, element, isolated
+from kstoolkit.markup import Html, element, isolated
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
