@@ -12,7 +12,7 @@ import unicodedata
 __all__ = ["Html", "element", "isolated", "joined", "plain", "sentence", "shortened", "text"]
 
 LONGEST_SENTENCE = 600
-VOID = frozenset({"br", "hr", "link", "meta"})
+VOID = frozenset({"br", "hr", "img", "link", "meta"})
 JOINERS = "\u200c\u200d"
 """Persian words and joined emoji need these two invisible characters."""
 UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})

@@ -1,0 +1,84 @@
+"""A plot as PNG bytes, drawn in a figure of its own: for widgets, and for pages without scripts.
+
+pyplot is not touched, so that pictures may be drawn in any thread.
+"""
+
+from __future__ import annotations
+
+import io
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from kstoolkit.markup import Html, element
+from kstoolkit.plots.axes import SIZE_INCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+__all__ = ["Picture", "picture"]
+
+_DPI = 160
+"""Twice what a plain screen shows, so that text stays sharp on a dense one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A plot as a picture.
+
+    Parameters
+    ----------
+    png
+        The bytes of a PNG file with a transparent ground.
+    alt
+        What it shows, in words: the plot's title.
+    width
+        How wide it is meant to be seen, in CSS pixels.
+    """
+
+    png: bytes = field(repr=False)
+    alt: str
+    width: int
+
+    def html(self) -> Html:
+        """Return an ``img`` element that holds the picture itself."""
+        data = f"data:image/png;base64,{b64encode(self.png).decode('ascii')}"
+        return element("img", src=data, alt=self.alt, style=f"width: {self.width}px")
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+def picture(
+    draw: Callable[[Axes], object], size_inches: tuple[float, float] = SIZE_INCHES
+) -> Picture:
+    r"""Return what ``draw`` draws on the Axes that it is given.
+
+    Parameters
+    ----------
+    draw
+        Draws: ``record.plot``, or any function of Axes.
+    size_inches
+        Width and height; an inch is 80 CSS pixels.
+
+    Examples
+    --------
+    >>> from kstoolkit.plots import plot_expected
+    >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
+    >>> shown
+    Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=576)
+    >>> shown.png[:4]
+    b'\x89PNG'
+    """
+    figure = Figure(figsize=size_inches, layout="constrained", facecolor="none")
+    canvas = FigureCanvasAgg(figure)
+    ax = figure.add_subplot()
+    draw(ax)
+    target = io.BytesIO()
+    canvas.print_figure(target, format="png", dpi=_DPI)
+    return Picture(target.getvalue(), ax.get_title(loc="left"), round(size_inches[0] * _DPI / 2))

@@ -1,0 +1,81 @@
+"""What panels show: a plot, a table, a line of text; never markup from the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ipywidgets import HTML
+
+from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.plots.axes import SIZE_INCHES
+from kstoolkit.plots.pictures import picture
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from matplotlib.axes import Axes
+
+__all__ = ["Shown", "table_html"]
+
+LONGEST_CELL = 120
+
+
+class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
+    """A place for one plot, table or sentence at a time; what it shows is kept for static pages.
+
+    Examples
+    --------
+    >>> shown = Shown()
+    >>> shown.say("no <b>findings</b>")
+    >>> shown.value
+    '<p role="status">no &lt;b&gt;findings&lt;/b&gt;</p>'
+    >>> shown.close()
+    """
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence."""
+        self.value = element("p", sentence, role="status")
+
+    def draw(
+        self,
+        draw: Callable[[Axes], object],
+        size_inches: tuple[float, float] = SIZE_INCHES,
+    ) -> None:
+        """Show a plot: what ``draw`` draws on the Axes that it is given."""
+        self.value = picture(draw, size_inches).html()
+
+    def tabulate(
+        self, names: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
+    ) -> None:
+        """Show a table; ``note`` says what was left out."""
+        self.value = table_html(names, rows, note)
+
+    def put(self, html: Html) -> None:
+        """Show markup that is safe as it stands."""
+        self.value = html
+
+    def html(self) -> Html:
+        """Return what is shown."""
+        return Html(self.value)
+
+
+def table_html(names: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Html:
+    """Return a table of texts; long ones lose their middle, whole numbers get separators.
+
+    Examples
+    --------
+    >>> table_html(["user", "count"], [("<anna>", 1200)])[-88:]
+    '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
+    """
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = [element("tr", *(element("td", _cell(each)) for each in row)) for row in rows]
+    caption = [element("caption", text(note))] if note else []
+    table = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
+    return element("div", table, class_="kst-scrolls")
+
+
+def _cell(value: object) -> Html:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    shown = format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
+    return isolated(shown, LONGEST_CELL)
