@@ -1,6 +1,8 @@
 # make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
 # make test    install what the tests need, run all of them
 # make bench   compare the rates and the memory of the main job with its rivals
+# make lab     open JupyterLab on the notebooks
+# make notebooks   run all notebooks again, and keep their outputs
 # make lint    style and types
 # make clean   remove what the above made
 #
@@ -13,7 +15,7 @@ TESTS ?=
 BENCH ?=
 BIN := .venv/bin
 
-.PHONY: run test bench lint clean installed installed-for-tests
+.PHONY: run test bench lab notebooks lint clean chromium installed installed-for-lab installed-for-tests
 .DELETE_ON_ERROR:
 
 run: installed
@@ -21,11 +23,17 @@ run: installed
 	$(BIN)/kstoolkit findings out
 	$(BIN)/kstoolkit report out --html out/report.html
 
-test: installed-for-tests
+test: installed-for-tests chromium
 	$(BIN)/python -m pytest $(TESTS)
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+lab: installed-for-lab
+	$(BIN)/jupyter lab --notebook-dir=. notebooks/README.md
+
+notebooks: installed-for-tests
+	$(BIN)/python -m tests.notebooks
 
 lint: installed-for-tests
 	$(BIN)/ruff check
@@ -43,10 +51,21 @@ installed: $(BIN)/python
 	@cmp -s pyproject.toml .venv/installed.toml || { \
 		$(BIN)/python -m pip install --editable . && cp pyproject.toml .venv/installed.toml; }
 
+installed-for-lab: $(BIN)/python
+	@cmp -s pyproject.toml .venv/installed-for-lab.toml || { \
+		$(BIN)/python -m pip install --editable '.[lab]' && \
+		cp pyproject.toml .venv/installed.toml && \
+		cp pyproject.toml .venv/installed-for-lab.toml; }
+
+# The browser tests drive the system's Chromium.
+chromium: installed-for-tests
+	@$(BIN)/python -m tests.browser.chromium
+
 installed-for-tests: $(BIN)/python
 	@cmp -s pyproject.toml .venv/installed-for-tests.toml || { \
 		$(BIN)/python -m pip install --editable '.[test]' && \
 		cp pyproject.toml .venv/installed.toml && \
+		cp pyproject.toml .venv/installed-for-lab.toml && \
 		cp pyproject.toml .venv/installed-for-tests.toml; }
 
 $(BIN)/python:

@@ -22,7 +22,7 @@ ALLOWED_SKIPS = (
 )
 """Beginnings of the reasons for which a test may be skipped when ``CI`` is set."""
 
-SLOWER = ("spark", "slow", "connect", "cluster", "kill")
+SLOWER = ("spark", "slow", "connect", "cluster", "kill", "browser")
 """Markers of tests that take their time: the more of them, the later a test runs."""
 
 # How long an example takes says more about the machine than about the code.

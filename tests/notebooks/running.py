@@ -1,0 +1,68 @@
+"""Run a notebook from scratch, as a person would, and find what it left behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import nbformat
+import psutil
+from nbclient import NotebookClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from nbformat import NotebookNode
+
+__all__ = ["leftovers_of", "marked", "run"]
+
+MOST_SECONDS = 240
+MARK = "KSTOOLKIT_TESTS_MARK"
+# Plain "error" would hit the kernel's own end, too.
+WARNINGS = "error,default::PendingDeprecationWarning"
+
+
+def run(path: Path) -> NotebookNode:
+    """Return a notebook with the outputs of all its cells; the first error is raised.
+
+    What widgets hold is not stored: without a kernel it would be controls that do nothing.
+    """
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    client = NotebookClient(
+        notebook,
+        timeout=MOST_SECONDS,
+        kernel_name="python3",
+        store_widget_state=False,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    done: NotebookNode = client.execute()
+    return done
+
+
+@contextmanager
+def marked() -> Iterator[str]:
+    """Mark the processes that are started meanwhile, whatever they start in turn."""
+    mark = secrets.token_hex(8)
+    before = {name: os.environ.get(name) for name in (MARK, "PYTHONWARNINGS")}
+    os.environ |= {MARK: mark, "PYTHONWARNINGS": WARNINGS}
+    try:
+        yield mark
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def leftovers_of(mark: str) -> list[str]:
+    """Return what still runs of the processes with a mark, but this one."""
+    return [
+        " ".join(each.info["cmdline"] or ())
+        for each in psutil.process_iter(["cmdline", "environ", "pid"])
+        if (each.info["environ"] or {}).get(MARK) == mark and each.info["pid"] != os.getpid()
+    ]
