@@ -115,23 +115,15 @@ def _show(profile: Profile, to: Target, found: dict[str, Any]) -> None:
         return
     _say_lines(f"# {profile.name}: {profile.purpose}")
     if to is Target.rocksdict:
-        _say_lines(_python(profile))
+        from kstoolkit.rocksdb.profiles.topython import python_source  # noqa: PLC0415 - if asked
+
+        _say_lines(python_source(profile))
     else:
         pairs = found["settings"] if to is Target.spark else profile.changes()
         _say_lines("\n".join(f"{key}={value}" for key, value in pairs.items()))
     for option, why in found["unset"].items():
         what = "unknown" if to is Target.options else "not set"
         say(f"# {what}: {option}: {why}")
-
-
-def _python(profile: Profile) -> str:
-    arguments = "".join(f"    {key}={value!r},\n" for key, value in profile.changes().items())
-    made = f"Profile(\n{arguments})" if arguments else "Profile()"
-    return (
-        f"from kstoolkit.rocksdb.profiles.profile import Profile\n\nprofile = {made}\n"
-        "options = profile.to_rocksdict()\n"
-        "reads, writes = profile.read_options(), profile.write_options()"
-    )
 
 
 def _say_lines(text: str) -> None:

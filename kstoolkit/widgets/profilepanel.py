@@ -1,0 +1,154 @@
+"""A profile to edit: what differs from a default, and how each engine is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.markup import Html, element, joined
+from kstoolkit.rocksdb.profiles.difference import value_text
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.optiontext import parse_option
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.topython import python_source
+from kstoolkit.rocksdb.records import counted
+from kstoolkit.widgets.panel import Panel
+from kstoolkit.widgets.showing import Shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ProfilePanel"]
+
+_WIDE = Layout(width="auto", max_width="640px")
+_LABELS = {"description_width": "96px"}
+_WRITTEN: dict[str, Callable[[Profile], str]] = {
+    "rocksdict": python_source,
+    "Spark": lambda profile: str(profile.to_spark_conf()),
+    "Kafka Streams (Java)": lambda profile: profile.to_java("RocksDBOptions"),
+}
+
+
+class ProfilePanel(Panel):
+    """Edit a profile, see what differs from another, and copy it for an engine.
+
+    Parameters
+    ----------
+    profile
+        What to begin with: a profile, or the name of one.
+    beside
+        The name of the profile that it is compared with.
+
+    Examples
+    --------
+    >>> panel = ProfilePanel("kafka_streams")
+    >>> panel.set("write_buffer_size", "32 MiB")
+    >>> panel.profile.write_buffer_size
+    33554432
+    >>> panel
+    ProfilePanel(kafka_streams, changed: 1 option that differs from kafka_streams)
+    >>> panel.close()
+    """
+
+    def __init__(self, profile: Profile | str = "spark", *, beside: str | None = None) -> None:
+        self.profile = profile if isinstance(profile, Profile) else profile_named(profile)
+        self._first = self.profile
+        self._shown, self._said = Shown(), Shown()
+        self._make_controls(beside or _beside(self.profile))
+        rows = [
+            HBox([self.start, self.beside]),
+            HBox([self.option, self.value, self.button, self.back]),
+        ]
+        for row in rows:
+            row.add_class("kst-wraps")
+        children = [*rows, self._said, self._shown, self.target, self.text]
+        super().__init__("RocksDB profile", children, self._static)
+        self._show()
+
+    def _make_controls(self, beside: str) -> None:
+        names = profile_names()
+        begun = self.profile.name if self.profile.name in names else None
+        self.start = _dropdown("Start from", names, begun)
+        self.beside = _dropdown("Compare with", names, beside)
+        self.target = _dropdown("Copy for", tuple(_WRITTEN), "rocksdict")
+        options = tuple(self.profile.options())
+        self.option = Combobox(
+            options=options,
+            description="Option",
+            placeholder="its name",
+            ensure_option=True,
+            style=_LABELS,
+        )
+        self.value = Text(description="Value", placeholder="such as 32 MiB", style=_LABELS)
+        self.button = Button(description="Set", tooltip="Give the option this value")
+        self.back = Button(description="Start again", tooltip="Undo all changes")
+        self.text = Textarea(
+            description="Text", disabled=False, rows=8, layout=_WIDE, style=_LABELS
+        )
+        self.start.observe(self._begin, "value")
+        self.option.observe(self._fill, "value")
+        for control in (self.beside, self.target):
+            control.observe(self._show, "value")
+        self.button.on_click(lambda _: self.set(self.option.value, self.value.value))
+        self.back.on_click(lambda _: self._take(self._first))
+
+    def set(self, option: str, text: str) -> None:
+        """Give an option the value that is typed; what makes no sense is said, and changes nothing.
+
+        Parameters
+        ----------
+        option
+            Its name.
+        text
+            Its value, as :func:`~kstoolkit.rocksdb.profiles.optiontext.parse_option` reads it.
+        """
+        try:
+            changed = self.profile.changed(**{option: parse_option(option, text)})
+        except ConfigurationError as error:
+            self._said.say(str(error))
+        else:
+            self._take(changed)
+
+    def _take(self, profile: Profile) -> None:
+        self.profile = profile
+        self._said.put(Html())
+        self._show()
+
+    def _begin(self, change: dict[str, Any]) -> None:
+        if change["new"] is not None:
+            self._first = profile_named(change["new"])
+            self._take(self._first)
+
+    def _fill(self, change: dict[str, Any]) -> None:
+        value = self.profile.options().get(change["new"])
+        if value is not None:
+            self.value.value = ", ".join(value) if isinstance(value, tuple) else str(value).lower()
+
+    def _show(self, _: object = None) -> None:
+        found = self.profile.diff(self.beside.value)
+        rows = [
+            (
+                each.option,
+                value_text(each.left, each.unknown.get("left")),
+                value_text(each.right, each.unknown.get("right")),
+            )
+            for each in found
+        ]
+        note = f"{counted(len(found), 'options that differ')} from {self.beside.value}"
+        self.title = f"{self.profile.name or 'unnamed'}: {note}"
+        self._shown.tabulate(("option", "here", self.beside.value), rows, note)
+        self.text.value = _WRITTEN[self.target.value](self.profile)
+
+    def _static(self) -> Html:
+        return joined(self._shown.html(), element("pre", self.text.value))
+
+
+def _dropdown(label: str, names: tuple[str, ...], value: str | None) -> Dropdown:
+    return Dropdown(options=names, value=value, description=label, style=_LABELS)
+
+
+def _beside(profile: Profile) -> str:
+    name = profile.name.removesuffix(", changed")
+    return name if name in profile_names() else "spark"
