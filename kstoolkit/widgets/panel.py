@@ -27,6 +27,7 @@ __all__ = ["Panel"]
 _STYLE = """
 .jp-OutputArea:has(.kst-panel) > .jp-OutputArea-child:has(.kst-static) { display: none; }
 .kst-panel { max-width: 100%; gap: 6px; }
+.kst-panel h4, .kst-static h4 { margin: 2px 0 4px; }
 .kst-panel .kst-wraps { flex-flow: row wrap; gap: 4px 12px; align-items: center; }
 .kst-panel img, .kst-static img { max-width: 100%; height: auto; }
 .kst-panel table, .kst-static table { border-collapse: collapse; font-size: 12px; }
