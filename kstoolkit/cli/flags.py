@@ -14,19 +14,30 @@ if TYPE_CHECKING:
 __all__ = ["hints_in_flags", "in_flags"]
 
 _FLAGS = {
+    "action": "--action",
     "bound_bytes": "--bound-bytes",
+    "column_family": "--column-family",
     "instances": "--instances",
     "iterators": "--iterators",
     "look": "--look",
     "other_folders": "--other-folder",
+    "overwrite": "--overwrite",
     "pid": "--pid",
     "profile": "--profile",
+    "retention": "--retention",
+    "since": "--since",
+    "total": "--total",
+    "window_size": "--window-size",
 }
 _ARGUMENT = re.compile(
     rf"(?<![\w(])(?P<name>{'|'.join(_FLAGS)})=(?P<value>\.\.\.|True|\[\.\.\.\]|\['[^']*'\]|(?![\[\w]))"
 )
 _NO_FOLDERS = "other_folders=[] "
-_SCRATCH = "Give scratch= (or TMPDIR) "
+_WORDS = {
+    "Give scratch= (or TMPDIR) ": "Set TMPDIR to ",
+    "give rows(since=..., until=...), or raise disk_bytes": "give --since or --until",
+    _NO_FOLDERS: f"in Python, {_NO_FOLDERS}",
+}
 
 
 def in_flags(text: str) -> str:
@@ -41,8 +52,9 @@ def in_flags(text: str) -> str:
     >>> in_flags("Give scratch= (or TMPDIR) a folder of your own.")
     'Set TMPDIR to a folder of your own.'
     """
-    told = text.replace(_SCRATCH, "Set TMPDIR to ")
-    return _ARGUMENT.sub(_flag, told.replace(_NO_FOLDERS, f"in Python, {_NO_FOLDERS}"))
+    for argument, words in _WORDS.items():
+        text = text.replace(argument, words)
+    return _ARGUMENT.sub(_flag, text)
 
 
 def _flag(match: re.Match[str]) -> str:

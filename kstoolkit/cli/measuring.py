@@ -3,22 +3,55 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kstoolkit.cli.flags import in_flags
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SHOWN
-from kstoolkit.cli.storeoptions import KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
+from kstoolkit.cli.storeoptions import (
+    ACTION,
+    BATCH,
+    BATCHES,
+    FAMILY,
+    KEY_SERDE,
+    KIND,
+    SINCE,
+    STORE,
+    TOTAL,
+    UNTIL,
+    VALUE_SERDE,
+    VERSION,
+    VERSIONS,
+    WINDOW_SIZE,
+    opened_side,
+    opened_store,
+)
 from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from kstoolkit.stores.comparing.storediff import StoreDiff
     from kstoolkit.stores.growth.records import KeyUse
 
 __all__ = ["diff", "export", "growth"]
 
-A = typer.Argument(..., metavar="A", help="One store, as for rows.", show_default=False)
-B = typer.Argument(..., metavar="B", help="The other one.", show_default=False)
+_SENTENCES = {"unknown", "verdict"}
+
+A = typer.Argument(
+    ...,
+    metavar="A",
+    help="One store, as for rows; or a changelog of kstoolkit's, or a run's output folder: then "
+    "--window-size says which windows.",
+    show_default=False,
+)
+B = typer.Argument(
+    None,
+    metavar="B",
+    help="The other one.  [default: A, at the second of --versions or --batches]",
+    show_default=False,
+)
 BY_VALUE = typer.Option(
     False,
     "--by-value",
@@ -53,13 +86,20 @@ TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and win
 
 def diff(
     a: str = A,
-    b: str = B,
+    b: str | None = B,
     *,
+    since: str | None = SINCE,
+    until: str | None = UNTIL,
     by_value: bool = BY_VALUE,
     key_serde: str | None = KEY_SERDE,
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
+    family: str | None = FAMILY,
+    versions: tuple[int, int] | None = VERSIONS,
+    batches: tuple[int, int] | None = BATCHES,
+    action: str | None = ACTION,
+    total: bool = TOTAL,
     limit: int = LIMIT,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -67,31 +107,46 @@ def diff(
 
     + is only in B, - only in A, ~ has another value in B. Rows are the same row if key and window
     are. The fields of --json: change, key, window_start_ms, window_end_ms, timestamp_ms_a,
-    timestamp_ms_b, value_a, value_b, key_hex, value_hex_a, value_hex_b. The numbers of rows go to
-    stderr.
+    timestamp_ms_b, value_a, value_b, key_hex, value_hex_a, value_hex_b, and of stores with column
+    families family. The numbers of rows go to stderr. Two versions of a checkpoint of Spark's are
+    compared by: diff PATH --versions 3 5.
     """
     from kstoolkit.stores.comparing.comparing import diff_stores  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.rows.readable import Readable  # noqa: PLC0415 - as above
 
+    if b is None and versions is None and batches is None:
+        message = f"Only one store is given, {a}, which equals itself."
+        raise ConfigurationError(message, hint="Give another, or two --versions of it.")
+    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
+    counted: dict[str, Any] = {"action": action, "total": total}
+    version_a, version_b = versions or (None, None)
+    batch_a, batch_b = batches or (None, None)
     with (
-        open_store(a, kind=kind, window_size=window_size) as one,
-        open_store(b, kind=kind, window_size=window_size) as other,
-        diff_stores(
-            one,
-            other,
+        opened_side(a, counted, version=version_a, batch=batch_a, **told) as one,
+        opened_side(b or a, counted, version=version_b, batch=batch_b, **told) as other,
+    ):
+        if any(counted.values()) and not (isinstance(one, Readable) or isinstance(other, Readable)):
+            message = f"Neither {a} nor {b or a} holds counts of kstoolkit's."
+            raise ConfigurationError(message, hint="Leave --action and --total out.")
+        with diff_stores(
+            one.rows(since=since, until=until),
+            other.rows(since=since, until=until),
             key_serde=key_serde,
             value_serde=value_serde,
             by_value=by_value,
             limit=None if as_json else limit,
             progress=sys.stderr.isatty(),
-        ) as found,
-    ):
-        if as_json:
-            sys.stdout.writelines(f"{line}\n" for line in found.json_lines())
-        else:
-            for each in found.rows():
-                say(str(each))
-        note(f"{found.counts}.")
+        ) as found:
+            _print_differences(found, as_json=as_json)
+
+
+def _print_differences(found: StoreDiff, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.writelines(f"{line}\n" for line in found.json_lines())
+    else:
+        for each in found.rows():
+            say(str(each))
+    note(f"{found.counts}.")
 
 
 def export(
@@ -103,16 +158,19 @@ def export(
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
+    family: str | None = FAMILY,
+    version: int | None = VERSION,
+    batch: int | None = BATCH,
 ) -> None:
     """Write the rows of a store to a file.
 
     As Parquet, lines of JSON, or CSV.
     """
     from kstoolkit.stores.rows.exporting import export as written_to  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
-    told = {"key_serde": key_serde, "value_serde": value_serde}
-    with open_store(path, kind=kind, window_size=window_size, **told) as store:
+    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
+    told |= {"key_serde": key_serde, "value_serde": value_serde}
+    with opened_store(path, version=version, batch=batch, **told) as store:
         count = written_to(store.rows(), to, overwrite=overwrite)
     say(f"{format_count(count)} rows are in {to}.")
 
@@ -125,6 +183,9 @@ def growth(
     key_serde: str | None = KEY_SERDE,
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
+    family: str | None = FAMILY,
+    version: int | None = VERSION,
+    batch: int | None = BATCH,
     top: int = TOP,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
@@ -134,19 +195,39 @@ def growth(
     segments, windows, prefixes, keys, ages, and more; unknown says why a null is one.
     """
     from kstoolkit.stores.growth.growing import growth as grown  # noqa: PLC0415 - loads RocksDB
-    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
-    with open_store(path, kind=kind, window_size=window_size, key_serde=key_serde) as store:
+    told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
+    with opened_store(path, version=version, batch=batch, key_serde=key_serde, **told) as store:
         found = grown(store, retention=retention, now=now, top=top)
     if as_json:
-        print_json([found.to_dict()])
+        print_json([_reasons_in_flags(found.to_dict())])
         return
     for sentence in found.verdict:
-        say(sentence)
+        say(in_flags(sentence))
     if found.keys:
         say()
         rows = [[str(each.key), format_count(each.num_rows), _size(each)] for each in found.keys]
         print_table(["largest keys", "rows", "bytes"], rows)
+
+
+def _reasons_in_flags(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as it is, but for the sentences in it: keys and values are the user's."""
+    return {
+        name: _in_flags(value) if name in _SENTENCES else _of_part(value)
+        for name, value in told.items()
+    }
+
+
+def _of_part(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_of_part(each) for each in value]
+    return _reasons_in_flags(value) if isinstance(value, dict) else value
+
+
+def _in_flags(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {name: in_flags(why) for name, why in told.items()}
+    return [in_flags(sentence) for sentence in told]
 
 
 def _size(use: KeyUse) -> str:

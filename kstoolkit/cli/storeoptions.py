@@ -1,10 +1,39 @@
-"""Arguments and options of the commands that read rows of stores."""
+"""Arguments and options of the commands that read rows of stores, and the store they choose."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
 import typer
 
-__all__ = ["FAMILY", "KEY_SERDE", "KIND", "SERDES", "STORE", "VALUE_SERDE", "WINDOW_SIZE"]
+from kstoolkit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.rows.readable import HasRows
+
+__all__ = [
+    "ACTION",
+    "BATCH",
+    "BATCHES",
+    "FAMILY",
+    "KEY_SERDE",
+    "KIND",
+    "SERDES",
+    "SINCE",
+    "STORE",
+    "TOTAL",
+    "UNTIL",
+    "VALUE_SERDE",
+    "VERSION",
+    "VERSIONS",
+    "WINDOW_SIZE",
+    "opened_side",
+    "opened_store",
+]
 
 SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
@@ -12,7 +41,8 @@ STORE = typer.Argument(
     ...,
     metavar="PATH",
     help="One store: the folder of a RocksDB, the one that holds the segments of a store, a level "
-    "of a replica, or state/<operator>/<partition> of a checkpoint of Spark's.",
+    "of a replica, or of a checkpoint of Spark's the folder of a partition, of an operator, or the "
+    "checkpoint's own, if it has one operator.",
     show_default=False,
 )
 KEY_SERDE = typer.Option(
@@ -41,6 +71,129 @@ FAMILY = typer.Option(
     None,
     "--column-family",
     metavar="NAME",
-    help="Only this column family.  [default: those that Kafka Streams writes to]",
+    help="Only this column family; of Spark's state, a variable, or a store of a join.  "
+    "[default: those that the application writes to]",
     show_default=False,
 )
+VERSION = typer.Option(
+    None,
+    metavar="N",
+    help="Spark's state as it was at this version: stores tells which there are.  "
+    "[default: the latest]",
+    show_default=False,
+)
+BATCH = typer.Option(
+    None,
+    metavar="N",
+    help="Spark's state as this micro-batch left it: batch 6 leaves version 7.  "
+    "[default: the latest]",
+    show_default=False,
+)
+
+VERSIONS = typer.Option(
+    None,
+    metavar="N N",
+    help="Spark's state at these versions, of A and of B.  [default: the latest]",
+    show_default=False,
+)
+BATCHES = typer.Option(
+    None,
+    metavar="N N",
+    help="Spark's state as these micro-batches left it, of A and of B.  [default: the latest]",
+    show_default=False,
+)
+ACTION = typer.Option(
+    None,
+    metavar="NAME",
+    help="Of kstoolkit's counts, compare those of one action, as a long.  [default: each, as JSON]",
+    show_default=False,
+)
+TOTAL = typer.Option(
+    False, "--total", help="Of kstoolkit's counts, compare the sums of all actions, as a long."
+)
+SINCE = typer.Option(
+    None,
+    metavar="T",
+    help="Only rows from this moment on: that of the window's start, or without windows the row's "
+    "own.  [default: all]",
+    show_default=False,
+)
+UNTIL = typer.Option(
+    None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
+)
+
+
+@contextmanager
+def opened_store(
+    path: str, *, version: int | None = None, batch: int | None = None, **told: Any
+) -> Iterator[OpenedStore]:
+    """Yield a store, at the version that is asked for.
+
+    Parameters
+    ----------
+    path, told
+        As :func:`kstoolkit.open_store` takes them.
+    version, batch
+        Which state, of a store of Spark's; None: the latest.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no versions to choose from, or both are given.
+    KstoolkitError
+        If there is no such store or version.
+    """
+    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
+
+    with open_store(path, **told) as store:
+        if isinstance(store, SparkStore) and (version, batch) != (None, None):
+            yield store.at(version, batch=batch)
+            return
+        _check_is_latest(path, version=version, batch=batch)
+        yield store
+
+
+@contextmanager
+def opened_side(
+    path: str,
+    counted: dict[str, Any],
+    *,
+    version: int | None = None,
+    batch: int | None = None,
+    **told: Any,
+) -> Iterator[HasRows]:
+    """Yield one side of a comparison: what kstoolkit counted, or a store of any engine.
+
+    Parameters
+    ----------
+    path, version, batch, told
+        As :func:`opened_store` takes them.
+    counted
+        How to count: see :func:`kstoolkit.stores.comparing.owncounts.own_counts`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no versions to choose from, or no such windows.
+    KstoolkitError
+        If it can't be read.
+    """
+    from kstoolkit.stores.comparing.owncounts import own_counts  # noqa: PLC0415 - loads RocksDB
+
+    with own_counts(path, window_size=told["window_size"], **counted) as ours:
+        if ours is None:
+            with opened_store(path, version=version, batch=batch, **told) as store:
+                yield store
+        else:
+            _check_is_latest(path, version=version, batch=batch)
+            yield ours
+
+
+def _check_is_latest(path: str, *, version: int | None, batch: int | None) -> None:
+    for what, number in (("version", version), ("batch", batch)):
+        if number is not None:
+            message = (
+                f"There is no {what} {number} of {path}: only Spark's checkpoints keep several."
+            )
+            raise ConfigurationError(message, hint="Leave it out: the state as it is now is read.")

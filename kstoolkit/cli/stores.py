@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from kstoolkit.cli.options import AS_JSON, SHOWN
-from kstoolkit.cli.storeoptions import FAMILY, KEY_SERDE, KIND, STORE, VALUE_SERDE, WINDOW_SIZE
+from kstoolkit.cli.storeoptions import (
+    BATCH,
+    FAMILY,
+    KEY_SERDE,
+    KIND,
+    SINCE,
+    STORE,
+    UNTIL,
+    VALUE_SERDE,
+    VERSION,
+    WINDOW_SIZE,
+    opened_store,
+)
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.units import format_bytes, format_count
 
@@ -30,16 +42,6 @@ KEY = typer.Option(
 PREFIX = typer.Option(
     None, metavar="P", help="Only rows whose key begins so.  [default: all]", show_default=False
 )
-SINCE = typer.Option(
-    None,
-    metavar="T",
-    help="Only rows from this moment on: that of the window's start, or without windows the row's "
-    "own.  [default: all]",
-    show_default=False,
-)
-UNTIL = typer.Option(
-    None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
-)
 LIMIT = typer.Option(
     None,
     min=0,
@@ -58,8 +60,9 @@ LOOK = typer.Option(
 def stores(path: str = FOLDER, *, look: bool = LOOK, as_json: bool = AS_JSON) -> None:
     """Print which stores lie under a folder.
 
-    The fields of --json: path, engine, application, partition, store, kind, confidence, reasons,
-    segments, size_bytes, num_entries, offset, closed, is_locked, and more; unknown says why a null
+    Of Spark's checkpoints, versions are the oldest and the newest that can be read. The fields of
+    --json: path, engine, application, partition, store, kind, confidence, reasons, segments,
+    size_bytes, num_entries, versions, offset, closed, is_locked, and more; unknown says why a null
     is one.
     """
     from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
@@ -69,7 +72,8 @@ def stores(path: str = FOLDER, *, look: bool = LOOK, as_json: bool = AS_JSON) ->
         print_json(found.to_dicts())
     elif found:
         header = ["store", "kind", "engine", "application", "part", "segments", "size", "entries"]
-        print_table([*header, "folder"], [_cells(each, found.root) for each in found])
+        header += ["versions"] * any(each.engine == "spark" for each in found) + ["folder"]
+        print_table(header, [_cells(each, found.root, header) for each in found])
     else:
         note(f"No stores in {path}.")
     for folder, why in found.unreadable.items():
@@ -88,6 +92,8 @@ def rows(
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
     family: str | None = FAMILY,
+    version: int | None = VERSION,
+    batch: int | None = BATCH,
     limit: int | None = LIMIT,
     as_json: bool = AS_JSON,
 ) -> None:
@@ -95,16 +101,17 @@ def rows(
 
     What cannot be decoded is shown in hex, and counted on stderr. The fields of --json: store, key,
     window_start_ms, window_end_ms, timestamp_ms, value, headers, key_hex, value_hex; absent ones
-    are null, and the hex is of the application's own bytes. Of Spark's state, PATH is a partition
-    in a checkpoint, state/<operator>/<partition>, or all of an operator; where its store has column
-    families, family names that of a row.
+    are null, and the hex is of the application's own bytes. Of Spark's state, family names the
+    variable of a row, or the store of a join that it is in, and partition its partition, if those
+    of all partitions are read.
     """
     from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
     shown = limit if limit is not None or as_json else SHOWN
-    with open_store(
+    with opened_store(
         path,
+        version=version,
+        batch=batch,
         kind=kind,
         key_serde=key_serde,
         value_serde=value_serde,
@@ -113,13 +120,13 @@ def rows(
     ) as store:
         found = store.rows(key=key, prefix=prefix, since=since, until=until, limit=shown)
         undecoded = count = 0
-        for batch in found.batches():
-            count += len(batch)
-            undecoded += batch.num_undecoded
+        for some in found.batches():
+            count += len(some)
+            undecoded += some.num_undecoded
             if as_json:
-                sys.stdout.writelines(f"{line}\n" for line in json_lines(batch, store.name))
+                sys.stdout.writelines(f"{line}\n" for line in json_lines(some, store.name))
             else:
-                for row in batch:
+                for row in some:
                     say(str(row))
     if not as_json and not count:
         note("No such rows.")
@@ -135,7 +142,7 @@ def _kind(found: FoundStore) -> str:
     return f"{found.kind}?" if doubtful else found.kind
 
 
-def _cells(found: FoundStore, root: Path) -> list[str]:
+def _cells(found: FoundStore, root: Path, header: list[str]) -> list[str]:
     part = found.task or ("all" if found.partition is None else str(found.partition))
     return [
         found.store,
@@ -146,5 +153,13 @@ def _cells(found: FoundStore, root: Path) -> list[str]:
         format_count(len(found.segments)) if found.segments else "none",
         format_bytes(found.size_bytes),
         format_count(found.num_entries),
+        *([_versions(found)] if "versions" in header else []),
         str(Path(found.path).relative_to(root)) if found.path != str(root) else ".",
     ]
+
+
+def _versions(found: FoundStore) -> str:
+    if found.versions is None:
+        return "unknown" if found.engine == "spark" else "none"
+    oldest, newest = found.versions
+    return str(newest) if oldest == newest else f"{oldest} to {newest}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import ConfigurationError
@@ -11,11 +12,14 @@ from kstoolkit.stores.opening import as_profile, segment_options
 from kstoolkit.stores.place import replica_place
 from kstoolkit.stores.queries import Queries
 from kstoolkit.stores.reading import Reading
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
+
+    import pandas as pd
 
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.stores.levels import MemoryLevel
@@ -29,7 +33,7 @@ __all__ = ["WindowReader"]
 _PAGE_USERS = 10_000
 
 
-class WindowReader:
+class WindowReader(Viewed):
     """What a replica is asked. What changes one is its ``WindowStore``'s.
 
     Parameters
@@ -165,6 +169,10 @@ class WindowReader:
         """Return the segments, by window and time."""
         return Records(list(self._queries.segments()), "segments")
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a segment."""
+        return self.segments().to_pandas()
+
     def close(self) -> None:
         """Close it; it can't be asked any more."""
         self._reading.close()
@@ -180,3 +188,6 @@ class WindowReader:
         windows = ", ".join(self.windows) or "no windows"
         told = f"{str(self.path)!r}: {windows}; {counted(segments, 'segments')}"
         return f"{type(self).__name__}({told})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.segments()._repr_html_()}"

@@ -23,6 +23,13 @@ QUOTED = re.compile(r'"([^"\n]*)"')
         ("with other_folders=['a/<b>/SSTs'].", "with --other-folder 'a/<b>/SSTs'."),
         ("Give scratch= (or TMPDIR) another one.", "Set TMPDIR to another one."),
         ("no pid: pid=..., or profile=...", "no pid: --pid, or --profile"),
+        ("speak of it: give retention=", "give --retention"),
+        ("by the longest: give retention=.", "give --retention."),
+        ("Name another, or say overwrite=True.", "or say --overwrite."),
+        ("Choose one by column_family=...: seen, total.", "by --column-family: seen, total."),
+        ("Say of which, by window_size=.", "by --window-size."),
+        ("Give action= or total=True.", "Give --action or --total."),
+        ("rows: give rows(since=..., until=...), or raise disk_bytes.", "--since or --until."),
         ("in Python: tickers=...; a_pid=3", "in Python: tickers=...; a_pid=3"),
     ],
 )
@@ -41,6 +48,22 @@ def test_no_hint_of_the_rocksdb_rooms_speaks_python_after_that() -> None:
     assert len(hints) >= 5
     for hint in hints:
         assert not ARGUMENT.search(in_flags(hint).replace("in Python, other_folders=[]", ""))
+
+
+def test_no_sentence_of_the_rooms_of_stores_speaks_python_after_that() -> None:
+    package = Path(kstoolkit.__file__).parent / "stores"
+    names = "retention|overwrite|column_family|window_size|action|total"
+    argument = re.compile(rf"(?<![\w(])(?:{names})=(?=[\s.:]|True|$)")
+    told = [
+        text
+        for room in ("rows", "growth", "comparing", "spark")
+        for file in (package / room).glob("*.py")
+        for text in QUOTED.findall(file.read_text(encoding="utf-8"))
+        if argument.search(text)
+    ]
+    assert len(told) >= 6
+    for sentence in told:
+        assert not argument.search(in_flags(sentence)), sentence
 
 
 def test_a_hint_is_put_so_and_the_error_goes_on() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -66,6 +67,23 @@ def test_growth_takes_a_folder_or_an_open_store(minutes: Path) -> None:
     assert opened.verdict
 
 
+def test_growth_asks_for_its_options_in_their_own_words(tmp_path: Path) -> None:
+    store = write_minutes(tmp_path / "few", ["Anna"], segments=1)
+    answer = given("growth", store)
+    (told,) = rows(given("growth", store, "--json").out)
+    assert "give --retention" in answer.out
+    assert "give --retention" in told["horizon"]["unknown"]["inferred_retention_ms"]
+    assert "retention=" not in answer.out + json.dumps(told)
+    assert "retention=" in str(kst.growth(store).verdict)
+
+
+def test_differences_may_be_bounded_by_time(minutes: Path, tmp_path: Path) -> None:
+    other = write_minutes(tmp_path / "minutes", ["Anna"], segments=5)
+    span = ("--since", "2023-11-14T23:30Z", "--until", "2023-11-15T00:10Z")
+    assert given("diff", minutes, other).err == "0 added, 30 removed, 0 changed, 30 equal.\n"
+    assert given("diff", minutes, other, *span).err == "0 added, 4 removed, 0 changed, 4 equal.\n"
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl", ".csv.gz", ".jsonl.zst"])
 def test_an_export_is_read_by_other_tools(minutes: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"minutes{suffix}"
@@ -81,7 +99,7 @@ def test_an_export_replaces_nothing_unasked(minutes: Path, tmp_path: Path) -> No
     answer = given("export", minutes, "--to", path)
     assert answer.code == 2
     assert path.read_text() == "mine"
-    assert "overwrite" in answer.err
+    assert "--overwrite" in answer.err
     assert given("export", minutes, "--to", path, "--overwrite").code == 0
 
 

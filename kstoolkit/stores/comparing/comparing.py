@@ -59,7 +59,8 @@ def diff_stores(
     """Return what two stores differ in.
 
     Rows are the same row if their key, their window's start and its end are the same, and in a
-    versioned store the moment from which they are valid; ends count only if both stores tell them.
+    versioned store the moment from which they are valid; ends count only if both stores tell them,
+    and so do column families: Spark's state variables, and the sides of a join.
     The same row has changed if its value has: timestamps and headers are not compared. Where a
     store has several rows of one key and window, they are counted by value, and none is said to
     have changed into another.
@@ -108,10 +109,10 @@ def diff_stores(
         message = f"limit is {limit}: there are no fewer differences than none."
         raise ConfigurationError(message, hint="Give 0 or more; None is all.")
     rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in (a, b))
-    sides = Side(rows_a, False, by_value), Side(rows_b, True, by_value)  # noqa: FBT003 - a and b
     folder = new_scratch_folder(scratch)
     try:
         with translated(folder.path):
+            sides = _sides(rows_a, rows_b, by_value=by_value)
             comparison = _Comparison.of(sides, folder.path, disk_bytes, shown=progress)
             kept = comparison.kept(folder.path / "differences.arrows", limit)
         return StoreDiff(
@@ -121,6 +122,7 @@ def diff_stores(
             names=(rows_a.source.name, rows_b.source.name),
             serdes_a=(rows_a.key_serde, rows_a.value_serde),
             serdes_b=(rows_b.key_serde, rows_b.value_serde),
+            has_families=(bool(sides[0].has_families), bool(sides[1].has_families)),
         )
     except BaseException:
         folder.remove()
@@ -133,6 +135,14 @@ def _rows(given: HasRows | Rows, key: SerdeLike | None, value: SerdeLike | None)
     reads_key = given.key_serde if key is None else serde_of(key)
     reads_value = given.value_serde if value is None else serde_of(value)
     return Rows(given.source, given.asked, reads_key, reads_value, limit=given.limit)
+
+
+def _sides(a: Rows, b: Rows, *, by_value: bool) -> tuple[Side, Side]:
+    sides = Side(a, False, by_value), Side(b, True, by_value)  # noqa: FBT003 - a and b
+    by_family = {each.has_families for each in sides} - {None} == {True}
+    for each in sides:
+        each.by_family = by_family
+    return sides
 
 
 @dataclass(slots=True)
@@ -152,9 +162,9 @@ class _Comparison:
         spools = [Spool(folder, name, SPOOLED, allowance) for name in ("a", "b")]
         with tqdm(unit=" rows", unit_scale=True, disable=not shown, file=sys.stderr) as told:
             for side, spool in zip(sides, spools, strict=True):
-                for part in side.rows.source.read(side.rows.asked):
-                    spool.add(side.spooled(part))
-                    told.update(len(part))
+                for rows in side.tables():
+                    spool.add(rows)
+                    told.update(len(rows))
                 spool.finish()
         return cls(
             [*spools[0].runs, *spools[1].runs],

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.stores.comparing.sides import ROW, rows_from
-from kstoolkit.stores.rows.decodedrows import decoded_rows
+from kstoolkit.stores.rows.decodedrows import FamilyRow, decoded_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ class Difference:
             [None if each is None else getattr(each, name) for each in sides]
             for name in ("value", "timestamp_ms", "value_bytes")
         )
-        return {
+        told = {
             "change": self.change,
             "key": row.key,
             "window_start_ms": row.window_start_ms,
@@ -88,6 +88,8 @@ class Difference:
             "key_hex": row.key_bytes.hex(),
             **dict(zip(("value_hex_a", "value_hex_b"), map(_hex, raw), strict=True)),
         }
+        families = [each.family for each in sides if isinstance(each, FamilyRow)]
+        return told | ({"family": families[-1]} if families else {})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +125,8 @@ class DiffBatch:
 
         ``change``, ``key``, ``window_start``, ``window_end``, ``value_a``, ``value_b``,
         ``timestamp_a``, ``timestamp_b``, ``key_bytes``, ``value_bytes_a``, ``value_bytes_b``,
-        ``problem``; of the two stores, ``a`` is the first.
+        ``problem``, and ``family`` if a store has column families; of the two stores, ``a`` is the
+        first.
         """
         a, b = self.a.to_arrow(), self.b.to_arrow()
         columns = {"change": pa.array(self.change, pa.string())}
@@ -134,11 +137,16 @@ class DiffBatch:
         columns["key_bytes"] = pc.coalesce(b["key_bytes"], a["key_bytes"])
         columns |= {"value_bytes_a": a["value_bytes"], "value_bytes_b": b["value_bytes"]}
         columns["problem"] = pc.coalesce(b["problem"], a["problem"])
+        if families := [each["family"] for each in (b, a) if "family" in each.column_names]:
+            columns["family"] = pc.coalesce(*families)
         return pa.table(columns)
 
 
 def diff_batch(
-    rows: pa.Table, serdes_a: tuple[Serde, Serde], serdes_b: tuple[Serde, Serde]
+    rows: pa.Table,
+    serdes_a: tuple[Serde, Serde],
+    serdes_b: tuple[Serde, Serde],
+    has_families: tuple[bool, bool] = (False, False),
 ) -> DiffBatch:
     """Return differences of the columns :data:`DIFFERENCES`, decoded.
 
@@ -148,11 +156,13 @@ def diff_batch(
         The differences.
     serdes_a, serdes_b
         How to read keys and values of either store.
+    has_families
+        Whether the rows of either store name their column families.
     """
     halves = []
-    for side, serdes in zip(_SIDES, (serdes_a, serdes_b), strict=True):
+    for side, serdes, has in zip(_SIDES, (serdes_a, serdes_b), has_families, strict=True):
         half = rows.select([f"{name}_{side}" for name in ROW.names]).rename_columns(ROW.names)
-        halves.append(decoded_rows(rows_from(half), *serdes))
+        halves.append(decoded_rows(rows_from(half, has_families=has), *serdes))
     a, b = halves
     return DiffBatch(a, b, _changes(a.raw.key.is_null, b.raw.key.is_null))
 

@@ -50,9 +50,7 @@ class Allowance:
                 f"The rows to compare take more than {format_bytes(self.disk_bytes)} of scratch "
                 "disk."
             )
-            hint = (
-                "Raise disk_bytes, or compare fewer: give rows(since=..., until=..., prefix=...)."
-            )
+            hint = "Compare fewer rows: give rows(since=..., until=...), or raise disk_bytes."
             raise ConfigurationError(message, hint=hint)
 
     def remove(self, path: Path) -> None:

@@ -16,6 +16,7 @@ from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.difference import DIFFERENCES, diff_batch
 from kstoolkit.stores.rows.jsonlines import json_text
 from kstoolkit.units import format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +54,7 @@ class DiffCounts:
         return ", ".join(f"{format_count(number)} {name}" for name, number in told)
 
 
-class StoreDiff:
+class StoreDiff(Viewed):
     """The differences of two stores, made by :func:`~kstoolkit.stores.comparing.diff_stores`.
 
     The stores themselves may be closed by now. The differences lie in a scratch folder, which goes
@@ -71,6 +72,8 @@ class StoreDiff:
         The two stores' names.
     serdes_a, serdes_b
         How to read keys and values of either.
+    has_families
+        Whether the rows of either name their column families.
     """
 
     def __init__(
@@ -82,9 +85,10 @@ class StoreDiff:
         names: tuple[str, str],
         serdes_a: tuple[Serde, Serde],
         serdes_b: tuple[Serde, Serde],
+        has_families: tuple[bool, bool] = (False, False),
     ) -> None:
         self.counts, self.names = counts, names
-        self._kept, self._serdes = kept, (serdes_a, serdes_b)
+        self._kept, self._read_by = kept, (serdes_a, serdes_b, has_families)
         self._remove = weakref.finalize(self, folder.remove)
 
     @property
@@ -198,7 +202,7 @@ class StoreDiff:
         nothing = True
         with pa.OSFile(str(self._kept), "rb") as file, pa.ipc.open_stream(file) as stream:
             for block in stream:
-                yield diff_batch(pa.Table.from_batches([block]), *self._serdes)
+                yield diff_batch(pa.Table.from_batches([block]), *self._read_by)
                 nothing = False
         if nothing:  # which has columns and types, too
-            yield diff_batch(DIFFERENCES.empty_table(), *self._serdes)
+            yield diff_batch(DIFFERENCES.empty_table(), *self._read_by)

@@ -16,7 +16,12 @@ from kstoolkit.stores.discovery.foundstore import FoundStore, FoundStores
 from kstoolkit.stores.discovery.locks import Locks
 from kstoolkit.stores.discovery.looking import looked_into
 from kstoolkit.stores.discovery.ondisk import on_disk
-from kstoolkit.stores.discovery.replicalevels import is_replica_level, replica_level, replica_levels
+from kstoolkit.stores.discovery.replicalevels import (
+    is_replica_level,
+    is_replica_segment,
+    replica_level,
+    replica_levels,
+)
 from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
 from kstoolkit.stores.discovery.streamsstore import streams_store
 from kstoolkit.stores.discovery.walking import Layout, Walk
@@ -76,15 +81,13 @@ def discover(
 
 
 def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
-    if is_replica_level(root):
-        yield replica_level(root)
+    try:
+        part = _part_of_a_whole(root)
+    except OSError as error:
+        walk.unreadable[str(root)] = error.strerror or str(error)
         return
-    if is_replica_level(root.parent):
-        yield replica_level(root.parent, only=root)
-        return
-    inside = checkpoint_of(root)
-    if inside is not None and not (root / "CURRENT").exists():
-        yield from spark_stores(inside, root)
+    if part is not None:
+        yield from part
         return
     places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
     for key, group in groupby(places, key=_same_store):
@@ -93,11 +96,31 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
         if streams:
             yield streams_store(streams, root)
         elif together[0][1] is Layout.REPLICA:
-            yield from replica_levels(Path(key))
+            yield from _readable(replica_levels(Path(key)), Path(key), walk)
         elif together[0][1] is Layout.SPARK:
             yield from spark_stores(Checkpoint(Path(key)), Path(key))
         else:
             yield _plain(Path(key))
+
+
+def _part_of_a_whole(root: Path) -> list[FoundStore] | None:
+    """Return what a folder inside of a replica or a checkpoint holds; None if it is in neither."""
+    if is_replica_level(root):
+        return [replica_level(root)]
+    if is_replica_segment(root):
+        return [replica_level(root.parent, only=root)]
+    inside = checkpoint_of(root)
+    if inside is None or (root / "CURRENT").exists():
+        return None
+    return list(spark_stores(inside, root))
+
+
+def _readable(found: Iterator[FoundStore], folder: Path, walk: Walk) -> Iterator[FoundStore]:
+    """Yield what is found in a folder, up to what can't be read, which is noted."""
+    try:
+        yield from found
+    except OSError as error:
+        walk.unreadable[str(error.filename or folder)] = error.strerror or str(error)
 
 
 def _place(folder: Path, layout: Layout) -> StreamsPlace | None:

@@ -60,6 +60,9 @@ class FoundStore(Record):
         How long its files are, and what they take on the disk.
     num_entries
         Rows, older versions and tombstones in its files: RocksDB's own counts of them.
+    num_not_rewritten
+        Those of them that an upgrade to a newer kind of store has not rewritten: they lie in the
+        column family of the older kind, in its form.
     format_versions
         The format versions of its SST files.
     versions
@@ -67,7 +70,8 @@ class FoundStore(Record):
     offset
         How far of its changelog is in it: the last offset applied; of a global store the next.
     closed
-        ``"cleanly"``, ``"not cleanly"``, or ``"no sign of either"``.
+        ``"cleanly"`` or ``"not cleanly"``; None if nothing tells. A store that was closed cleanly,
+        opened again and killed before it wrote anything still looks cleanly closed.
     is_locked
         Whether a process has it open.
     unknown
@@ -90,6 +94,7 @@ class FoundStore(Record):
     size_bytes: int = of_source(Source.STORE, 0)
     disk_bytes: int = of_source(Source.STORE, 0)
     num_entries: int | None = of_source(Source.STORE, None)
+    num_not_rewritten: int | None = of_source(Source.STORE, 0)
     format_versions: tuple[int, ...] = of_source(Source.STORE, ())
     versions: tuple[int, int] | None = of_source(Source.STORE, None)
     offset: int | None = of_source(Source.STORE, None)
@@ -126,7 +131,7 @@ class FoundStores(Records[FoundStore]):
     root
         Where was looked.
     unreadable
-        The folders below it that could not be read, and why.
+        The folders that could not be read, this one or below it, and why.
     """
 
     def __init__(self, rows: list[FoundStore], root: Path, unreadable: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from kstoolkit.formats.streams.kinds import OFFSETS
 from kstoolkit.formats.streams.offsets import read_offsets
 from kstoolkit.formats.streams.segments import segment_interval_ms
 from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.rows.statestore import recognised_as
 
 if TYPE_CHECKING:
@@ -75,10 +76,16 @@ def _with_ending(found: FoundStore, store: Store) -> FoundStore:
 
 def _offset(found: FoundStore, offsets: dict[tuple[str, int], int]) -> int | None:
     """Return the offset of a store's changelog, or of the one topic that it is kept from."""
+    changelog = changelog_of(
+        {topic for topic, _ in offsets},
+        found.store,
+        application=found.application,
+        topology=found.topology,
+    )
     mine = [
         offset
         for (topic, partition), offset in offsets.items()
-        if topic.endswith(f"-{found.store}-changelog") and found.partition in {None, partition}
+        if topic == changelog and found.partition in {None, partition}
     ]
     told = mine or (list(offsets.values()) if len(offsets) == 1 else [])
     return told[0] if told else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["OnDisk", "on_disk"]
+__all__ = ["OnDisk", "folder_bytes", "on_disk"]
 
 _ENTRIES = "rocksdb.num.entries"
 _FAMILY = "rocksdb.column.family.name"
@@ -59,6 +59,13 @@ def on_disk(folders: Iterable[Path]) -> OnDisk:
             for name in footprint.ssts:
                 entries = _with_table(folder / name, entries, versions)
     return OnDisk(size, disk, tuple(families), entries, tuple(sorted(versions)))
+
+
+def folder_bytes(folder: Path) -> int | None:
+    """Return how long the files of a folder are; None if it is gone by now."""
+    with suppress(OSError):
+        return footprint_of(folder).apparent_bytes
+    return None
 
 
 def _families(folder: Path) -> list[str]:

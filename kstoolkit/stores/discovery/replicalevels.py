@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
-from kstoolkit.stores.discovery.ondisk import on_disk
+from kstoolkit.stores.discovery.ondisk import folder_bytes, on_disk
 from kstoolkit.stores.replicafile import FILE
 from kstoolkit.units import format_duration
 
@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["is_replica_level", "replica_level", "replica_levels"]
+__all__ = ["is_replica_level", "is_replica_segment", "replica_level", "replica_levels"]
 
 
 def is_replica_level(folder: Path) -> bool:
     """Return whether a folder is ``<replica>/<window in ms>``."""
-    return folder.name.isdigit() and (folder.parent / FILE).is_file()
+    return _is_length(folder.name) and (folder.parent / FILE).is_file()
+
+
+def is_replica_segment(folder: Path) -> bool:
+    """Return whether a folder is a segment of a level: one that was set aside is none."""
+    is_named = segment_start_ms(folder.parent.name, folder.name) is not None
+    return is_named and is_replica_level(folder.parent)
 
 
 def replica_levels(replica: Path) -> Iterator[FoundStore]:
-    """Yield the levels of a replica, the shortest windows first."""
-    levels = (each for each in replica.iterdir() if each.name.isdigit() and each.is_dir())
+    """Yield the levels of a replica, the shortest windows first.
+
+    Raises
+    ------
+    OSError
+        If a folder of it can't be read.
+    """
+    levels = (each for each in replica.iterdir() if _is_length(each.name) and each.is_dir())
     yield from map(replica_level, sorted(levels, key=lambda each: int(each.name)))
 
 
@@ -54,8 +66,15 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
     )
 
 
+def _is_length(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
 def _segments(starts: dict[Path, int]) -> Records[FoundSegment]:
+    sizes = {each: folder_bytes(each) for each in starts}
     found = [
-        FoundSegment(str(each), start, on_disk([each]).size_bytes) for each, start in starts.items()
+        FoundSegment(str(each), starts[each], size)
+        for each, size in sizes.items()
+        if size is not None
     ]
     return Records(sorted(found, key=lambda each: each.start_ms), "segments")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.streams.checkpoint import read_checkpoint
-from kstoolkit.formats.streams.kinds import OFFSETS
+from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.recognising import recognise
-from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
-from kstoolkit.stores.discovery.ondisk import OnDisk, on_disk
+from kstoolkit.stores.discovery.ondisk import OnDisk, folder_bytes, on_disk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,20 @@ if TYPE_CHECKING:
 __all__ = ["streams_store"]
 
 _CERTAIN = 0.9
+_CHECKPOINT = ".checkpoint"
 _NO_OFFSET = "the task's checkpoint does not name its changelog"
-_NO_CHECKPOINT = "there is no checkpoint file: look=True asks the column family offsets for it"
+_NO_CHECKPOINT = (
+    "there is no checkpoint file: under exactly-once it goes when a store is opened and comes when "
+    "it is closed; without it a restart restores the store from the start"
+)
+_ASK_OFFSETS = "there is no checkpoint file: look=True asks the column family offsets for it"
 _OPEN_IT = "only its rows tell: look=True opens it"
 _NO_SIGN = "Kafka Streams before 4.3 leaves no sign of it"
+_NOT_CLOSED = (
+    "Kafka Streams before 4.3 leaves no sign of it but a checkpoint file, and there is none: it is "
+    "running, was not closed cleanly, or its task has no changelog"
+)
+_NOT_TOLD = "a file of it does not tell"
 _NO_OPTIONS = "there is no OPTIONS file that names its column families"
 
 
@@ -44,14 +54,15 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     place, held = places[0][1], on_disk(folders)
     families = tuple(name for name in held.column_families if name != OFFSETS)
     kind, confidence, reasons = _kind(families, place)
-    offset, no_offset = _offset(place)
-    unknown = {} if kind is not None else {"kind": _OPEN_IT if families else _NO_OPTIONS}
+    keeps_offsets = OFFSETS in held.column_families
+    offset, no_offset = _offset(place, _ASK_OFFSETS if keeps_offsets else _NO_CHECKPOINT)
+    unknown = {"closed": _OPEN_IT if keeps_offsets else _no_sign(place)}
+    if kind is None:
+        unknown["kind"] = _OPEN_IT if families else _NO_OPTIONS
     if offset is None:
         unknown["offset"] = no_offset
-    unknown["closed"] = _OPEN_IT if OFFSETS in held.column_families else _NO_SIGN
-    count = _entries(held)
-    if count is None:
-        unknown["num_entries"] = "a file of it does not tell"
+    if held.num_entries is None:
+        unknown |= dict.fromkeys(("num_entries", "num_not_rewritten"), _NOT_TOLD)
     return FoundStore(
         str(root if root in folders else place.folder),
         "kafka-streams",
@@ -67,7 +78,8 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
-        num_entries=count,
+        num_entries=_entries(held),
+        num_not_rewritten=_not_rewritten(held),
         format_versions=held.format_versions,
         offset=offset,
         unknown=unknown,
@@ -94,19 +106,38 @@ def _entries(held: OnDisk) -> int | None:
     return sum(count for family, count in held.num_entries.items() if family != OFFSETS)
 
 
+def _not_rewritten(held: OnDisk) -> int | None:
+    """Return the entries in column families that a newer kind of store has taken over."""
+    if held.num_entries is None:
+        return None
+    live = live_family(held.column_families)
+    return sum(
+        count
+        for family, count in held.num_entries.items()
+        if family in STREAMS_FAMILIES | {DEFAULT} and family != live
+    )
+
+
+def _no_sign(place: StreamsPlace) -> str:
+    return _NO_SIGN if (place.task_folder / _CHECKPOINT).exists() else _NOT_CLOSED
+
+
 def _segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
+    sizes = [(folder, place.segment_start_ms, folder_bytes(folder)) for folder, place in places]
     found = [
-        FoundSegment(str(folder), place.segment_start_ms, footprint_of(folder).apparent_bytes)
-        for folder, place in places
-        if place.segment_start_ms is not None
+        FoundSegment(str(folder), start_ms, size)
+        for folder, start_ms, size in sizes
+        if start_ms is not None and size is not None
     ]
     return Records(sorted(found, key=lambda each: each.start_ms), "segments")
 
 
-def _offset(place: StreamsPlace) -> tuple[int | None, str]:
-    """Return how far of the changelog is in a store, or why that is not known."""
-    why = _NO_CHECKPOINT
-    for name in (".checkpoint", f".checkpoint_{place.store}"):
+def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
+    """Return how far of the changelog is in a store, or why that is not known.
+
+    ``why`` is so if there is no checkpoint file.
+    """
+    for name in (_CHECKPOINT, f"{_CHECKPOINT}_{place.store}"):
         try:
             told = read_checkpoint((place.task_folder / name).read_bytes()).offsets
         except OSError:
@@ -115,8 +146,13 @@ def _offset(place: StreamsPlace) -> tuple[int | None, str]:
             why = error.message
             continue
         why = _NO_OFFSET
+        changelog = changelog_of(
+            {topic for topic, _ in told},
+            place.store,
+            application=place.application,
+            topology=place.topology,
+        )
         for (topic, partition), offset in told.items():
-            mine = topic.endswith(f"-{place.store}-changelog")
-            if mine and (place.is_global or partition == place.partition):
+            if topic == changelog and (place.is_global or partition == place.partition):
                 return offset, "the checkpoint names it without an offset"
     return None, why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.store import Store
 
-__all__ = ["deletions_in", "deletions_of", "files_of"]
+__all__ = ["StoreFiles", "deletions_in", "deletions_of"]
 
 _NOT_OPENED = "the store's RocksDB was not handed over"
 _NO_FILES = "there are no SST files"
@@ -29,33 +30,50 @@ _FIGURES = (
 )
 
 
-def deletions_of(opened: Sequence[Store], num_on_disk: int) -> Deletions:
-    """Return what RocksDBs, opened, tell of deletions; nothing is known of none.
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """The SST files of a RocksDB that hold rows: not those of the family ``offsets``.
 
     Parameters
     ----------
-    opened
-        The RocksDBs of one store; of several, if it is in segments.
+    path
+        The RocksDB's folder.
+    ssts
+        The files.
+    live_bytes
+        RocksDB's estimate of what is live in them; None if there is none.
+    """
+
+    path: str
+    ssts: tuple[Sst, ...]
+    live_bytes: int | None
+
+    @classmethod
+    def of(cls, store: Store) -> StoreFiles:
+        """Return those of an open store, which may be closed afterwards."""
+        families = [each for each in store.column_families if each != OFFSETS]
+        live_bytes = [store.summary(each).estimated_live_bytes for each in families]
+        known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
+        ssts = tuple(each for each in store.ssts() if each.column_family != OFFSETS)
+        return cls(str(store.path), ssts, known)
+
+
+def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
+    """Return what the files of RocksDBs tell of deletions; nothing is known of none.
+
+    Parameters
+    ----------
+    files
+        Those of one RocksDB; of several, if the store is in segments.
     num_on_disk
         How many rows they hold together.
     """
-    if not opened:
+    if not files:
         return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
-    summaries = [
-        store.summary(family)
-        for store in opened
-        for family in store.column_families
-        if family != OFFSETS
-    ]
-    live_bytes = [each.estimated_live_bytes for each in summaries]
+    live_bytes = [each.live_bytes for each in files]
     known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
-    ssts = [each for store in opened for each in files_of(store)]
+    ssts = [each for one in files for each in one.ssts]
     return deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=known)
-
-
-def files_of(store: Store) -> list[Sst]:
-    """Return the SST files of a RocksDB that hold rows: not those of the family ``offsets``."""
-    return [each for each in store.ssts() if each.column_family != OFFSETS]
 
 
 def deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:

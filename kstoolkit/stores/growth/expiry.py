@@ -18,9 +18,9 @@ __all__ = ["EXPIRY_RULES"]
 
 _STREAMS = "kafka-streams"
 _WHAT = {
-    Clock.WINDOW_START: "start",
-    Clock.SESSION_END: "end",
-    Clock.VALID_TO: "were replaced",
+    Clock.WINDOW_START: ("it starts", "they start"),
+    Clock.SESSION_END: ("it ends", "they end"),
+    Clock.VALID_TO: ("it was replaced", "they were replaced"),
 }
 
 
@@ -57,9 +57,12 @@ def _expired_rows(growth: Growth) -> Remark | None:
     told = amount(expired.num_rows, expired.data_bytes, expired.error_rows)
     share = expired.data_bytes / max(growth.data_bytes, 1)
     text = f"{told}, {share_text(expired.num_rows, growth.num_rows)} of the rows,"
+    is_many = expired.num_rows > 1 or expired.error_rows > 0
     if growth.clock == Clock.TIMESTAMP:
-        return Remark(Weight.CAUSE, share, f"{text} were updated last by {_cut(horizon)}.")
-    text += f" are expired: they {_WHAT[Clock(growth.clock)]} by {_cut(horizon)}."
+        were = "were" if is_many else "was"
+        return Remark(Weight.CAUSE, share, f"{text} {were} updated last by {_cut(horizon)}.")
+    what = _WHAT[Clock(growth.clock)][is_many]
+    text += f" {'are' if is_many else 'is'} expired: {what} by {_cut(horizon)}."
     if growth.engine == _STREAMS:
         text += f" {_why_rows_stay(growth)}"
     return Remark(Weight.OVERDUE, share, text)

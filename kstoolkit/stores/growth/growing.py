@@ -10,11 +10,12 @@ from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.measuring import growth as measured
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.statestore import SegmentedStore
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
     from kstoolkit.stores.growth.growth import Growth
@@ -91,7 +92,7 @@ def _found(store: OpenedStore) -> FoundStore | None:
     return replace(here[0], kind=store.kind) if here else None
 
 
-def _rocksdbs(store: OpenedStore) -> list[Store]:
+def _rocksdbs(store: OpenedStore) -> Iterable[Store]:
     if isinstance(store, SegmentedStore):
-        return list(store.segments.values())
+        return (segment for _, segment in store.segments.all_there())
     return [store] if isinstance(store, Store) else []

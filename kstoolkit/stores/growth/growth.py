@@ -56,8 +56,9 @@ class Growth(Record):
         Rows that have no such time: the latest versions of a versioned store, for one.
     num_undecoded_rows
         Rows that could not be taken apart; they are in no other figure.
-    num_keys
-        How many keys there are.
+    num_keys, num_prefixes, num_windows
+        How many keys, beginnings of keys and starts of windows there are; if windows are too many
+        to be told one by one, how many spans of their starts.
     size_bytes, disk_bytes
         How long the store's files are, and what they take on the disk.
     """
@@ -80,6 +81,8 @@ class Growth(Record):
     num_untimed_rows: int = of_source(Source.STORE)
     num_undecoded_rows: int = of_source(Source.STORE)
     num_keys: int | None = of_source(Source.STORE)
+    num_prefixes: int | None = of_source(Source.STORE)
+    num_windows: int | None = of_source(Source.STORE)
     size_bytes: int | None = of_source(Source.STORE)
     disk_bytes: int | None = of_source(Source.STORE)
     unknown: dict[str, str] = field(default_factory=dict)

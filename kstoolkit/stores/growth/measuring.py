@@ -9,18 +9,18 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.rocksdb.records import Records
-from kstoolkit.stores.growth.deletions import deletions_of
+from kstoolkit.stores.growth.deletions import StoreFiles, deletions_of
 from kstoolkit.stores.growth.growth import Growth
 from kstoolkit.stores.growth.horizon import horizon_of
 from kstoolkit.stores.growth.past import ages_of, expired_of, segments_of, versions_of
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
-from kstoolkit.stores.growth.uses import keys_of, prefixes_of, windows_of
+from kstoolkit.stores.growth.uses import keys_of, num_windows, prefixes_of, windows_of
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from kstoolkit.formats.serdes import Serde
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["HasSource", "growth"]
 
 _NOT_FOUND = "only the rows were handed over, not where the store lies"
+_NO_WINDOWS = "its rows have no windows, or sessions in their place"
+_NO_ROWS = "there are no rows"
 _TOO_MANY = "there are more keys than are kept in mind"
 
 
@@ -54,7 +56,7 @@ def growth(
     store: HasSource | RowSource,
     *,
     found: FoundStore | None = None,
-    opened: Sequence[Store] = (),
+    opened: Iterable[Store] = (),
     retention: Duration | None = None,
     now: Moment | None = None,
     watermark: Moment | None = None,
@@ -73,7 +75,8 @@ def growth(
     found
         What was found of it: its kind, its segments, its size.
     opened
-        Its RocksDBs: one, or one a segment. They tell of deletions.
+        Its RocksDBs: one, or one a segment, each looked at before the next is asked for. They tell
+        of deletions.
     retention
         How long it keeps rows; None infers it from the segments of a Kafka Streams store.
     now
@@ -111,19 +114,12 @@ def growth(
     source = cast("RowSource", getattr(store, "source", store))
     serde = getattr(store, "key_serde", None) if key_serde is None else serde_of(key_serde)
     segments: Records[FoundSegment] = Records((), "segments") if found is None else found.segments
-    tallies = Tallies(
-        None if found is None else found.engine,
-        None if found is None else found.kind,
-        SegmentTally(np.array([each.start_ms for each in segments], dtype=np.int64)),
-        watermark_ms=None if watermark is None else moment_ms(watermark),
-        prefix_bytes=prefix_bytes,
-    )
+    watermark_ms, now_ms = (None if at is None else moment_ms(at) for at in (watermark, now))
     retention_ms = None if retention is None else parse_duration(retention)
-    now_ms = None if now is None else moment_ms(now)
-    tallied(source.read(Asked()), tallies)
+    tallies = tallied(source.read(Asked()), _no_rows_yet(found, watermark_ms, prefix_bytes))
     horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms)
-    by_path = {str(each.path): each for each in opened}
-    uses = segments_of(tallies, horizon, segments, by_path)
+    files = [StoreFiles.of(each) for each in opened]
+    uses = segments_of(tallies, horizon, segments, {each.path: each for each in files})
     return Growth(
         store=source.name,
         engine=tallies.engine,
@@ -131,22 +127,43 @@ def growth(
         clock=None if tallies.clock is None else str(tallies.clock),
         horizon=horizon,
         expired=expired_of(tallies, horizon, uses),
-        deletions=deletions_of(opened, tallies.num_on_disk),
+        deletions=deletions_of(files, tallies.num_on_disk),
         versions=versions_of(tallies),
         segments=uses,
         windows=windows_of(tallies, top),
         prefixes=prefixes_of(tallies, top),
         keys=keys_of(tallies, top, serde),
         ages=ages_of(tallies, horizon),
-        num_rows=tallies.num_rows,
-        data_bytes=tallies.data_bytes,
-        num_untimed_rows=tallies.num_untimed,
-        num_undecoded_rows=tallies.num_torn,
-        num_keys=tallies.keys.num_keys,
+        **_sums(tallies),
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,
         unknown=_unknown(tallies, found),
     )
+
+
+def _no_rows_yet(
+    found: FoundStore | None, watermark_ms: int | None, prefix_bytes: int | None
+) -> Tallies:
+    starts_ms = [] if found is None else [each.start_ms for each in found.segments]
+    return Tallies(
+        None if found is None else found.engine,
+        None if found is None else found.kind,
+        SegmentTally(np.array(starts_ms, dtype=np.int64)),
+        watermark_ms=watermark_ms,
+        prefix_bytes=prefix_bytes,
+    )
+
+
+def _sums(tallies: Tallies) -> dict[str, Any]:
+    return {
+        "num_rows": tallies.num_rows,
+        "data_bytes": tallies.data_bytes,
+        "num_untimed_rows": tallies.num_untimed,
+        "num_undecoded_rows": tallies.num_torn,
+        "num_keys": tallies.keys.num_keys,
+        "num_prefixes": tallies.prefixes.num_keys,
+        "num_windows": num_windows(tallies),
+    }
 
 
 def _check(**given: int | None) -> None:
@@ -158,6 +175,9 @@ def _check(**given: int | None) -> None:
 
 def _unknown(tallies: Tallies, found: FoundStore | None) -> dict[str, str]:
     unknown = {} if tallies.keys.num_keys is not None else {"num_keys": _TOO_MANY}
+    unknown |= {} if tallies.prefixes.num_keys is not None else {"num_prefixes": _TOO_MANY}
+    if num_windows(tallies) is None:
+        unknown["num_windows"] = _NO_WINDOWS if tallies.clock else _NO_ROWS
     return unknown | (
         dict.fromkeys(("size_bytes", "disk_bytes"), _NOT_FOUND) if found is None else {}
     )

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.growth.clock import Clock
-from kstoolkit.stores.growth.deletions import files_of
 from kstoolkit.stores.growth.records import Age, Expired, Horizon, SegmentUse, Versions
 from kstoolkit.stores.growth.uses import share_of
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment
+    from kstoolkit.stores.growth.deletions import StoreFiles
     from kstoolkit.stores.growth.tallies import Tallies
     from kstoolkit.stores.growth.times import Spans
 
@@ -58,24 +57,24 @@ def segments_of(
     tallies: Tallies,
     horizon: Horizon,
     found: Records[FoundSegment],
-    opened: dict[str, Store],
+    files: dict[str, StoreFiles],
 ) -> Records[SegmentUse]:
-    """Return what each segment takes; ``opened`` are the RocksDBs by their folders."""
+    """Return what each segment takes; ``files`` are those of the RocksDBs by their folders."""
     tally = tallies.segments
     uses = [
-        _segment(each, int(rows), int(size), horizon, opened.get(each.path))
+        _segment(each, int(rows), int(size), horizon, files.get(each.path))
         for each, rows, size in zip(found, tally.num_rows, tally.data_bytes, strict=True)
     ]
     return Records(uses, "segments")
 
 
 def _segment(
-    found: FoundSegment, num_rows: int, data_bytes: int, horizon: Horizon, store: Store | None
+    found: FoundSegment, num_rows: int, data_bytes: int, horizon: Horizon, files: StoreFiles | None
 ) -> SegmentUse:
-    files = None if store is None else files_of(store)
+    ssts = None if files is None else files.ssts
     is_past = _is_past(found.start_ms, horizon)
     unknown = {} if is_past is not None else {"is_past": _why_not_past(horizon)}
-    if files is None:
+    if ssts is None:
         unknown |= dict.fromkeys(("num_entries", "num_deletions"), _NOT_OPENED)
     return SegmentUse(
         path=found.path,
@@ -83,8 +82,8 @@ def _segment(
         size_bytes=found.size_bytes,
         num_rows=num_rows,
         data_bytes=data_bytes,
-        num_entries=None if files is None else sum(each.num_entries for each in files),
-        num_deletions=None if files is None else sum(each.num_deletions for each in files),
+        num_entries=None if ssts is None else sum(each.num_entries for each in ssts),
+        num_deletions=None if ssts is None else sum(each.num_deletions for each in ssts),
         is_past=is_past,
         unknown=unknown,
     )

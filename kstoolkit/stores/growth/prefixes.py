@@ -53,6 +53,11 @@ class PrefixTally:
             fresh = Totals.joined([self._totals.regrouped(known), fresh])
         self._totals = self._cut(fresh)
 
+    @property
+    def num_keys(self) -> int:
+        """How many prefixes there are."""
+        return 0 if self._totals is None else len(self._totals)
+
     def top(self, count: int) -> Totals | None:
         """Return the ``count`` prefixes with the most bytes; None if there were no rows."""
         return None if self._totals is None else self._totals.largest(count)

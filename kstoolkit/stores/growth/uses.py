@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.growth.tallies import Tallies
 
-__all__ = ["keys_of", "prefix_text", "prefixes_of", "share_of", "windows_of"]
+__all__ = ["keys_of", "num_windows", "prefix_text", "prefixes_of", "share_of", "windows_of"]
 
 
 def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
@@ -84,6 +84,11 @@ def windows_of(tallies: Tallies, top: int) -> Records[WindowUse]:
         for at in order
     ]
     return Records(uses, "windows")
+
+
+def num_windows(tallies: Tallies) -> int | None:
+    """Return how many window starts there are, or spans of them; None of a store without."""
+    return len(tallies.times.spans()) if tallies.clock is Clock.WINDOW_START else None
 
 
 def prefix_text(raw: bytes) -> str:

@@ -91,12 +91,16 @@ def _deleted(growth: Growth) -> Remark | None:
 
 
 def _amplified(growth: Growth) -> Remark | None:
-    amplification = growth.deletions.space_amplification
-    if amplification is None or amplification < _MUCH_DEAD:
+    deletions = growth.deletions
+    amplification, obsolete = deletions.space_amplification, deletions.num_obsolete
+    if amplification is None or amplification < _MUCH_DEAD or not obsolete:
         return None
+    dead = obsolete + (deletions.num_deletions or 0)
+    if dead < _MANY_TOMBSTONES * (deletions.num_entries or 0):
+        return None  # RocksDB's estimate leaves out files that overlap; the rows were counted
     text = (
         f"Its SST files take {amplification:.1f} times what RocksDB estimates to be live; "
-        f"{format_count(growth.deletions.num_obsolete)} entries are older versions of rows, or "
+        f"{format_count(obsolete)} entries are older versions of rows, or "
         "deleted: compactions would free that room."
     )
     return Remark(Weight.CAUSE, 1 - 1 / amplification, text)
@@ -131,7 +135,7 @@ def _history(growth: Growth) -> Remark | None:
 
 def _largest_key(growth: Growth) -> Remark | None:
     largest = next(iter(growth.keys), None)
-    if largest is None or not _stands_out(largest.share, growth.num_keys or len(growth.keys)):
+    if largest is None or not _stands_out(largest.share, growth.num_keys):
         return None
     whose = "" if growth.num_keys is None else f" of {format_count(growth.num_keys)}"
     told = amount(largest.num_rows, largest.data_bytes)
@@ -145,9 +149,10 @@ def _largest_key(growth: Growth) -> Remark | None:
 
 def _largest_prefix(growth: Growth) -> Remark | None:
     largest = next(iter(growth.prefixes), None)
-    if largest is None or not _stands_out(largest.share, len(growth.prefixes)):
+    if largest is None or not _stands_out(largest.share, growth.num_prefixes):
         return None
-    if largest.num_rows == growth.keys[0].num_rows and largest.share == growth.keys[0].share:
+    key = next(iter(growth.keys), None)
+    if key is not None and (largest.num_rows, largest.share) == (key.num_rows, key.share):
         return None  # it is the largest key alone, of which another sentence speaks
     told = amount(largest.num_rows, largest.data_bytes)
     text = (
@@ -159,7 +164,7 @@ def _largest_prefix(growth: Growth) -> Remark | None:
 
 def _largest_window(growth: Growth) -> Remark | None:
     largest = next(iter(growth.windows), None)
-    if largest is None or not _stands_out(largest.share, len(growth.windows)):
+    if largest is None or not _stands_out(largest.share, growth.num_windows):
         return None
     told = amount(largest.num_rows, largest.data_bytes)
     starts = f"the window that starts at {moment_text(largest.start_ms)}"
@@ -171,8 +176,9 @@ def _largest_window(growth: Growth) -> Remark | None:
     return Remark(Weight.USE, largest.share, text)
 
 
-def _stands_out(share: float, count: int) -> bool:
-    return share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN / count)
+def _stands_out(share: float, count: int | None) -> bool:
+    """Return whether a share is much of all, among so many; None: too many to count."""
+    return share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN / count if count else 0)
 
 
 def _undecoded(growth: Growth) -> Remark | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Exportable", "export"]
 
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999, UTC
+_GROUP_ROWS, _GROUP_BYTES = 1 << 17, 32 << 20
 _LINES_AT_ONCE = 10_000
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
 
@@ -52,7 +55,7 @@ def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = 
     """Write rows to a file, and return how many.
 
     They are written beside the file, under a hidden name that becomes its own at the end: the file
-    is there whole, or not at all. Memory holds some thousand rows at a time.
+    is there whole, or not at all. Memory holds some megabytes of them at a time.
 
     Parameters
     ----------
@@ -62,7 +65,8 @@ def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = 
         The file, in a folder that is there. Its name says what to write: ``.parquet``, ``.jsonl``
         or ``.json`` (one JSON object a line), ``.csv``; the texts also with ``.gz`` or ``.zst``
         behind. Parquet has the columns of ``to_arrow()``, and so has CSV, with bytes in hex,
-        headers as JSON and texts in quotes; a JSON object has the fields of ``json_lines()``.
+        headers as JSON, texts in quotes, and times that are no date as epoch ms; a JSON object has
+        the fields of ``json_lines()``.
     overwrite
         Whether a file that is there is to be replaced.
 
@@ -133,10 +137,23 @@ def _parquet(rows: Exportable, path: Path) -> int:
     first = next(parts)
     number = 0
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        for table in _of_schema(first, parts):
+        for table in _row_groups(_of_schema(first, parts)):
             writer.write_table(table)
             number += len(table)
     return number
+
+
+def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Yield tables together until they are worth a row group, which readers take in one go."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        num_rows = sum(len(each) for each in held)
+        if num_rows >= _GROUP_ROWS or sum(each.nbytes for each in held) >= _GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)
 
 
 def _csv(rows: Exportable, path: Path, *, compression: str | None) -> int:
@@ -177,10 +194,12 @@ def _of_schema(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table
 
 
 def _as_texts(table: pa.Table) -> pa.Table:
-    """Return a table with bytes in hex, and headers and what is nested as JSON."""
+    """Return a table with bytes in hex, times as ISO 8601, headers and what is nested as JSON."""
     for place, each in enumerate(table.schema):
         if pa.types.is_large_binary(each.type):
             table = table.set_column(place, each.name, _in_hex(table[place].combine_chunks()))
+        elif pa.types.is_timestamp(each.type):
+            table = table.set_column(place, each.name, _times_as_text(table[place]))
         elif pa.types.is_null(each.type):
             table = table.set_column(place, each.name, pa.nulls(len(table), pa.large_string()))
         elif each.type == HEADERS:
@@ -200,6 +219,14 @@ def _in_hex(column: pa.Array) -> pa.Array:
     texts = _HEX.reshape(256, 2)[cells].reshape(-1)
     buffers = [validity, pa.py_buffer(twice), pa.py_buffer(texts)]
     return pa.Array.from_buffers(pa.large_string(), len(bare), buffers)
+
+
+def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as text; those outside the years 1 to 9999, which Arrow can't write, in ms."""
+    time_ms = column.cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+    is_date = pc.and_(pc.greater_equal(time_ms, _FIRST_MS), pc.less_equal(time_ms, _LAST_MS))
+    dates = pc.if_else(is_date, column, None).cast(pa.large_string())
+    return pc.if_else(is_date, dates, time_ms.cast(pa.large_string()))
 
 
 def _headers_as_json(column: pa.ChunkedArray) -> pa.Array:

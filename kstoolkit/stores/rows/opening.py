@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import kinds_named
-from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.finding import check_is_path
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
-from kstoolkit.stores.discovery.replicalevels import is_replica_level
+from kstoolkit.stores.discovery.replicalevels import is_replica_level, is_replica_segment
 from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.stores.rows.replicalevel import ReplicaLevel, ReplicaSegment
-from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore, segment_folders
+from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.stores.spark.place import spark_place
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import parse_duration
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.units import Duration
 
@@ -47,7 +46,8 @@ def open_store(
     """Return a store that can be looked into; its own folder is left as it is.
 
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
-    the store was at this moment, without what its writer holds in memory alone.
+    the store was at this moment, without what its writer holds in memory alone. Of a store in many
+    segments, each is opened when its rows are come to, and shows how it was then.
 
     Parameters
     ----------
@@ -97,16 +97,17 @@ def open_store(
     read_as = ReadAs(kind, key_serde, value_serde, size_ms, column_family=column_family)
     folder = Path(path)
     check_is_path(folder)
-    place = spark_place(folder.absolute())
+    with translated(folder):
+        place, is_level = spark_place(folder.absolute()), is_replica_level(folder.absolute())
     if place is not None:
         _check_not_told(folder, kind=kind, window_size=window_size)
         return SparkStore(place, read_as=read_as, scratch=scratch)
-    if is_replica_level(folder.absolute()):
+    if is_level:
         return ReplicaLevel(folder.absolute(), read_as)
-    segments = _segments(folder)
+    segments = segment_folders(folder)
     if segments:
-        return _segmented(folder, segments, read_as, scratch)
-    into = ReplicaSegment if is_replica_level(folder.absolute().parent) else StateStore
+        return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
+    into = ReplicaSegment if is_replica_segment(folder.absolute()) else StateStore
     opened = open_rocksdb(folder, scratch=scratch, other_folders=other_folders, into=into)
     opened.read_as = read_as
     return opened
@@ -117,28 +118,3 @@ def _check_not_told(folder: Path, **told: object) -> None:
         if value is not None:
             message = f"{name}={value!r} is told of {folder}, where Spark's checkpoint tells it."
             raise ConfigurationError(message, hint="Leave it out.")
-
-
-def _segments(folder: Path) -> list[tuple[int, Path]]:
-    """Return the segments in a folder that is no RocksDB itself; none if it holds other things."""
-    if not folder.is_dir() or (folder / "CURRENT").exists():
-        return []
-    name = folder.absolute().name
-    starts = ((segment_start_ms(name, each.name), each) for each in folder.iterdir())
-    found = ((start_ms, each) for start_ms, each in starts if (each / "CURRENT").exists())
-    return sorted((start_ms, each) for start_ms, each in found if start_ms is not None)
-
-
-def _segmented(
-    folder: Path,
-    segments: list[tuple[int, Path]],
-    read_as: ReadAs,
-    scratch: str | PathLike[str] | None,
-) -> SegmentedStore:
-    with ExitStack() as opening:
-        opened: list[tuple[int, Store]] = [
-            (start_ms, opening.enter_context(open_rocksdb(each, scratch=scratch)))
-            for start_ms, each in segments
-        ]
-        opening.pop_all()
-    return SegmentedStore(folder, opened, read_as)

@@ -79,7 +79,8 @@ class HasRows(ABC):
         key
             Rows of this key: a value that the key's serde can write, or the bytes themselves.
         prefix
-            Rows whose key begins so; text is taken as UTF-8.
+            Rows whose key begins so; text is taken as UTF-8, what a shell passed on as bytes as
+            those.
         window
             Rows of the window or session that starts at this moment.
         since, until
@@ -102,7 +103,7 @@ class HasRows(ABC):
         moments = [None if each is None else moment_ms(each) for each in (window, since, until)]
         asked = Asked(
             key=None if key is None else _key_bytes(key, reads_key),
-            prefix=prefix.encode() if isinstance(prefix, str) else prefix,
+            prefix=prefix.encode(errors="surrogateescape") if isinstance(prefix, str) else prefix,
             window_start_ms=moments[0],
             since_ms=moments[1],
             until_ms=moments[2],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 from html import escape
-from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from kstoolkit.formats.rowcolumns import RowColumns
 from kstoolkit.stores.rows.decodedrows import decoded_rows
 from kstoolkit.stores.rows.jsonlines import json_lines
 from kstoolkit.units import format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.decodedrows import DecodedRows
     from kstoolkit.stores.rows.storerow import StoreRow
 
-__all__ = ["RowSource", "Rows"]
+__all__ = ["Estimating", "RowSource", "Rows"]
 
 _SHOWN_ROWS = 100_000
 _LISTED_ROWS = 10
+_LONGEST_LINE = 300  # of a representation: values may have megabytes
 
 
 class RowSource(Protocol):
@@ -47,7 +49,16 @@ class RowSource(Protocol):
         ...
 
 
-class Rows:
+@runtime_checkable
+class Estimating(Protocol):
+    """A source that can say about how many rows it has, without reading them."""
+
+    def estimated_rows(self) -> int | None:
+        """Return about how many there are; None if nothing tells."""
+        ...
+
+
+class Rows(Viewed):
     """Rows of a store; each look at them reads the store anew.
 
     Parameters
@@ -84,8 +95,20 @@ class Rows:
         for rows in self.batches():
             yield from rows
 
-    def count(self) -> int:
-        """Return how many rows there are; each of them is read."""
+    def count(self, *, exact: bool = True) -> int:
+        """Return how many rows there are.
+
+        Parameters
+        ----------
+        exact
+            Whether to read each of them. If not, and all rows are asked for, it is RocksDB's
+            estimate, where the store has one: about how many there are on disk, where one may hold
+            several versions, or the elements of a list.
+        """
+        if not exact and self.asked.is_all and isinstance(self.source, Estimating):
+            estimate = self.source.estimated_rows()
+            if estimate is not None:
+                return estimate if self.limit is None else min(estimate, self.limit)
         return sum(len(rows) for rows in _first(self._wanted(), self.limit))
 
     def json_lines(self) -> Iterator[str]:
@@ -115,9 +138,9 @@ class Rows:
         return frame
 
     def __repr__(self) -> str:
-        rows = list(islice(self, _LISTED_ROWS + 1))
+        rows = list(chain.from_iterable(self._decoded(_LISTED_ROWS + 1)))
         lines = [f"Rows of {self.source.name!r}{'' if rows else ': none'}"]
-        lines += [f"  {row}" for row in rows[:_LISTED_ROWS]]
+        lines += [f"  {_shortened(str(row))}" for row in rows[:_LISTED_ROWS]]
         return "\n".join(lines + ["  ... and more"] * (len(rows) > _LISTED_ROWS))
 
     def _repr_html_(self) -> str:
@@ -149,6 +172,10 @@ class Rows:
         for rows in self.source.read(self.asked):
             wanted = self.asked.chosen(rows)
             yield rows if wanted.all() else rows.take(wanted)
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 2]} …"
 
 
 def _first(parts: Iterator[RowColumns], limit: int | None) -> Iterator[RowColumns]:

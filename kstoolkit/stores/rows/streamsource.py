@@ -3,43 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.rowcolumns import RowColumns
-from kstoolkit.formats.streams.kinds import DEFAULT, STREAMS_FAMILIES, Kind, live_family
+from kstoolkit.formats.streams.kinds import DEFAULT, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.layouts import split
 from kstoolkit.stores.rows.batching import row_batches
+from kstoolkit.stores.rows.seeking import SESSIONS, rows_sought
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from kstoolkit.formats.bytecolumn import ByteColumn
+    from kstoolkit.formats.streams.kinds import Kind
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.asking import Asked
 
-__all__ = ["Part", "StreamSource"]
+__all__ = ["Part", "StorePart", "StreamSource"]
 
-_ID_BYTES = 8
 _KNOWN = STREAMS_FAMILIES | {DEFAULT}
 
-_KEY_FIRST = {
-    Kind.KEY_VALUE,
-    Kind.TIMESTAMPED_KEY_VALUE,
-    Kind.HEADERS_KEY_VALUE,
-    Kind.WINDOW,
-    Kind.TIMESTAMPED_WINDOW,
-    Kind.HEADERS_WINDOW,
-    Kind.SESSION,
-    Kind.HEADERS_SESSION,
-}
-"""Kinds whose rows begin with the application's key, so that one key's stand beside each other."""
 
-_SESSIONS = {
-    Kind.SESSION,
-    Kind.HEADERS_SESSION,
-    Kind.TIME_ORDERED_SESSION,
-    Kind.HEADERS_TIME_ORDERED_SESSION,
-}
+class StorePart(Protocol):
+    """A RocksDB that holds a store, or a segment of it."""
+
+    @property
+    def span_ms(self) -> range | None:
+        """When its windows begin, or its sessions end, epoch ms UTC; None if that is not known."""
+        ...
+
+    def opened(self) -> Store | None:
+        """Return it, open; None if it is gone."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +47,10 @@ class Part:
 
     store: Store
     span_ms: range | None = None
+
+    def opened(self) -> Store:
+        """Return the RocksDB."""
+        return self.store
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,70 +73,73 @@ class StreamSource:
 
     name: str
     kind: Kind
-    parts: Sequence[Part]
+    parts: Sequence[StorePart]
     window_size_ms: int | None = None
     family: str | None = None
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         """Yield rows in parts of some thousands: at least those that are asked for."""
         for part in self.parts:
-            if self._may_hold(part, asked):
-                yield from self._of_part(part.store, asked)
+            store = part.opened() if self._may_hold(part, asked) else None
+            if store is not None:
+                yield from self._of_part(store, part.span_ms, asked)
 
-    def _may_hold(self, part: Part, asked: Asked) -> bool:
+    def estimated_rows(self) -> int | None:
+        """Return about how many rows there are on disk, by RocksDB's estimates; None without."""
+        opened = (part.opened() for part in self.parts)
+        told = [
+            store.summary(family).estimated_rows
+            for store in opened
+            if store is not None
+            for family in self._families_of(store)
+        ]
+        return None if None in told else sum(each or 0 for each in told)
+
+    def _may_hold(self, part: StorePart, asked: Asked) -> bool:
         span = part.span_ms
         since, until = asked.since_ms, asked.until_ms
         if asked.window_start_ms is not None:
             since, until = asked.window_start_ms, asked.window_start_ms + 1
         if span is None or (since is not None and span.stop <= since):
             return span is None
-        # A session lies where it ends, however long ago it began.
-        return until is None or self.kind in _SESSIONS or span.start < until
+        return until is None or self.kind in SESSIONS or span.start < until
 
-    def _of_part(self, store: Store, asked: Asked) -> Iterator[RowColumns]:
-        live = self.family or live_family(store.column_families)
-        yield from self._of_family(store, live, asked)
-        for older in store.column_families:
-            if self.family is None and older != live and older in _KNOWN:
-                yield from self._not_rewritten(store, older, live, asked)
+    def _families_of(self, store: Store) -> list[str]:
+        """Return the column families that rows lie in, the one that they are written to first."""
+        if self.family is not None:
+            return [self.family]
+        live = live_family(store.column_families)
+        older = [each for each in store.column_families if each in _KNOWN and each != live]
+        # An upgrade leads from default on: what is in neither is in none that is older still.
+        return [live, *sorted(older, key=lambda each: each == DEFAULT)]
 
-    def _of_family(self, store: Store, family: str, asked: Asked) -> Iterator[RowColumns]:
-        for keys, values in row_batches(self._rows(store, family, asked)):
-            if family in _KNOWN:
-                size_ms = self.window_size_ms
-                yield split(self.kind, keys, values, window_size_ms=size_ms, family=family)
-            else:  # somebody else's, or the offsets
-                yield RowColumns.whole(keys, values)
+    def _of_part(self, store: Store, span: range | None, asked: Asked) -> Iterator[RowColumns]:
+        newer: list[str] = []
+        for family in self._families_of(store):
+            rows = self._rows(store, family, span, asked)
+            if newer:
+                rows = _not_rewritten(rows, store, tuple(newer))
+            for keys, values in row_batches(rows):
+                yield self._taken_apart(family, keys, values)
+            newer.append(family)
 
-    def _not_rewritten(
-        self, store: Store, older: str, live: str, asked: Asked
-    ) -> Iterator[RowColumns]:
-        """Yield the rows that an upgrade left in the old column family: newer ones win."""
-        for key, value in self._rows(store, older, asked):
-            if store.get(key, cf=live) is None:
-                cells = ByteColumn.of([key]), ByteColumn.of([value])
-                yield split(self.kind, *cells, window_size_ms=self.window_size_ms, family=older)
+    def _rows(
+        self, store: Store, family: str, span: range | None, asked: Asked
+    ) -> Iterator[tuple[bytes, bytes]]:
+        if family in _KNOWN:
+            return rows_sought(store, family, self.kind, asked, span)
+        return store.iter_rows(cf=family, prefix=asked.key or asked.prefix or b"")
 
-    def _rows(self, store: Store, family: str, asked: Asked) -> Iterator[tuple[bytes, bytes]]:
-        sought = asked.key if asked.key is not None else asked.prefix
-        if sought and self.kind in _KEY_FIRST:
-            return store.iter_rows(cf=family, prefix=sought)
-        if sought and self.kind is Kind.VERSIONED:
-            return _versions(store, family, sought)
-        return store.iter_rows(cf=family)
+    def _taken_apart(self, family: str, keys: ByteColumn, values: ByteColumn) -> RowColumns:
+        if family not in _KNOWN:  # somebody else's, or the offsets
+            return RowColumns.whole(keys, values)
+        return split(self.kind, keys, values, window_size_ms=self.window_size_ms, family=family)
 
 
-def _versions(store: Store, family: str, sought: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the rows of a key prefix from each of a versioned store's segments in turn.
-
-    A row's key begins with its segment's number: from one segment the way leads to the next.
-    """
-    start: bytes | None = b""
-    while start is not None:
-        first = next(iter(store.iter_rows(cf=family, start=start)), None)
-        if first is None:
-            return
-        segment = first[0][:_ID_BYTES]
-        yield from store.iter_rows(cf=family, prefix=segment + sought)
-        number = int.from_bytes(segment, "big") + 1
-        start = number.to_bytes(_ID_BYTES, "big") if number < 1 << 8 * _ID_BYTES else None
+def _not_rewritten(
+    rows: Iterator[tuple[bytes, bytes]], store: Store, newer: tuple[str, ...]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the rows that an upgrade left in an old column family: newer ones win."""
+    for key, value in rows:
+        if all(store.get(key, cf=family) is None for family in newer):
+            yield key, value

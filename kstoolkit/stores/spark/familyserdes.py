@@ -76,7 +76,7 @@ class FamilySerdes:
         if self.are_marked and told.keys() & {"key", "prefix"}:
             names = ", ".join(each.name for each in self.families)
             message = "Keys are asked for by their bytes, and each column family has its own kind."
-            raise ConfigurationError(message, hint=f"Choose one, as column_family: {names}.")
+            raise ConfigurationError(message, hint=f"Choose one by column_family=...: {names}.")
         serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
         return told | serdes
 

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import weakref
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.spark.describedstore import DescribedStore
 from kstoolkit.stores.spark.familyserdes import FamilySerdes
+from kstoolkit.stores.spark.keycount import KeyCount, key_count
+from kstoolkit.stores.spark.sparkrows import SparkRows
 from kstoolkit.stores.spark.sparksource import SparkSource
-from kstoolkit.stores.spark.storeversion import StoreVersion
+from kstoolkit.stores.spark.stateversion import StateVersion
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.layouts import Family
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
     from kstoolkit.stores.rows.rowview import Rows
     from kstoolkit.stores.spark.partitionstate import PartitionState
     from kstoolkit.stores.spark.place import SparkPlace
+    from kstoolkit.stores.spark.storeversion import StoreVersion
 
 __all__ = ["SparkStore"]
 
 
-class SparkStore(HasRows):
+class SparkStore(DescribedStore, HasRows):
     """A store of an operator of Spark's, of one partition or of all, as it was after a batch.
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. Keys and values are read by the
     schema in the checkpoint; the state is unpacked when rows are read first. Where a store has
-    column families, rows are those of the user's variables, and each tells its ``family``.
+    column families, rows are those of the user's variables, and each tells its ``family``: so
+    are all stores of an operator that has several. Of all partitions, each tells its
+    ``partition``.
 
     Parameters
     ----------
@@ -61,63 +66,12 @@ class SparkStore(HasRows):
         read_as: ReadAs | None = None,
         scratch: str | PathLike[str] | None = None,
     ) -> None:
-        self.place, self.path = place, place.path
+        super().__init__(StateVersion(place, place.chosen(version)))
         self.read_as = read_as or ReadAs()
         self._scratch = scratch
         self._others: weakref.WeakSet[SparkStore] = weakref.WeakSet()
-        self._state: PartitionState | None = None
+        self._held: dict[str, PartitionState] = {}
         self._is_closed = False
-        self._at = StoreVersion(place, place.chosen(version))
-
-    @property
-    def name(self) -> str:
-        """What it is called: ``"default"`` if the operator has no other."""
-        return self.place.store
-
-    @property
-    def version(self) -> int:
-        """Which version of the state it is."""
-        return self._at.number
-
-    @property
-    def batch(self) -> int:
-        """The micro-batch that left the state as it is here."""
-        return self._at.batch
-
-    @property
-    def partitions(self) -> list[int]:
-        """The partitions that are read."""
-        return self.place.partitions
-
-    @cached_property
-    def versions(self) -> list[int]:
-        """The versions that can be read, the oldest first."""
-        return self.place.versions()
-
-    @property
-    def operator(self) -> OperatorMetadata:
-        """What the operator says of itself."""
-        return self._at.operator
-
-    @property
-    def schema(self) -> list[FamilySchema]:
-        """The columns of keys and values, of each column family."""
-        return self._at.schema
-
-    @property
-    def families(self) -> dict[str, Family]:
-        """The column families by name; ``"default"`` alone in a store without others."""
-        return self._at.families
-
-    @property
-    def kind(self) -> str:
-        """What a person calls it, such as ``"windowed aggregation"``."""
-        return self._at.kind
-
-    @property
-    def watermark_ms(self) -> int:
-        """The watermark that the batch ran with, epoch ms UTC."""
-        return self._at.log.watermark_ms
 
     @cached_property
     def source(self) -> SparkSource:
@@ -125,7 +79,8 @@ class SparkStore(HasRows):
         told = self.read_as.column_family
         if told is not None:
             return self._source(self._named(told))
-        return self._source([each for each in self.families.values() if not each.is_internal])
+        mine = [each for each in self.families.values() if not each.is_internal]
+        return replace(self._source(mine), count=lambda: key_count(self._at).num_keys)
 
     @property
     def key_serde(self) -> Serde:
@@ -167,9 +122,33 @@ class SparkStore(HasRows):
             As there, and if ``key`` or ``prefix`` is asked of several column families.
         """
         if not internal:
-            return super().rows(**self.source.serdes.asked(asked))
+            rows = super().rows(**self.source.serdes.asked(asked))
+            return SparkRows(rows, self.source.extra_columns)
         families = list(self.families.values())
-        return self._readable(families).rows(**FamilySerdes(families).asked(asked))
+        rows = self._readable(families).rows(**FamilySerdes(families).asked(asked))
+        return SparkRows(rows, self._source(families).extra_columns)
+
+    @overload
+    def count(self, *, exact: Literal[True]) -> int: ...
+
+    @overload
+    def count(self, *, exact: Literal[False] = False) -> KeyCount: ...
+
+    def count(self, *, exact: bool = False) -> int | KeyCount:
+        """Return how many keys Spark counted, or exactly how many rows :meth:`rows` gives.
+
+        Parameters
+        ----------
+        exact
+            Whether to read all rows and count them; else the latest snapshots tell.
+
+        Raises
+        ------
+        FormatError
+            If a file is missing or damaged.
+        """
+        self._check_open()
+        return self.rows().count() if exact else key_count(self._at)
 
     def at(self, version: int | None = None, *, batch: int | None = None) -> SparkStore:
         """Return the store as it was at another version; closed with this one.
@@ -200,8 +179,8 @@ class SparkStore(HasRows):
         self._is_closed = True
         for each in self._others:
             each.close()
-        if self._state is not None:
-            self._state.close()
+        for state in self._held.values():
+            state.close()
 
     def __enter__(self) -> Self:
         return self
@@ -219,8 +198,9 @@ class SparkStore(HasRows):
         return [self.families[name]]
 
     def _source(self, families: list[Family]) -> SparkSource:
-        openers = [partial(self._held, partition) for partition in self.partitions]
-        return SparkSource(self.name, openers, self._at.layout, tuple(families))
+        parts = self._at.parts(self._opened, families)
+        is_whole = self.place.partition is None
+        return SparkSource(self.name, parts, tuple(families), is_whole)
 
     def _readable(self, families: list[Family]) -> Readable:
         source = self._source(families)
@@ -231,13 +211,13 @@ class SparkStore(HasRows):
             value_serde=serdes.value if value is None else serdes.told(value),
         )
 
-    def _held(self, partition: int) -> PartitionState:
+    def _opened(self, at: StoreVersion, partition: int) -> PartitionState:
         self._check_open()
-        if len(self.partitions) > 1:
-            return self._at.opened(partition, self._scratch)
-        if self._state is None:
-            self._state = self._at.opened(partition, self._scratch)
-        return self._state
+        if self.place.partition is None:
+            return at.opened(partition, self._scratch)
+        if at.store not in self._held:
+            self._held[at.store] = at.opened(partition, self._scratch)
+        return self._held[at.store]
 
     def _check_open(self) -> None:
         if self._is_closed:

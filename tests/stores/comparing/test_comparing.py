@@ -341,3 +341,39 @@ def test_more_scratch_disk_than_allowed_is_refused_and_given_back(tmp_path: Path
     with pytest.raises(ConfigurationError, match=r"more than 4\.0 KiB of scratch disk"):
         diff_stores(store("a", rows), store("b", rows), disk_bytes=4096, scratch=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def in_families(name: str, *rows: tuple[str | None, bytes, bytes]) -> Readable:
+    family, key, value = zip(*rows, strict=True)
+    part = RowColumns.whole(ByteColumn.of(key), ByteColumn.of(value))
+    part.details["family"] = pa.array(family, pa.string())
+    return Readable(ListedRows(name, [part]), key_serde="string", value_serde="json")
+
+
+@pytest.mark.parametrize("by_value", [False, True])
+def test_rows_of_two_families_are_two_rows_whatever_their_keys(by_value: bool) -> None:  # noqa: FBT001
+    a = in_families("a", ("total", b"anna", b"3"), ("seen", b"anna", b"7"))
+    b = in_families("b", ("seen", b"anna", b"7"), ("total", b"anna", b"4"))
+    with diff_stores(a, b, by_value=by_value) as diff:
+        assert str(diff.counts) == "0 added, 0 removed, 1 changed, 1 equal"
+        [only] = diff
+        assert str(only) == "~ total 'anna': 4, was 3"
+        assert only.to_dict()["family"] == "total"
+        assert diff.to_arrow()["family"].to_pylist() == ["total"]
+
+
+def test_families_are_told_of_either_side_and_count_if_both_have_some() -> None:
+    named = in_families("named", ("total", b"anna", b"3"), ("total", b"bo", b"1"))
+    plain = listed("plain", [(b"anna", b"3"), (b"cy", b"2")], value_serde="json")
+    with diff_stores(named, plain) as diff:
+        assert str(diff.counts) == "1 added, 1 removed, 0 changed, 1 equal"
+        assert [str(each) for each in diff] == ["- total 'bo': 1", "+ 'cy': 2"]
+        told = [json.loads(line) for line in diff.json_lines()]
+        assert [each.get("family") for each in told] == ["total", None]
+        assert diff.to_pandas()["family"].tolist() == ["total", None]
+    with diff_stores(plain, listed("nothing", [])) as diff:
+        assert "family" not in diff.to_pandas()
+        assert all("family" not in json.loads(line) for line in diff.json_lines())
+    nothing = Readable(ListedRows("nothing", []), key_serde="string", value_serde="json")
+    with diff_stores(named, nothing) as diff:
+        assert diff.to_pandas()["family"].tolist() == ["total", "total"]

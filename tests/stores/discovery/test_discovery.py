@@ -14,6 +14,8 @@ from kstoolkit.errors import InputError
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.locks import Locks
 from kstoolkit.stores.discovery.streamsplace import streams_place
+from kstoolkit.stores.discovery.streamsstore import streams_store
+from kstoolkit.stores.rows.opening import open_store
 from tests.rocksdb.madestores import appearance
 from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, write_store
 
@@ -88,6 +90,81 @@ def test_offsets_come_from_the_checkpoint_or_say_why_not(state: Path) -> None:
     assert "does not name its changelog" in found["config"].unknown["offset"]
 
 
+def test_the_changelog_of_a_store_that_is_called_alike_is_not_taken_for_it(tmp_path: Path) -> None:
+    task = tmp_path / "shop" / "0_0"
+    for store in ("counts", "user-counts"):
+        write_store(
+            task / "rocksdb" / store,
+            default={b"a": b"1"},
+            offsets={b"shop-user-counts-changelog-0": int64(7), b"in-0": int64(3)},
+        )
+    (task / ".checkpoint").write_text("0\n1\nshop-user-counts-changelog 0 7\n")
+    for look in (False, True):
+        found = named(discover(tmp_path, look=look))
+        assert (found["user-counts"].offset, found["counts"].offset) == (7, None)
+    (tmp_path / "shop").rename(tmp_path / "a copy")
+    found = named(discover(tmp_path))
+    assert found["user-counts"].offset == 7
+
+
+def test_the_changelog_of_a_named_topology_is_known_by_its_name(tmp_path: Path) -> None:
+    for topology, offset in (("north", 5), ("south", 6)):
+        task = tmp_path / "shop" / f"__{topology}__" / "0_1"
+        write_minutes(task / "minutes", ["Anna"], segments=1)
+        write_store(task / "rocksdb" / "counts", default={b"a": b"1"})
+        (task / ".checkpoint").write_text(
+            f"0\n2\nshop-{topology}-minutes-changelog 1 {offset}\n"
+            f"shop-{topology}-counts-changelog 1 {offset}0\n"
+        )
+    found = discover(tmp_path)
+    assert {(each.topology, each.store, each.offset) for each in found} == {
+        ("north", "minutes", 5),
+        ("north", "counts", 50),
+        ("south", "minutes", 6),
+        ("south", "counts", 60),
+    }
+    assert {each.task for each in found} == {"north__0_1", "south__0_1"}
+    assert {each.application for each in found} == {"shop"}
+
+
+def test_a_store_that_is_being_upgraded_tells_what_is_not_rewritten(tmp_path: Path) -> None:
+    task = tmp_path / "shop" / "0_0"
+    stamp = int64(START_MS)
+    old = {b"a": int64(1), b"b": int64(2)}
+    new = {b"b": stamp + int64(3), b"c": stamp + int64(4), b"d": stamp + int64(5)}
+    write_store(task / "rocksdb" / "counts", default=old, keyValueWithTimestamp=new)
+    write_store(
+        task / "rocksdb" / "names",
+        default={},
+        keyValueWithTimestamp=new,
+        keyValueWithTimestampAndHeaders={b"c": b"\x00" + stamp + b"v"},
+        offsets={b"status": CLOSED},
+    )
+    write_store(task / "rocksdb" / "plain", default=old)
+    for look in (False, True):
+        found = named(discover(tmp_path, look=look))
+        told = {name: (each.num_entries, each.num_not_rewritten) for name, each in found.items()}
+        assert told == {"counts": (5, 2), "names": (4, 3), "plain": (2, 0)}
+        assert found["counts"].kind == "timestamped-key-value"
+        assert found["names"].kind == "headers-key-value"
+
+
+def test_what_exactly_once_left_is_told_from_what_has_its_offsets_inside(tmp_path: Path) -> None:
+    """Killed under exactly-once, a task has rows and no checkpoint."""
+    left = tmp_path / "shop" / "0_0"
+    write_store(left / "rocksdb" / "counts", default={b"a": b"1"})
+    (left / ".checkpoint.tmp").write_text("0\n1\n")
+    (left / "counts.position").write_text("0\n1\nin 0 5\n")
+    newer = tmp_path / "shop" / "0_1"
+    write_store(newer / "rocksdb" / "counts", default={b"a": b"1"}, offsets={b"status": int64(1)})
+    first, second = discover(tmp_path)
+    assert "under exactly-once" in first.unknown["offset"]
+    assert "was not closed cleanly" in first.unknown["closed"]
+    assert "look=True" not in first.unknown["offset"] + first.unknown["closed"]
+    assert "look=True" in second.unknown["offset"]
+    assert [each.closed for each in discover(tmp_path, look=True)] == [None, "not cleanly"]
+
+
 def test_only_a_look_tells_what_lies_in_rows(state: Path) -> None:
     blind, seen = named(discover(state)), named(discover(state, look=True))
     assert blind["counts"].kind == "timestamped-key-value"
@@ -117,6 +194,70 @@ def test_any_folder_above_or_below_may_be_asked(state: Path) -> None:
     [segment] = discover(task / "minutes" / f"minutes.{START_MS}")
     assert (segment.store, len(segment.segments)) == ("minutes", 1)
     assert Path(segment.path) == task / "minutes" / f"minutes.{START_MS}"
+
+
+def test_segments_that_go_while_they_are_looked_at_are_left_out(tmp_path: Path) -> None:
+    minutes = write_minutes(tmp_path / "shop" / "0_0" / "minutes", ["Anna"], segments=2)
+    places = [(each, streams_place(each)) for each in sorted(minutes.iterdir())]
+    gone, _ = places[0]
+    shutil.rmtree(gone)
+    found = streams_store([(each, place) for each, place in places if place], tmp_path)
+    assert [each.start_ms for each in found.segments] == [START_MS + HOUR_MS]
+    assert (found.num_entries, found.path) == (6, str(minutes))
+
+
+def test_a_segment_that_was_set_aside_is_no_segment_of_its_replica(tmp_path: Path) -> None:
+    level = tmp_path / "replica" / "60000"
+    aside = write_store(level / "60000.0.damaged-1", default={b"a": b"1"})
+    (tmp_path / "replica" / "replica.json").write_text("{}")
+    [found] = discover(aside)
+    assert (found.engine, found.num_entries) == ("rocksdb", 1)
+    with open_store(aside) as store:
+        assert store.rows().count() == 1
+    [level_found] = discover(tmp_path)
+    assert (level_found.store, level_found.size_bytes) == ("1 minute", 0)
+
+
+@pytest.mark.parametrize("name", ["²", "६०"])
+def test_a_folder_that_only_looks_like_a_length_is_no_level(tmp_path: Path, name: str) -> None:
+    (tmp_path / "replica" / name).mkdir(parents=True)
+    (tmp_path / "replica" / "replica.json").write_text("{}")
+    assert list(discover(tmp_path)) == []
+    assert list(discover(tmp_path / "replica" / name)) == []
+
+
+def test_folders_that_may_not_be_read_are_named_wherever_one_begins(tmp_path: Path) -> None:
+    """Asked by a user whom it is closed to: root may read everything."""
+    replica = tmp_path / "replica"
+    replica.mkdir()
+    (replica / "replica.json").write_text("{}")
+    (replica / "60000").mkdir()
+    write_store(tmp_path / "kv", default={b"a": b"1"})
+    script = f"""
+import os
+from pathlib import Path
+from kstoolkit.stores.discovery.discovering import discover
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+found = discover(Path({str(tmp_path)!r}))
+assert not found, found
+print(found.unreadable)
+for path in ({str(replica / "60000")!r}, {str(tmp_path / "kv")!r}):
+    found = discover(Path(path))
+    assert not found and list(found.unreadable) == [path], (found, found.unreadable)
+"""
+    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own, which are closed to others
+        folder.chmod(0o755)
+    (replica / "60000").chmod(0)
+    (tmp_path / "kv").chmod(0)
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    (replica / "60000").chmod(0o755)
+    (tmp_path / "kv").chmod(0o755)
+    assert told.returncode == 0, told.stderr
+    assert "replica/60000': 'Permission denied'" in told.stdout
 
 
 def test_there_is_nothing_to_find_where_nothing_is(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_sessions_expire_by_when_they_end() -> None:
     found_ = measured(rows, kind="session", retention="1 hour")
     assert (found_.clock, found_.horizon.stream_time_ms) == ("session end", ends[1])
     assert found_.expired.num_rows == 1
-    assert "are expired: they end by" in found_.verdict[0]
+    assert "is expired: it ends by" in found_.verdict[0]
     assert not found_.windows
 
 
@@ -316,6 +316,40 @@ def test_who_takes_more_than_an_even_share_is_named() -> None:
     much = part([b"hot"] * 20, size=100, start=[at * MINUTE_MS for at in range(20)])
     uneven = measured(*rows, much, retention="1 day")
     assert "One key of 41, 'hot', takes 20 rows (2.0 KiB): 78 % of the data." in uneven.verdict
+
+
+def test_what_stands_out_does_not_depend_on_how_many_are_named() -> None:
+    rows = [
+        windows(*((f"{at:02d}", at * MINUTE_MS) for at in range(40))),
+        part([b"hot"] * 8, size=40, start=[7 * MINUTE_MS] * 8),
+    ]
+    told = {measured(*rows, retention="1 day", top=top).verdict for top in (1, 2, 3, 10, 100)}
+    assert len(told) == 1
+    [verdict] = told
+    named = ("One key of 41, 'hot'", "In the window that starts at 1970-01-01 00:07 UTC")
+    assert all(any(each.startswith(name) for each in verdict) for name in named)
+    found_ = measured(*rows, top=1)
+    assert (found_.num_keys, found_.num_prefixes, found_.num_windows) == (41, 41, 40)
+
+
+def test_more_even_keys_than_are_kept_leave_none_to_name() -> None:
+    """No counter is left: yet what the keys begin with is known."""
+    keys = [b"a%07d" % number for number in range(66_000)]
+    keys += [bytes([first]) + b"%07d" % number for first in range(90) for number in range(10)]
+    found_ = measured(part(keys, start=[0] * len(keys)), prefix_bytes=1)
+    assert (len(found_.keys), found_.num_keys) == (0, None)
+    assert "num_keys" in found_.unknown
+    assert any("Keys that begin with 'a' take" in each for each in found_.verdict)
+
+
+def test_one_row_is_spoken_of_as_one() -> None:
+    rows = windows(("a", 0), ("b", HOUR_MS), ("b", HOUR_MS + 1))
+    [first, *_] = measured(rows, retention="20 minutes").verdict
+    assert "1 row (9 B), 33 % of the rows, is expired: it starts by" in first
+    [first, *_] = measured(
+        stamped(("a", 0), ("b", DAY_MS)), kind="key-value", retention="1 hour"
+    ).verdict
+    assert "1 row (9 B), 50 % of the rows, was updated last by" in first
 
 
 def test_only_as_many_are_named_as_asked_for() -> None:

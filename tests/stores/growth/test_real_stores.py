@@ -17,7 +17,7 @@ from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.measuring import growth
 from kstoolkit.stores.rows.opening import open_store
-from kstoolkit.stores.rows.statestore import SegmentedStore
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 
 if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth

@@ -24,7 +24,9 @@ from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
 from kstoolkit.stores.comparing.comparing import diff_stores
 from kstoolkit.stores.comparing.listedrows import ListedRows, listed
 from kstoolkit.stores.rows.exporting import export
+from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import Readable
+from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,6 +123,31 @@ def test_a_value_that_is_not_there_is_empty_and_unlike_an_empty_text(tmp_path: P
     first, second = (tmp_path / "rows.csv").read_text("utf-8").splitlines()[1:]
     assert first.startswith('"a",,,,,')
     assert second.startswith('"b",,,,""')
+
+
+def test_times_that_are_no_date_are_written_as_they_are(tmp_path: Path) -> None:
+    rows = {
+        key: time_ms.to_bytes(8, "big", signed=True) + b"v"
+        for key, time_ms in ((b"a", (1 << 63) - 1), (b"b", -2), (b"c", -62_135_596_800_001))
+    }
+    path = write_store(tmp_path / "kv", default={}, keyValueWithTimestamp=rows)
+    with open_store(path, kind="timestamped-key-value") as store:
+        export(store.rows(), tmp_path / "rows.csv")
+    with (tmp_path / "rows.csv").open(encoding="utf-8") as file:
+        told = [row["timestamp"] for row in csv.DictReader(file)]
+    assert told == [str((1 << 63) - 1), "1969-12-31 23:59:59.998Z", "-62135596800001"]
+
+
+def test_parts_are_put_together_into_row_groups(tmp_path: Path) -> None:
+    keys = ByteColumn.of([b"%06d" % number for number in range(150_000)])
+    whole = RowColumns.whole(keys, keys)
+    places = np.arange(150_000) // 10_000
+    parts = [whole.take(places == number) for number in range(15)]
+    store = Readable(ListedRows("s", parts), key_serde="string", value_serde="string")
+    assert export(store.rows(), tmp_path / "rows.parquet") == 150_000
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    assert file.num_row_groups == 2
+    assert file.read()["key"].to_pylist() == [f"{number:06d}" for number in range(150_000)]
 
 
 def test_a_type_that_is_all_null_is_written(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,7 +9,8 @@ import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, FormatError
 from kstoolkit.rocksdb.faults import NoStoreError, StoreClosedError
 from kstoolkit.stores.rows.replicalevel import ReplicaLevel
-from kstoolkit.stores.rows.statestore import SegmentedStore, StateStore
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
+from kstoolkit.stores.rows.statestore import StateStore
 from tests.changelog.changelogs import MINUTE, write
 from tests.rocksdb.madestores import appearance
 from tests.stores.replicas import restored
@@ -91,6 +93,18 @@ def test_rows_that_are_not_of_the_kind_are_shown_whole_and_said_why(
         [row] = store.rows()
     assert row.problem
     assert (row.key_bytes, row.value_bytes) == (b"short", int64(1))
+
+
+def test_large_values_are_not_all_taken_to_recognise_a_store(tmp_path: Path) -> None:
+    mib = 1 << 20
+    path = write_store(tmp_path / "kv", default={b"%02d" % at: bytes(mib) for at in range(40)})
+    with kst.open_store(path) as store:
+        tracemalloc.start()
+        assert store.kind == "key-value"
+        assert store.key_serde.name == "string"
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak_bytes < 25 * mib
 
 
 def test_no_store_is_said(tmp_path: Path) -> None:

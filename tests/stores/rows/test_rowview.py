@@ -67,9 +67,47 @@ def test_a_limit_is_the_number_of_rows_wherever_the_parts_end(limit: int | None)
     assert len(list(rows.json_lines())) == len(expected)
 
 
+@dataclass(frozen=True)
+class Estimated(Listed):
+    """Rows of which a store estimates that they are a hundred."""
+
+    estimate: int | None = 100
+
+    def estimated_rows(self) -> int | None:
+        return self.estimate
+
+
+def test_rows_are_counted_or_estimated() -> None:
+    key, value = serde_of("string"), serde_of("long")
+    estimated = Estimated(list(THIRTY))
+    rows = Rows(estimated, Asked(), key, value)
+    assert (rows.count(), rows.count(exact=True), rows.count(exact=False)) == (30, 30, 100)
+    assert Rows(estimated, Asked(), key, value, limit=7).count(exact=False) == 7
+    assert Rows(estimated, Asked(prefix=b"user-1"), key, value).count(exact=False) == 11
+    nothing = Rows(Estimated(list(THIRTY), estimate=None), Asked(), key, value)
+    assert nothing.count(exact=False) == 30
+    assert rows_of(*THIRTY).count(exact=False) == 30
+
+
 def test_rows_are_read_anew_each_time() -> None:
     rows = rows_of(*THIRTY)
     assert list(rows) == list(rows)
+
+
+def test_no_more_is_decoded_than_is_shown() -> None:
+    decoded: list[bytes] = []
+    rows = Rows(Listed(list(THIRTY)), Asked(), serde_of("string"), serde_of(decoded.append))
+    assert repr(rows).endswith("and more")
+    assert len(decoded) == 11
+
+
+def test_a_long_value_is_cut_in_the_representation_alone() -> None:
+    keys, values = ByteColumn.of([b"k"]), ByteColumn.of([b"x" * 1_000_000])
+    source = Listed([RowColumns.whole(keys, values)])
+    rows = Rows(source, Asked(), serde_of("string"), serde_of("string"))
+    assert len(repr(rows)) < 400
+    assert repr(rows).endswith("xx …")
+    assert len(next(iter(rows)).value) == 1_000_000
 
 
 def test_a_result_that_is_cut_short_says_so() -> None:

@@ -19,6 +19,7 @@ from tests.stores.streamsstores import (
     MINUTE_MS,
     START_MS,
     int64,
+    window_key,
     write_minutes,
     write_store,
 )
@@ -51,6 +52,10 @@ def told(source: StreamSource, asked: Asked) -> list[tuple[bytes, int]]:
         keys = [each or b"" for each in wanted.key.to_list()]
         found += list(zip(keys, wanted.window_start_ms.to_pylist(), strict=True))
     return sorted(found)
+
+
+def num_read(source: StreamSource, asked: Asked) -> int:
+    return sum(len(rows) for rows in source.read(asked))
 
 
 EVERY = sorted(
@@ -90,11 +95,42 @@ def test_seeking_finds_what_a_scan_would(
 
 
 def test_one_key_is_sought_and_not_scanned_for(minutes: StreamSource) -> None:
-    """Read are the key's own rows, and those of longer keys that stand among them."""
-    read = sum(len(rows) for rows in minutes.read(Asked(key=b"zo\xc3\xab")))
-    assert read == 18
-    read = sum(len(rows) for rows in minutes.read(Asked(key=b"a", since_ms=START_MS + HOUR_MS)))
-    assert read == 12 * len([user for user in USERS if user.startswith("a")])
+    """Longer keys stand among the key's own rows, but their bytes are no such time."""
+    assert num_read(minutes, Asked(key=b"zo\xc3\xab")) == 18
+    assert num_read(minutes, Asked(key=b"a")) == 18
+    assert num_read(minutes, Asked(key=b"a", since_ms=START_MS + HOUR_MS)) == 12
+    assert num_read(minutes, Asked(key=b"a", window_start_ms=START_MS + HOUR_MS)) == 1
+    assert num_read(minutes, Asked(key=b"a", until_ms=START_MS + 20 * MINUTE_MS)) == 2
+
+
+def test_a_key_that_goes_on_like_a_time_does_not_hide_rows(tmp_path: Path) -> None:
+    keys = [b"a", b"a" + int64(START_MS), b"a" + int64(START_MS)[:7], b"a\x00", b"a\xff"]
+    rows = {window_key(key, START_MS): int64(1) for key in keys}
+    with open_store(write_store(tmp_path / "w", default=rows)) as store:
+        for span in (None, range(START_MS, START_MS + 1)):
+            source = StreamSource("w", Kind.WINDOW, [Part(store, span)])
+            for key in keys:
+                assert told(source, Asked(key=key)) == [(key, START_MS)]
+                assert told(source, Asked(key=key, since_ms=0)) == [(key, START_MS)]
+
+
+def test_windows_before_1970_are_found_by_their_key(tmp_path: Path) -> None:
+    rows = {window_key(b"a", at): int64(1) for at in (-60_000, 0, 60_000)}
+    with open_store(write_store(tmp_path / "w", default=rows)) as store:
+        source = StreamSource("w", Kind.WINDOW, [Part(store)])
+        assert told(source, Asked(key=b"a")) == [(b"a", -60_000), (b"a", 0), (b"a", 60_000)]
+        assert told(source, Asked(key=b"a", since_ms=-60_000, until_ms=0)) == [(b"a", -60_000)]
+        assert told(source, Asked(key=b"a", window_start_ms=-60_000)) == [(b"a", -60_000)]
+
+
+def test_one_key_of_a_key_value_store_is_got(tmp_path: Path) -> None:
+    rows = {b"user-%d" % number: int64(number) for number in range(2000)} | {b"": int64(7)}
+    with open_store(write_store(tmp_path / "kv", default=rows)) as store:
+        source = StreamSource("kv", Kind.KEY_VALUE, [Part(store)])
+        assert num_read(source, Asked(key=b"user-1")) == 1
+        assert num_read(source, Asked(key=b"")) == 1
+        assert num_read(source, Asked(key=b"user-")) == 0
+        assert num_read(source, Asked(prefix=b"user-1")) == 1111
 
 
 def test_segments_outside_the_time_are_not_read(minutes: StreamSource) -> None:
@@ -134,8 +170,9 @@ def test_a_versioned_key_is_sought_in_each_segment(tmp_path: Path) -> None:
             (70, "v"),
             (500, "ann"),
         ]
+        assert num_read(source, Asked(key=b"ann")) == 4
         longer = [user for user in USERS if user.startswith("ann")]
-        assert sum(len(rows) for rows in source.read(Asked(key=b"ann"))) == 4 * len(longer)
+        assert num_read(source, Asked(prefix=b"ann")) == 4 * len(longer)
 
 
 def test_after_an_upgrade_the_newer_column_family_wins(tmp_path: Path) -> None:
@@ -148,6 +185,29 @@ def test_after_an_upgrade_the_newer_column_family_wins(tmp_path: Path) -> None:
         source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [Part(store)])
         rows = list(Readable(source, key_serde="string", value_serde="long").rows())
     assert sorted((row.key, row.value) for row in rows) == [("a", 1), ("b", 20), ("c", 30)]
+
+
+def test_of_two_upgrades_the_newest_form_of_a_row_wins(tmp_path: Path) -> None:
+    stamp = int64(START_MS)
+    path = write_store(
+        tmp_path / "kv",
+        default={key: int64(1) for key in (b"a", b"b", b"c")},
+        keyValueWithTimestamp={key: stamp + int64(2) for key in (b"b", b"c")},
+        keyValueWithTimestampAndHeaders={b"c": b"\x00" + stamp + int64(3)},
+    )
+    with open_store(path) as store:
+        source = StreamSource("kv", Kind.HEADERS_KEY_VALUE, [Part(store)])
+        rows = list(Readable(source, key_serde="string", value_serde="long").rows())
+        assert source.estimated_rows() == 6
+    assert sorted((row.key, row.value) for row in rows) == [("a", 1), ("b", 2), ("c", 3)]
+
+
+def test_rows_that_an_upgrade_left_are_read_as_many_at_once(tmp_path: Path) -> None:
+    old = {b"%05d" % number: int64(number) for number in range(10_000)}
+    path = write_store(tmp_path / "kv", default=old, keyValueWithTimestamp={})
+    with open_store(path) as store:
+        source = StreamSource("kv", Kind.TIMESTAMPED_KEY_VALUE, [Part(store)])
+        assert [len(rows) for rows in source.read(Asked())] == [8192, 1808]
 
 
 def test_serdes_are_guessed_if_nobody_tells_them(minutes: StreamSource) -> None:

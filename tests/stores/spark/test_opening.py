@@ -20,7 +20,14 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
-from tests.stores.spark.madecheckpoints import changes, cut, key_of, make_checkpoint, value_of
+from tests.stores.spark.madecheckpoints import (
+    changes,
+    cut,
+    key_of,
+    make_checkpoint,
+    make_snapshot,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,9 +142,27 @@ def test_the_partitions_of_an_operator_are_one_store(partition: Path) -> None:
         assert counts(store.at(2)) == {"Anna": 1, "Bo": 2, "Cy": 3}
 
 
-def test_a_checkpoint_is_not_one_store_and_says_which_it_has(partition: Path) -> None:
+def test_a_checkpoint_of_one_operator_is_that(partition: Path) -> None:
     root = partition.parents[2]
-    for path in (root, root / "state", root / "state" / "9", partition / "no-such"):
+    for path in (root, root / "state"):
+        with opened(path) as store:
+            assert (store.path, store.partitions) == (partition.parent, [0])
+            assert counts(store) == LATEST
+
+
+def test_a_checkpoint_of_several_operators_says_which_stores_it_has(partition: Path) -> None:
+    root = partition.parents[2]
+    shutil.copytree(partition.parent, root / "state" / "1")
+    for path in (root, root / "state"):
+        with pytest.raises(NoStoreError) as caught:
+            kst.open_store(path)
+        assert str(partition) in str(caught.value)
+        assert str(root / "state" / "1" / "0") in str(caught.value)
+
+
+def test_what_is_no_store_of_a_checkpoint_says_which_it_has(partition: Path) -> None:
+    state, operator = partition.parents[1], partition.parent
+    for path in (state / "9", state / "a", operator / "9", operator / "left", partition / "no"):
         with pytest.raises(NoStoreError) as caught:
             kst.open_store(path)
         assert str(partition) in str(caught.value)
@@ -178,7 +203,7 @@ def test_nothing_of_the_checkpoint_changes_and_nothing_is_left(
 
 def test_closing_in_the_middle_of_the_rows_is_said(partition: Path) -> None:
     store = opened(partition)
-    rows = store.source.partitions[0]().rows()
+    rows = store.source.parts[0].opened().rows()
     next(rows)
     store.close()
     with pytest.raises(StoreClosedError):
@@ -337,3 +362,49 @@ def test_rows_and_stores_are_printed(partition: Path) -> None:
     assert all(row["value_hex"] == value_of(row["value"]["count"])[1:].hex() for row in rows)
     found = CliRunner().invoke(app, ["stores", str(partition.parents[2])], catch_exceptions=False)
     assert "aggregation" in found.stdout
+
+
+def test_the_keys_are_as_many_as_the_latest_snapshot_counted(partition: Path) -> None:
+    with opened(partition) as store:
+        told = store.count()
+        assert (told.num_keys, told.version, told.is_current) == (3, 2, False)
+        assert repr(told) == "KeyCount(3 keys at version 2, and what changed since)"
+        assert store.count(exact=True) == len(LATEST)
+        at_snapshot = store.at(2).count()
+        assert (at_snapshot.num_keys, at_snapshot.version, at_snapshot.is_current) == (3, 2, True)
+        assert (store.rows().count(exact=False), store.rows().count()) == (3, len(LATEST))
+        assert store.at(1).rows().count(exact=False) == 1
+        assert store.family("default").rows().count(exact=False) == len(LATEST)
+        [unknown] = [each for each in store.at(1).count().figures() if each.name == "num_keys"]
+        assert "made of changes alone" in unknown.text
+        assert {str(each.source) for each in told.figures()} == {"store on disk"}
+    with pytest.raises(StoreClosedError):
+        store.count()
+
+
+def test_the_keys_of_all_partitions_are_summed(partition: Path) -> None:
+    other = partition.with_name("1")
+    shutil.copytree(partition, other)
+    make_snapshot(other, 4, LATEST)
+    with opened(partition.parent) as store:
+        told = store.count()
+        assert (told.num_keys, told.version, told.is_current) == (3 + 4, 2, False)
+        assert store.count(exact=True) == 4 + 4
+
+
+def test_a_damaged_snapshot_tells_no_count(partition: Path) -> None:
+    cut(partition / "2.zip")
+    with opened(partition) as store, pytest.raises(FormatError, match=r"2\.zip"):
+        store.count()
+
+
+def test_the_columns_of_all_partitions_are_there_without_a_row(partition: Path) -> None:
+    with opened(partition.parent) as store:
+        nothing = store.rows(since="2025-01-01").to_arrow()
+        assert len(nothing) == 0
+        assert nothing.schema.field("partition") == store.rows().to_arrow().schema.field(
+            "partition"
+        )
+        first = next(iter(store.rows()))
+        assert first.to_dict("counts")["partition"] == 0
+        assert str(first).endswith("(partition 0)")

@@ -8,7 +8,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
+from kstoolkit.rocksdb.faults import ColumnFamilyError
 from kstoolkit.stores.rows.decodedrows import FamilyRow
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
@@ -80,12 +80,16 @@ def test_the_variables_of_an_operator_are_told(checkpoints: Checkpoints) -> None
     assert set(names.split(", ")) == {"total", "seen", "by_n"}
 
 
-def test_the_four_stores_of_a_join_are_stores_of_their_own(checkpoints: Checkpoints) -> None:
+def test_the_four_stores_of_a_join_are_stores_of_their_own_and_families_of_one(
+    checkpoints: Checkpoints,
+) -> None:
     checkpoint = checkpoints.make("join 2", "snapshots")
     found = [each for each in kst.discover(checkpoint) if each.partition == 0]
     assert {each.store: each.kind for each in found} == JOIN_STORES
-    with pytest.raises(NoStoreError, match="left-keyToNumValues"):
-        kst.open_store(checkpoint / "state" / "0" / "0")
+    with opened(checkpoint / "state" / "0" / "0") as store:
+        assert (store.name, store.kind) == ("symmetricHashJoin", "stream-stream join")
+        assert families_of(store) == JOIN_STORES.keys()
+        assert store.rows().count() == sum(each.num_entries or 0 for each in found)
     with opened(checkpoint / "state" / "0" / "0" / "left-keyToNumValues") as store:
         assert store.name == "left-keyToNumValues"
         assert store.rows().count() == found[0].num_entries

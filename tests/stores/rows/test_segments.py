@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.errors import FormatError
+from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreClosedError
+from kstoolkit.stores.growth.growing import growth
+from kstoolkit.stores.rows.readable import ReadAs
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore, segment_folders
+from tests.rocksdb.madestores import appearance
+from tests.stores.streamsstores import (
+    HOUR_MS,
+    START_MS,
+    int64,
+    window_key,
+    write_minutes,
+    write_store,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NUM_SEGMENTS, ROWS_EACH = 24, 12
+FEW = 16
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("many")
+    return write_minutes(folder / "minutes", ["Anna", "Bo"], segments=NUM_SEGMENTS)
+
+
+@pytest.fixture
+def many(written: Path, tmp_path: Path) -> Path:
+    """Return a store of many segments, which the test may spoil."""
+    return shutil.copytree(written, tmp_path / "minutes")
+
+
+def opened(path: Path) -> SegmentedStore:
+    store = kst.open_store(path)
+    assert isinstance(store, SegmentedStore)
+    return store
+
+
+def num_open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+def test_many_segments_are_opened_one_after_the_other_and_few_stay_open(written: Path) -> None:
+    touched = appearance(written)
+    before = num_open_files()
+    with opened(written) as store:
+        assert num_open_files() == before
+        most = 0
+        for rows in store.rows().batches():
+            assert len(rows) == ROWS_EACH
+            most = max(most, num_open_files())
+        assert most - before <= FEW * 8
+        assert f"{NUM_SEGMENTS}, of which {FEW} are open" in repr(store.segments)
+        assert store.rows().count() == NUM_SEGMENTS * ROWS_EACH
+    assert num_open_files() == before
+    assert appearance(written) == touched
+
+
+def test_of_one_window_only_its_segment_is_opened(written: Path) -> None:
+    with kst.open_store(written, kind="window", key_serde="string", value_serde="long") as store:
+        assert store.rows(window=START_MS + 5 * HOUR_MS).count() == 2
+        assert isinstance(store, SegmentedStore)
+        # One has the rows; the largest, the first of equals, told which kind of window.
+        assert "of which 2 are open" in repr(store.segments)
+
+
+def test_a_segment_that_somebody_holds_stays_open(written: Path) -> None:
+    with opened(written) as store:
+        held = store.segments[START_MS]
+        assert store.rows().count() == NUM_SEGMENTS * ROWS_EACH
+        assert store.segments[START_MS] is held
+        assert held.summary().num_entries == ROWS_EACH
+    with pytest.raises(StoreClosedError):
+        held.summary()
+
+
+@pytest.fixture
+def few_files() -> Iterator[None]:
+    """Let this process open no more than a hundred files beside those that it has open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (num_open_files() + 100, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("few_files")
+def test_fewer_stay_open_where_a_process_may_open_few_files(written: Path) -> None:
+    with opened(written) as store:
+        assert store.rows().count() == NUM_SEGMENTS * ROWS_EACH
+        [is_open] = [int(each) for each in repr(store.segments).split() if each.isdigit()][-1:]
+        assert 0 < is_open < FEW
+
+
+def test_segments_that_expire_meanwhile_are_left_out(many: Path) -> None:
+    with opened(many) as store:
+        assert store.kind == "window"
+        for number in range(3):
+            shutil.rmtree(many / f"minutes.{START_MS + number * HOUR_MS}")
+        assert store.rows().count() == (NUM_SEGMENTS - 3) * ROWS_EACH
+        assert sum(each.num_entries for each in store.levels()) == (NUM_SEGMENTS - 3) * ROWS_EACH
+        assert len(store.memory()) == NUM_SEGMENTS - 3
+        with pytest.raises(NoStoreError):
+            store.segments[START_MS]
+
+
+def test_a_segment_that_goes_while_a_store_is_opened_is_left_out(tmp_path: Path) -> None:
+    path = write_minutes(tmp_path / "minutes", ["Anna", "Bo"])
+    listed = segment_folders(path)
+    shutil.rmtree(listed[START_MS])
+    with SegmentedStore.open(path, listed, ReadAs()) as store:
+        assert store.rows().count() == 2 * ROWS_EACH
+        assert growth(store).num_rows == 2 * ROWS_EACH
+
+
+def test_a_damaged_segment_is_not_left_out(many: Path) -> None:
+    [manifest] = (many / f"minutes.{START_MS}").glob("MANIFEST-*")
+    manifest.unlink()
+    with opened(many) as store, pytest.raises(FormatError, match="MANIFEST"):
+        store.rows(key_serde="string", value_serde="long").count()
+
+
+def test_a_store_whose_segments_are_all_gone_says_so(many: Path) -> None:
+    with opened(many) as store:
+        for each in many.iterdir():
+            shutil.rmtree(each)
+        with pytest.raises(NoStoreError, match="all gone"):
+            store.rows()
+
+
+def test_what_rocksdb_tells_of_all_segments_is_put_together(written: Path) -> None:
+    with opened(written) as store:
+        [level] = store.levels()
+        assert (level.level, level.num_files) == (0, NUM_SEGMENTS)
+        assert level.num_entries == NUM_SEGMENTS * ROWS_EACH
+        each = store.segments[START_MS].levels()[0]
+        assert level.smallest_key == each.smallest_key
+        assert store.levels("default").to_dicts() == store.levels().to_dicts()
+        parts = store.memory()
+        assert [part.path for part in parts] == [
+            str(written / f"minutes.{start_ms}") for start_ms in store.segments
+        ]
+        assert all(part.formula_bytes for part in parts)
+        logs = store.logs()
+        assert list(logs) == list(store.segments)
+        assert logs[START_MS].options()
+        with pytest.raises(ColumnFamilyError, match="No column family 'x'"):
+            store.levels("x")
+
+
+def test_a_family_that_only_newer_segments_have_is_no_mistake(tmp_path: Path) -> None:
+    write_store(tmp_path / "w" / f"w.{START_MS}", default={window_key(b"a", START_MS): b"1"})
+    stamped = {window_key(b"a", START_MS + HOUR_MS): int64(START_MS) + b"1"}
+    write_store(
+        tmp_path / "w" / f"w.{START_MS + HOUR_MS}", default={}, keyValueWithTimestamp=stamped
+    )
+    with opened(tmp_path / "w") as store:
+        assert [each.num_entries for each in store.levels("keyValueWithTimestamp")] == [1]
+
+
+def test_to_ask_whether_there_is_a_segment_opens_none(written: Path) -> None:
+    with opened(written) as store:
+        assert START_MS in store.segments
+        assert START_MS + 1 not in store.segments
+        assert "of which 0 are open" in repr(store.segments)
+
+
+def test_a_folder_that_may_not_be_read_is_said(tmp_path: Path) -> None:
+    """Asked by a user whom it is closed to: root may read everything."""
+    path = write_minutes(tmp_path / "minutes", ["Anna"], segments=1)
+    script = f"""
+import os
+import kstoolkit as kst
+from kstoolkit.rocksdb.faults import StorePermissionError
+kst.open_store  # what it imports, while it may be read
+if os.getuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+try:
+    kst.open_store({str(path)!r})
+except StorePermissionError as error:
+    print(error)
+"""
+    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own, which are closed to others
+        folder.chmod(0o755)
+    path.chmod(0)
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    path.chmod(0o755)
+    assert "may not be read" in told.stdout, told.stderr
+
+
+def test_after_closing_no_segment_can_be_asked_for(written: Path) -> None:
+    store = opened(written)
+    store.close()
+    with pytest.raises(StoreClosedError):
+        store.segments[START_MS]
+    assert len(store.segments) == NUM_SEGMENTS
+
+
+def test_names_that_tell_minutes_alone_hide_no_rows(tmp_path: Path) -> None:
+    """Segments of 90 s, as the oldest releases called them: each name is cut to the minute."""
+    first, length = START_MS, 90_000
+    for start in range(first, first + 4 * length, length):
+        minute = datetime.fromtimestamp(start / 1000, UTC).strftime("%Y%m%d%H%M")
+        rows = {window_key(b"a", start + 80_000): int64(1)}
+        write_store(tmp_path / "w" / f"w-{minute}", default=rows)
+    with kst.open_store(tmp_path / "w", kind="window") as store:
+        assert isinstance(store, SegmentedStore)
+        assert store.segment_interval_ms is None
+        for start in range(first, first + 4 * length, length):
+            assert store.rows(since=start + 75_000, until=start + 85_000).count() == 1
+            assert store.rows(window=start + 80_000, key="a").count() == 1
