@@ -112,9 +112,10 @@ class ByteColumn:
         if (first < self.starts).any() or (first + width > self.ends).any():
             message = f"A row has no {width} bytes at {at}."
             raise IndexError(message)
-        cells = self.data[first[:, None] + np.arange(width)]
-        numbers: NDArray[np.int64] = cells.view(_INTEGERS[width]).reshape(-1).astype(np.int64)
-        return numbers
+        # A view of the number at every place, of which the wanted ones are taken.
+        places = max(len(self.data) - width + 1, 0)
+        view: NDArray[np.int64] = np.ndarray((places,), _INTEGERS[width], self.data, strides=(1,))
+        return view[first].astype(np.int64)
 
     def equal_to(self, cell: bytes) -> NDArray[np.bool_]:
         """Return which rows are these bytes; a null is not.
@@ -138,22 +139,51 @@ class ByteColumn:
 
     def to_arrow(self) -> pa.Array:
         """Return the rows as Arrow large binary."""
-        offsets = np.zeros(len(self) + 1, dtype=np.int64)
-        np.cumsum(self.lengths, out=offsets[1:])
-        gathered = np.arange(offsets[-1]) + np.repeat(self.starts - offsets[:-1], self.lengths)
-        bare = self.data[gathered]
-        nulls = int(self.is_null.sum())
-        valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little")) if nulls else None
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(bare)]
-        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers, null_count=nulls)
+        there = np.flatnonzero(~self.is_null)
+        starts, ends, place = _in_order(self.starts[there], self.ends[there])
+        if (starts[1:] < ends[:-1]).any():
+            return self._gathered()
+        # Cells and what lies between them, by turns: Arrow copies the cells, each in one go.
+        bounds = np.zeros(2 * len(starts) + 1, dtype=np.int64)
+        bounds[:-1:2], bounds[1::2], bounds[-1] = starts, ends, ends.max(initial=0)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.data))]
+        by_turns = pa.Array.from_buffers(pa.large_binary(), 2 * len(starts), buffers)
+        wanted = np.zeros(len(self), dtype=np.int64)
+        wanted[there] = 2 * place
+        return by_turns.take(pa.array(wanted, mask=self.is_null))
 
     def to_list(self) -> list[bytes | None]:
         """Return the rows as Python's bytes."""
         cells: list[bytes | None] = self.to_arrow().to_pylist()
         return cells
 
+    def _gathered(self) -> pa.Array:
+        """Return the rows, byte by byte: for those of which some lie in others."""
+        offsets = np.zeros(len(self) + 1, dtype=np.int64)
+        np.cumsum(self.lengths, out=offsets[1:])
+        places = np.arange(offsets[-1])
+        places += np.repeat(self.starts - offsets[:-1], self.lengths)
+        valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little"))
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(self.data[places])]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
     def _place(self, index: int | NDArray[np.int64]) -> NDArray[np.int64]:
         from_start = np.minimum(self.starts + index, self.ends)
         from_end = np.maximum(self.ends + index, self.starts)
         place: NDArray[np.int64] = np.where(np.asarray(index) < 0, from_end, from_start)
         return place
+
+
+def _in_order(
+    starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
+    """Return the cells in the order in which they lie, each once, and which of them each row is."""
+    if not (starts[1:] < ends[:-1]).any():
+        return starts, ends, np.arange(len(starts))
+    order = np.lexsort((ends, starts))
+    starts, ends = starts[order], ends[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.cumsum(is_new) - 1
+    return starts[is_new], ends[is_new], place

@@ -86,6 +86,12 @@ def decode(block: bytes) -> pa.RecordBatch:
     FormatError
         If the version is unknown, or the bytes are no CountBlock: cut short, damaged, or with
         other columns.
+
+    Examples
+    --------
+    >>> columns = [pa.array([], field.type) for field in SCHEMA]
+    >>> decode(encode(pa.record_batch(columns, schema=SCHEMA))).num_rows
+    0
     """
     if not block or block[0] != VERSION:
         raise FormatError.version(_NAME, block[0] if block else 0, VERSION)
@@ -106,7 +112,8 @@ def _check_columns(batch: pa.RecordBatch) -> None:
         told = ", ".join(f"{field.name} {field.type}" for field in batch.schema)
         message = f"its columns are {told}"
         raise pa.ArrowInvalid(message)
-    if any(column.null_count for column in batch.columns):
+    texts = [batch.column(name).dictionary for name in ("user", "action")]
+    if any(column.null_count for column in [*batch.columns, *texts]):
         message = "something is missing in it"
         raise pa.ArrowInvalid(message)
 

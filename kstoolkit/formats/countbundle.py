@@ -32,6 +32,7 @@ from google.protobuf import (  # type: ignore[import-untyped] # ships no types
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.varints import LONGEST, MORE, numbers_of, widths_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,8 +45,7 @@ VERSION = 1
 _NAME = "CountBundle"
 _IDS, _COUNTS, _UPDATED = 0x0A, 0x12, 0x18  # tags: number of the field, and its wire type
 _AROUND = 7  # varints of a bundle beside its ids and counts
-_LONGEST_VARINT = 10
-_MORE = 0x80  # the top bit of a byte that is not the last of its varint
+_LARGEST_ID = 2**31 - 1  # ids are places, and columns of them int32
 
 
 class Bundle(NamedTuple):
@@ -106,7 +106,7 @@ def decode(value: bytes) -> Bundle:
     Raises
     ------
     FormatError
-        If the version is unknown, or the bytes are no bundle.
+        If the version is unknown, or the bytes are no bundle; nor are ids of 2**31 and more.
 
     Examples
     --------
@@ -120,7 +120,8 @@ def decode(value: bytes) -> Bundle:
     except DecodeError as error:
         raise _damaged(value) from error
     bundle = Bundle(list(message.action_id), list(message.count), message.updated_at_ms)
-    if len(bundle.action_ids) != len(bundle.counts):
+    has_places = max(bundle.action_ids, default=0) <= _LARGEST_ID
+    if len(bundle.action_ids) != len(bundle.counts) or not has_places:
         raise _damaged(value)
     return bundle
 
@@ -145,11 +146,11 @@ def encode_many(bundles: Bundles) -> pa.Array:
     varints[begins], varints[begins + 1], varints[begins + 3 + size] = VERSION, _IDS, _COUNTS
     varints[first[1:] - 2] = _UPDATED
     varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
-    varints[begins + 2] = _sums(_widths(varints[of_ids]), size)
-    varints[begins + 4 + size] = _sums(_widths(varints[of_counts]), size)
-    width = _widths(varints)
+    varints[begins + 2] = _sums(widths_of(varints[of_ids]), size)
+    varints[begins + 4 + size] = _sums(widths_of(varints[of_counts]), size)
+    width = widths_of(varints)
     ends = np.r_[0, np.cumsum(width)]
-    data = _as_bytes(varints, width, ends[:-1])
+    data = written(varints, width, ends[:-1])
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends[first])), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(size), buffers)
 
@@ -169,14 +170,14 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
     """
     data = np.frombuffer(b"".join(values), np.uint8)
     ends = np.cumsum([len(value) for value in values], dtype=np.int64)
-    last = np.flatnonzero(data < _MORE)  # the last byte of each varint
+    last = np.flatnonzero(data < MORE)  # the last byte of each varint
     first = np.r_[0, np.searchsorted(last, ends)]
-    if not data.size or data[ends - 1].max() >= _MORE:
+    if not data.size or data[ends - 1].max() >= MORE:
         return _one_by_one(values)
     width = np.diff(last, prepend=-1)
-    if width.max() > _LONGEST_VARINT:
+    if width.max() > LONGEST:
         return _one_by_one(values)
-    varints = _as_numbers(data, width, last + 1 - width)
+    varints = numbers_of(data, width, last + 1 - width)
     size = (np.diff(first) - _AROUND) // 2
     if not _is_ours(varints, first, size):
         return _one_by_one(values)
@@ -191,13 +192,15 @@ def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray
     if (size < 1).any() or (2 * size + _AROUND != ends - begins).any():
         return False
     counts = begins + 3 + size
+    ids, amounts = varints[_places(begins + 3, size)], varints[_places(counts + 2, size)]
     return bool(
         (varints[begins] == VERSION).all()
+        and (ids <= _LARGEST_ID).all()
         and (varints[begins + 1] == _IDS).all()
         and (varints[counts] == _COUNTS).all()
         and (varints[ends - 2] == _UPDATED).all()
-        and (_sums(_widths(varints[_places(begins + 3, size)]), size) == varints[begins + 2]).all()
-        and (_sums(_widths(varints[_places(counts + 2, size)]), size) == varints[counts + 1]).all()
+        and (_sums(widths_of(ids), size) == varints[begins + 2]).all()
+        and (_sums(widths_of(amounts), size) == varints[counts + 1]).all()
     )
 
 
@@ -224,46 +227,6 @@ def _sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int6
     ends = np.cumsum(size)
     sums: NDArray[np.int64] = total[ends] - total[ends - size]
     return sums
-
-
-def _widths(varints: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return how many bytes each varint takes."""
-    width = np.ones(len(varints), np.int64)
-    rest = varints >> np.uint64(7)
-    while rest.any():
-        width += rest > 0
-        rest >>= np.uint64(7)
-    return width
-
-
-def _as_bytes(
-    varints: NDArray[np.uint64], width: NDArray[np.int64], begins: NDArray[np.int64]
-) -> NDArray[np.uint8]:
-    """Write varints: seven bits a byte, the lowest first."""
-    data = np.empty(int(width.sum()), np.uint8)
-    rest, left = varints, width
-    for place in range(_LONGEST_VARINT):
-        more = left > place + 1
-        data[begins + place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (
-            more.astype(np.uint8) << 7
-        )
-        if not more.any():
-            break
-        rest, begins, left = rest[more] >> np.uint64(7), begins[more], left[more]
-    return data
-
-
-def _as_numbers(
-    data: NDArray[np.uint8], width: NDArray[np.int64], begins: NDArray[np.int64]
-) -> NDArray[np.uint64]:
-    """Read varints."""
-    varints = np.zeros(len(width), np.uint64)
-    chosen = np.arange(len(width))
-    for place in range(int(width.max(initial=0))):
-        chosen = chosen[width[chosen] > place]
-        bits = (data[begins[chosen] + place] & 0x7F).astype(np.uint64)
-        varints[chosen] |= bits << np.uint64(7 * place)
-    return varints
 
 
 def _damaged(value: bytes) -> FormatError:

@@ -20,6 +20,8 @@ from kstoolkit.formats.decoded import Decoded, each_cell
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from kstoolkit.formats.bytecolumn import ByteColumn
 
 __all__ = ["DECODERS", "ENCODERS"]
@@ -42,9 +44,8 @@ def _bytes(column: ByteColumn) -> Decoded:
 
 
 def _void(column: ByteColumn) -> Decoded:
-    wrong = np.flatnonzero(column.lengths > 0)
-    problems = {row: f"{_bytes_of(column, row)}, where none should be" for row in wrong.tolist()}
-    return Decoded(pa.nulls(len(column)), problems)
+    wrong = (column.lengths > 0) & ~column.is_null
+    return Decoded(pa.nulls(len(column)), _of_lengths(column, wrong, "where none should be"))
 
 
 def _uuid(column: ByteColumn) -> Decoded:
@@ -65,8 +66,7 @@ def _number(width: Literal[1, 2, 4, 8], kind: str) -> Callable[[ByteColumn], Dec
         numbers = np.zeros(len(column), dtype=kind)
         bits = column.take(fits).integers(width).astype(f"i{width}")
         numbers[fits] = bits.view(kind)
-        wrong = np.flatnonzero(~fits & ~column.is_null)
-        problems = {row: f"{_bytes_of(column, row)}, not {width}" for row in wrong.tolist()}
+        problems = _of_lengths(column, ~fits & ~column.is_null, f"not {width}")
         return Decoded(pa.array(numbers, mask=~fits), problems)
 
     return decode
@@ -91,9 +91,11 @@ def _one_json(raw: bytes) -> Any:
         raise ValueError(_MOST_NESTED) from error
 
 
-def _bytes_of(column: ByteColumn, row: int) -> str:
-    length = int(column.lengths[row])
-    return f"{length} byte" if length == 1 else f"{length} bytes"
+def _of_lengths(column: ByteColumn, wrong: NDArray[np.bool_], why: str) -> dict[int, str]:
+    """Return why some rows could not be read: how long they are. There may be a great many."""
+    rows, lengths = np.flatnonzero(wrong).tolist(), column.lengths[wrong].tolist()
+    told = {each: f"{each} byte{'' if each == 1 else 's'}, {why}" for each in set(lengths)}
+    return {row: told[length] for row, length in zip(rows, lengths, strict=True)}
 
 
 DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
@@ -135,7 +137,8 @@ def _truth(text: str) -> bool:
 def _bare(value: Any) -> bytes:
     """Return bytes as they are, and of text what it says in hex."""
     try:
-        return bytes.fromhex(value) if isinstance(value, str) else bytes(value)
+        # To bytes(), a number is a length, and that of zeros.
+        return bytes.fromhex(value) if isinstance(value, str) else bytes(memoryview(value))
     except (TypeError, ValueError) as error:
         message = f"{value!r} is neither bytes nor hex."
         raise ConfigurationError(
@@ -144,7 +147,11 @@ def _bare(value: Any) -> bytes:
 
 
 def _text_bytes(value: Any) -> bytes:
-    return str(value).encode("utf-8", "surrogateescape")
+    try:
+        return str(value).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        message = f"{value!r} has half a character, which no UTF-8 has."
+        raise ConfigurationError(message, hint="Give whole characters, or bytes.") from error
 
 
 ENCODERS: dict[str, Callable[[Any], bytes]] = {

@@ -108,13 +108,15 @@ def decode_many(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]]:
     >>> users, starts.tolist()
     (['Anna'], [60000])
     """
+    shortest = min(keys, key=len, default=bytes(SHORTEST_BYTES))
+    if len(shortest) < SHORTEST_BYTES:
+        raise _no_key(shortest)
+    users: list[str] = []
     try:
-        users = [key[_SALT_BYTES:-_START_BYTES].decode() for key in keys]
-        starts = np.frombuffer(b"".join(key[-_START_BYTES:] for key in keys), ">i8")
-    except (UnicodeDecodeError, ValueError) as error:
-        raise _no_key(min(keys, key=len)) from error
-    if len(starts) != len(keys):
-        raise _no_key(min(keys, key=len))
+        users += (key[_SALT_BYTES:-_START_BYTES].decode() for key in keys)
+    except UnicodeDecodeError as error:
+        raise _no_key(keys[len(users)]) from error
+    starts = np.frombuffer(b"".join(key[-_START_BYTES:] for key in keys), ">i8")
     return users, starts.astype(np.int64)
 
 

@@ -1,16 +1,21 @@
 """What the bytes of a key or a value stand for: Kafka's own serdes by name, and the user's.
 
+Those of Kafka Streams for windowed keys are named with the serde of the key inside:
+``time-windowed(string)``, ``session-windowed(long)``.
+
 A cell that a serde can't read is no error: it comes out as :class:`Undecoded`.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.decoded import Decoded, Undecoded, each_cell
 from kstoolkit.formats.kafkaserdes import DECODERS, ENCODERS
+from kstoolkit.formats.streams.windowedserdes import session_windowed, time_windowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +25,10 @@ if TYPE_CHECKING:
 __all__ = ["SERDE_NAMES", "Decoded", "Serde", "Undecoded", "serde_of"]
 
 SERDE_NAMES = tuple(DECODERS)
-"""The names that :func:`serde_of` knows."""
+"""The names that :func:`serde_of` knows; each may be that of the key inside a windowed one."""
+
+_WINDOWED = {"time": time_windowed, "session": session_windowed}
+_WINDOWED_NAME = re.compile(r"(time|session)[-_ ]windowed\s*\(([^()]*)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +71,8 @@ def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
 
     Examples
     --------
-    >>> serde_of("Long").name
-    'long'
+    >>> serde_of("Long").name, serde_of("time-windowed(String)").name
+    ('long', 'time-windowed(string)')
     >>> from kstoolkit.formats.bytecolumn import ByteColumn
     >>> serde_of(bytes.hex).decode(ByteColumn.of([b"ab"])).values
     ['6162']
@@ -74,9 +82,17 @@ def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
     if callable(serde):
         name = getattr(serde, "__name__", type(serde).__name__)
         return Serde(name, lambda column: each_cell(column, serde))
-    decode = DECODERS.get(serde.strip().lower())
+    name = serde.strip().lower()
+    if windowed := _WINDOWED_NAME.fullmatch(name):
+        return _windowed(windowed[1], serde_of(windowed[2]))
+    decode = DECODERS.get(name)
     if decode is None:
         message = f"There is no serde {serde!r}."
-        raise ConfigurationError(message, hint=f"Give one of {', '.join(SERDE_NAMES)}.")
-    name = serde.strip().lower()
+        hint = f"Give one of {', '.join(SERDE_NAMES)}, or time-windowed(string) and the like."
+        raise ConfigurationError(message, hint=hint)
     return Serde(name, decode, ENCODERS.get(name))
+
+
+def _windowed(kind: str, inner: Serde) -> Serde:
+    read = _WINDOWED[kind]
+    return Serde(f"{kind}-windowed({inner.name})", lambda column: read(column, inner.decode))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -85,3 +87,39 @@ def test_equal_are_the_same_bytes_and_no_others(rows: list[bytes | None], sought
     for row in rows:
         if row is not None:
             assert ByteColumn.of(rows).equal_to(row).tolist() == [each == row for each in rows]
+
+
+@given(cells, st.data())
+def test_rows_may_come_out_in_any_order_and_more_than_once(
+    rows: list[bytes | None], data: st.DataObject
+) -> None:
+    count = len(rows)
+    chosen = data.draw(st.lists(st.integers(0, count - 1)) if count else st.just([]))
+    start, end = data.draw(indexes), data.draw(st.none() | indexes)
+    found = ByteColumn.of(rows).take(np.array(chosen, dtype=np.intp)).part(start, end)
+    wanted = [rows[at] for at in chosen]
+    assert found.to_list() == [None if row is None else row[start:end] for row in wanted]
+    assert found.to_arrow().null_count == wanted.count(None)
+    found.to_arrow().validate(full=True)
+
+
+@given(st.binary(max_size=9), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9))))
+def test_rows_may_lie_in_each_other(data: bytes, places: list[tuple[int, int]]) -> None:
+    inside = [(min(a, b, len(data)), min(max(a, b), len(data))) for a, b in places]
+    bounds = np.array(inside, dtype=np.int64).reshape(-1, 2)
+    is_null = np.zeros(len(inside), dtype=bool)
+    column = ByteColumn(np.frombuffer(data, np.uint8), bounds[:, 0], bounds[:, 1], is_null)
+    assert column.to_list() == [data[start:end] for start, end in inside]
+
+
+def test_to_take_rows_out_takes_nothing_beside_them() -> None:
+    """To name each byte's place takes 16 times as much as the rows are."""
+    raw = pa.array([bytes(1 << 20)] * 8, pa.large_binary())
+    column = ByteColumn.from_arrow(raw).part(1)
+    for rows in (column, column.take(np.arange(7, -1, -1))):
+        tracemalloc.start()
+        found = rows.to_arrow()
+        _, most = tracemalloc.get_traced_memory()  # of numpy's and Python's: not of Arrow's result
+        tracemalloc.stop()
+        assert found.nbytes > 8_000_000
+        assert most < 100_000

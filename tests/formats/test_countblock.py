@@ -169,6 +169,15 @@ def test_a_missing_count_is_refused() -> None:
         countblock.decode(bytes([countblock.VERSION]) + stream(batch))
 
 
+@pytest.mark.parametrize("name", ["user", "action"])
+def test_a_text_that_is_missing_in_its_dictionary_is_refused(name: str) -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), pa.array([None], pa.string()))
+    at = countblock.SCHEMA.get_field_index(name)
+    batch = batch_of([(0, "a", "x", 1)]).set_column(at, countblock.SCHEMA.field(name), texts)
+    with pytest.raises(FormatError, match="missing"):
+        countblock.decode(bytes([countblock.VERSION]) + stream(batch))
+
+
 def test_a_place_outside_its_dictionary_is_refused() -> None:
     users = pa.DictionaryArray.from_arrays(pa.array([5], pa.int32()), pa.array(["a"]), safe=False)
     batch = batch_of([(0, "a", "x", 1)]).set_column(1, countblock.SCHEMA.field("user"), users)

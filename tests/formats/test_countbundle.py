@@ -12,6 +12,7 @@ from kstoolkit.formats.countbundle import Bundle, Bundles
 INT32, INT64, UINT64 = 2**31 - 1, 2**63, 2**64 - 1
 ACTIONS = st.lists(st.tuples(st.integers(0, INT32), st.integers(0, UINT64)), min_size=1, max_size=9)
 ROWS = st.lists(st.tuples(ACTIONS, st.integers(-INT64, INT64 - 1)), min_size=1, max_size=9)
+TOO_LARGE = bytes([0x80, 0x80, 0x80, 0x80, 0x08])  # 2**31
 Rows = list[tuple[list[tuple[int, int]], int]]
 
 
@@ -74,6 +75,8 @@ def test_bundles_that_others_wrote_are_read_among_ours(rows: Rows) -> None:
         bytes([1, 0xFF]),
         bytes([1]) + b"\xff" * 11,
         bytes([1, 0x0A, 5, 0, 0x12, 1, 7, 0x18, 5]),  # a length that lies
+        bytes([1, 0x0A, 5, *TOO_LARGE, 0x12, 1, 7, 0x18, 5]),  # an id that is no place
+        bytes([1, 0x12, 1, 7, 0x0A, 5, *TOO_LARGE, 0x18, 5]),  # the same, in another order
     ],
 )
 def test_damaged_bundles_are_told(value: bytes) -> None:
@@ -90,10 +93,22 @@ def test_an_unknown_version_is_told_with_both_versions(value: bytes) -> None:
             read(value)
 
 
-@given(st.lists(st.binary(max_size=30), max_size=5))
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    value = bytearray(countbundle.encode_many(columns(draw(ROWS)))[0].as_py())
+    for _ in range(draw(st.integers(0, 2))):
+        value[draw(st.integers(0, len(value) - 1))] = draw(st.integers(0, 255))
+    return bytes(value[: draw(st.integers(0, len(value)))])
+
+
+@given(st.lists(st.binary(max_size=30) | damaged(), max_size=5))
 def test_any_bytes_are_read_or_told(values: list[bytes]) -> None:
     try:
         read = countbundle.decode_many(values)
     except FormatError:
         return
     assert len(read.size) == len(values)
+    singly = [countbundle.decode(value) for value in values]
+    assert read.updated_at_ms.tolist() == [each.updated_at_ms for each in singly]
+    assert read.action_id.tolist() == [action for each in singly for action in each.action_ids]
+    assert read.count.tolist() == [count for each in singly for count in each.counts]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +56,20 @@ def test_other_bytes_are_no_key(key: bytes) -> None:
         replicakey.decode(key)
 
 
-@pytest.mark.parametrize("key", [b"short", b"salt\xff\xfe\xfd" + bytes(8)])
+@pytest.mark.parametrize("key", [b"short", b"position", bytes(11), b"salt\xff\xfe\xfd" + bytes(8)])
 def test_bytes_that_are_no_keys_are_told_among_many(key: bytes) -> None:
-    with pytest.raises(FormatError, match="no key of a replica"):
-        replicakey.decode_many([replicakey.encode("Anna", 0), key])
+    with pytest.raises(FormatError, match=f"^{key.hex()} is no key of a replica"):
+        replicakey.decode_many([replicakey.encode("Anna", 0), key, replicakey.encode("", 0)])
+
+
+@given(st.lists(st.binary(max_size=30)))
+def test_any_bytes_are_keys_or_told(keys: list[bytes]) -> None:
+    try:
+        users, starts = replicakey.decode_many(keys)
+    except FormatError:
+        return
+    assert [len(user.encode()) + 12 for user in users] == [len(key) for key in keys]
+    assert len(starts) == len(keys)
+    for key, user in zip(keys, users, strict=True):
+        with suppress(FormatError):
+            assert replicakey.decode(key)[0] == user

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +124,15 @@ def test_a_callable_is_asked_about_each_cell_and_may_fail() -> None:
     assert serde_of(read_it).name == "read_it"
 
 
+@pytest.mark.parametrize("name", SERDE_NAMES)
+def test_a_cell_that_is_hidden_as_null_has_no_problem(name: str) -> None:
+    shown = ByteColumn.of([b"1234567"])
+    hidden = ByteColumn(shown.data, shown.starts, shown.ends, ~shown.is_null)
+    decoded = serde_of(name).decode(hidden)
+    assert decoded.to_list(hidden) == [None]
+    assert not decoded.problems
+
+
 def test_a_serde_is_its_own_serde() -> None:
     mine = Serde("mine", serde_of("long").decode)
     assert serde_of(mine) is mine
@@ -190,8 +200,25 @@ def test_a_terminal_gives_values_as_text(name: str, text: str, value: Any) -> No
     assert read(name, [encode(text)]) == [value]
 
 
-def test_bytes_that_are_no_hex_are_refused() -> None:
+@pytest.mark.parametrize("value", ["xyz", 7, 10**12, None, 0.5])
+def test_what_is_neither_bytes_nor_hex_is_refused(value: Any) -> None:
     encode = serde_of("bytes").encode
     assert encode is not None
     with pytest.raises(ConfigurationError, match="neither bytes nor hex"):
-        encode("xyz")
+        encode(value)
+
+
+def test_half_a_character_can_not_be_written() -> None:
+    encode = serde_of("string").encode
+    assert encode is not None
+    with pytest.raises(ConfigurationError, match="half a character"):
+        encode("\ud800")
+
+
+@pytest.mark.parametrize("name", ["long", "void"])
+def test_many_cells_of_the_wrong_length_are_told_without_looking_at_all_for_each(name: str) -> None:
+    column = ByteColumn.of([b"1234567"] * 200_000)
+    began = time.monotonic()
+    problems = serde_of(name).decode(column).problems
+    assert time.monotonic() - began < 10
+    assert len(problems) == 200_000

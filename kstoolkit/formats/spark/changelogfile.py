@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -111,7 +112,7 @@ def read_changelog(raw: bytes) -> Changelog:
     head = JavaData(first, _WHAT)
     version = 1
     lineage: tuple[tuple[int, str], ...] = ()
-    # The key of a v1 file may be 176 kB long and begin with a digit: then it is no version.
+    # v1 begins with the length of a key: one of 161,328 bytes looks like a version, but is v0.
     if match is not None and match[1] in b"234":
         version = int(head.text()[1:])
         lineage = _lineage(head) if version > 2 else ()  # noqa: PLR2004 - names of versions
@@ -164,8 +165,8 @@ class _Batch:
 
     def __init__(self, raw: bytes, is_typed: bool) -> None:  # noqa: FBT001 - private
         self.raw, self.is_typed, self.at = raw, is_typed, 0
-        self.kinds: list[int] = []
-        self.places: list[tuple[int, int, int, int]] = []
+        self.kinds = bytearray()
+        self.places = array("q")
 
     def read(self) -> bool:
         """Go as far as the bytes reach; return whether the end was among them."""
@@ -181,8 +182,8 @@ class _Batch:
 
     def changes(self) -> Changes:
         data = np.frombuffer(self.raw, dtype=np.uint8)
-        kinds = np.array(self.kinds, dtype=np.uint8)
-        places = np.array(self.places, dtype=np.int64).reshape(-1, 4)
+        kinds = np.frombuffer(self.kinds, dtype=np.uint8)
+        places = np.frombuffer(self.places, dtype=np.int64).reshape(-1, 4)
         nothing = places[:, 3] < places[:, 2]
         begin, end = (np.where(nothing, 0, places[:, n]) for n in (2, 3))
         key = ByteColumn(data, places[:, 0], places[:, 1], np.zeros(len(kinds), dtype=bool))
@@ -206,7 +207,7 @@ class _Batch:
         if end > len(self.raw):
             return False
         self.kinds.append(kind)
-        self.places.append((key, value - 4, value, value + size))
+        self.places.extend((key, value - 4, value, value + size))
         self.at = end
         return True
 

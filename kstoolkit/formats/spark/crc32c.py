@@ -1,7 +1,8 @@
 """CRC-32C (Castagnoli), the checksum of Spark's rows and files: of many rows at once.
 
 A row is cut into pieces of 256 bytes, and each step reads one byte of every piece. A CRC is linear,
-so the piece before the last is moved on by 256 zero bytes, which is four look-ups, and added.
+so the piece before the last is moved on by 256 zero bytes, which is four look-ups, and added. So
+does the checksum of two rows, one behind the other, follow from that of each.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["crc32c"]
+__all__ = ["crc32c", "crc32c_of_both"]
 
 _POLYNOMIAL = 0x82F63B78
-_PIECE_BYTES, _INITIAL_BYTES = 256, 4
+_PIECE_BYTES, _PIECE_BIT, _INITIAL_BYTES, _LARGEST_BITS = 256, 8, 4, 63
 
 
 def crc32c(rows: ByteColumn) -> NDArray[np.uint32]:
@@ -36,8 +37,34 @@ def crc32c(rows: ByteColumn) -> NDArray[np.uint32]:
     found = np.zeros(len(rows), dtype=np.uint32)
     for step in range(int(count.max(initial=0))):
         alive = np.flatnonzero(count > step)
-        found[alive] = _moved_on(found[alive]) ^ pieces[place[alive] + step]
+        found[alive] = _moved_on(found[alive], _PIECE_BIT) ^ pieces[place[alive] + step]
     return _finished(found, rows)
+
+
+def crc32c_of_both(
+    first: NDArray[np.uint32], second: NDArray[np.uint32], length: NDArray[np.int64]
+) -> NDArray[np.uint32]:
+    """Return the checksum of two rows one behind the other, of which neither is looked at again.
+
+    Parameters
+    ----------
+    first, second
+        The checksum of each.
+    length
+        How many bytes the second one has.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> one, two = crc32c(ByteColumn.of([b"1234", b"56789"]))[:, None]
+    >>> [f"{value:08x}" for value in crc32c_of_both(one, two, np.array([5]))]
+    ['e3069283']
+    """
+    moved = first.copy()
+    for bit in range(int(length.max(initial=0)).bit_length()):
+        odd = (length >> bit) & 1 == 1
+        moved[odd] = _moved_on(moved[odd], bit)
+    return moved ^ second
 
 
 def _of_pieces(
@@ -71,10 +98,11 @@ def _finished(found: NDArray[np.uint32], rows: ByteColumn) -> NDArray[np.uint32]
     return found
 
 
-def _moved_on(found: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _moved_on(found: NDArray[np.uint32], bit: int) -> NDArray[np.uint32]:
+    """Return the CRCs of the same, followed by ``1 << bit`` zero bytes."""
     moved = np.zeros_like(found)
     for place in range(4):
-        moved ^= _MOVES[place, (found >> np.uint32(8 * place)) & 0xFF]
+        moved ^= _MOVES[bit][place, (found >> np.uint32(8 * place)) & 0xFF]
     return moved
 
 
@@ -86,14 +114,10 @@ def _table() -> NDArray[np.uint32]:
     return table
 
 
-def _moves() -> NDArray[np.uint32]:
-    moves = np.stack(
-        [np.arange(256, dtype=np.uint32) << np.uint32(8 * place) for place in range(4)]
-    )
-    for _ in range(_PIECE_BYTES):
-        moves = (moves >> np.uint32(8)) ^ _TABLE[moves & 0xFF]
-    return moves
-
-
 _TABLE = _table()
-_MOVES = _moves()
+_BYTES = np.stack([np.arange(256, dtype=np.uint32) << np.uint32(8 * place) for place in range(4)])
+_MOVES = [(_BYTES >> np.uint32(8)) ^ _TABLE[_BYTES & 0xFF]]
+"""By how many zero bytes, as a power of two: what each byte of a CRC becomes behind them."""
+
+for _bit in range(_LARGEST_BITS - 1):
+    _MOVES.append(_moved_on(_MOVES[_bit], _bit))  # twice as far is as far, twice

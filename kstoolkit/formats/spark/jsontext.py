@@ -17,6 +17,7 @@ __all__ = ["integer", "items", "member", "object_of", "shown", "text", "texts", 
 _DAMAGED = "The file is damaged, or is another than it is taken for."
 _LARGEST_SHOWN = 60
 _VERSION = re.compile(r"v[0-9]{1,9}")
+_HALF = re.compile(r"[\ud800-\udfff]")
 
 T = TypeVar("T")
 
@@ -83,6 +84,11 @@ def member(found: dict[str, Any], name: str, what: str) -> dict[str, Any]:
     ------
     FormatError
         If it is no object.
+
+    Examples
+    --------
+    >>> member({"conf": {"a": "b"}}, "conf", "an offset log"), member({}, "conf", "an offset log")
+    ({'a': 'b'}, {})
     """
     value = found.get(name)
     return {} if value is None else _as(value, dict, f"{name} of {what}")
@@ -95,6 +101,11 @@ def items(found: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
     ------
     FormatError
         If it is no list, or one of other things than objects.
+
+    Examples
+    --------
+    >>> items({"fields": [{"name": "n"}]}, "fields", "a schema"), items({}, "fields", "a schema")
+    ([{'name': 'n'}], [])
     """
     value = found.get(name)
     listed = [] if value is None else _as(value, list, f"{name} of {what}")
@@ -108,20 +119,34 @@ def texts(found: dict[str, Any], name: str, what: str) -> dict[str, str]:
     ------
     FormatError
         If it is no object, or holds other things than texts.
+
+    Examples
+    --------
+    >>> texts({"conf": {"a": "b"}}, "conf", "an offset log")
+    {'a': 'b'}
     """
     pairs = member(found, name, what)
     return {key: _as(value, str, f"{key} in {name} of {what}") for key, value in pairs.items()}
 
 
 def text(found: dict[str, Any], name: str, what: str) -> str:
-    """Return the text of this name.
+    r"""Return the text of this name.
 
     Raises
     ------
     FormatError
-        If there is none, or it is something else.
+        If there is none, it is something else, or it has half a character, which no UTF-8 has.
+
+    Examples
+    --------
+    >>> text({"storeName": "default"}, "storeName", "a store")
+    'default'
     """
-    return _as(found.get(name), str, f"{name} of {what}")
+    value = _as(found.get(name), str, f"{name} of {what}")
+    if not value.isascii() and _HALF.search(value):
+        message = f"What should be {name} of {what} is no text: {shown(value)}."
+        raise FormatError(message, hint=_DAMAGED)
+    return value
 
 
 def integer(found: dict[str, Any], name: str, what: str, default: int | None = None) -> int:
@@ -130,12 +155,21 @@ def integer(found: dict[str, Any], name: str, what: str, default: int | None = N
     Raises
     ------
     FormatError
-        If there is none and no default, or it is something else.
+        If there is none and no default, it is something else, or it has more than Java's 64 bits.
+
+    Examples
+    --------
+    >>> integer({"operatorId": 3}, "operatorId", "an operator"), integer({}, "n", "it", 0)
+    (3, 0)
     """
     value = found.get(name, default)
     if isinstance(value, bool):
         value = str(value).lower()
-    return _as(value, int, f"{name} of {what}")
+    number = _as(value, int, f"{name} of {what}")
+    if not -(2**63) <= number < 2**63:
+        message = f"What should be {name} of {what} is a number of {number.bit_length()} bits."
+        raise FormatError(message, hint=_DAMAGED)
+    return number
 
 
 def _as(value: Any, kind: type[T], what: str) -> T:

@@ -10,6 +10,7 @@ made before ``mergeOperatorVersion`` was 2, nothing since (``MultiValuedStateEnc
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -84,7 +85,8 @@ def elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int =
     for row in live.tolist():
         places = step.one(int(at[row]), int(values.ends[row]))
         wrong += [row] * (places is None)
-        found.append(np.array([(row, *place) for place in places or []], np.int64).reshape(-1, 3))
+        ends = np.array(places or (), np.int64).reshape(-1, 2)
+        found.append(np.insert(ends, 0, row, axis=1))
     return _collected(values, found, wrong, head_bytes)
 
 
@@ -109,9 +111,9 @@ class _Steps:
         end = begin + length
         return begin, end, fits & (length >= 0) & (end <= last)
 
-    def one(self, at: int, last: int) -> list[tuple[int, int]] | None:
+    def one(self, at: int, last: int) -> array[int] | None:
         """Return where all further elements of a value begin and end; None if one does not fit."""
-        data, places = self.values.data.data, []
+        data, places = self.values.data.data, array("q")
         while at < last:
             begin = at + self.first
             if begin > last:
@@ -119,7 +121,7 @@ class _Steps:
             (length,) = _LENGTH.unpack_from(data, begin - _LENGTH_BYTES)
             if not 0 <= length <= last - begin:
                 return None
-            places.append((begin, begin + length))
+            places.extend((begin, begin + length))
             at = begin + length + self.gap
         return places
 

@@ -13,6 +13,7 @@ offline repartition leaves it as it was in v1.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from kstoolkit.formats.spark.jsontext import (
     items,
     member,
     object_of,
+    shown,
     text,
     versioned_lines,
 )
@@ -29,6 +31,7 @@ from kstoolkit.formats.spark.jsontext import (
 __all__ = ["OperatorMetadata", "StateVariable", "StoreMetadata", "read_operator_metadata"]
 
 _WHAT = "metadata file of an operator"
+_FOLDER = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,255}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +130,12 @@ def _store(found: dict[str, Any]) -> StoreMetadata:
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         message = f"The stateSchemaFilePaths of a {_WHAT} are no list of paths."
         raise FormatError(message, hint="The file is damaged.")
+    name = text(found, "storeName", _WHAT)
+    if not _FOLDER.fullmatch(name):  # it becomes a part of paths
+        message = f"A {_WHAT} names a store {shown(name)}, which can be no folder."
+        raise FormatError(message, hint="The file is damaged.")
     return StoreMetadata(
-        text(found, "storeName", _WHAT),
+        name,
         integer(found, "numColsPrefixKey", _WHAT, 0),
         integer(found, "numPartitions", _WHAT),
         tuple(paths),

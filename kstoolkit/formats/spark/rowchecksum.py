@@ -15,15 +15,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.spark.crc32c import crc32c
+from kstoolkit.formats.spark.crc32c import crc32c, crc32c_of_both
 from kstoolkit.formats.spark.multivalue import Elements, elements_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from kstoolkit.formats.bytecolumn import ByteColumn
 
 __all__ = ["CHECKSUM_BYTES", "key_behind_checksum", "value_behind_checksum", "without_checksums"]
 
@@ -33,10 +32,10 @@ CHECKSUM_BYTES = 4
 _WRONG = "a checksum that is not that of the row"
 
 
-def without_checksums(
-    keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"", *, verify: bool = True
-) -> Elements:
+def without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> Elements:
     """Return the values of RocksDB without their checksums, one element each that was appended.
+
+    A value one of whose rows has another checksum than it should is a problem.
 
     Parameters
     ----------
@@ -44,11 +43,10 @@ def without_checksums(
         As they lie in RocksDB.
     delimiter
         What RocksDB puts between values that are appended.
-    verify
-        Whether to compute the checksums too; a value one of whose rows has another is a problem.
 
     Examples
     --------
+    >>> from kstoolkit.formats.bytecolumn import ByteColumn
     >>> key, value = b"key", b"value"
     >>> total = int(crc32c(ByteColumn.of([key + value]))[0])
     >>> written = total.to_bytes(4, "little") + len(value).to_bytes(4, "little") + value
@@ -56,9 +54,8 @@ def without_checksums(
     [b'value']
     """
     found = elements_of(values, delimiter, head_bytes=CHECKSUM_BYTES)
-    if not verify:
-        return found
-    computed = crc32c(_behind_each_other(keys.take(found.row), found.cell))
+    # A key has as many rows as its value holds: its bytes are gone through once, not for each.
+    computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(found.cell), found.cell.lengths)
     wrong = np.unique(found.row[computed != _numbers(found.head)])
     kept = ~np.isin(found.row, wrong)
     return Elements(
@@ -76,12 +73,13 @@ def value_behind_checksum(
 
     Examples
     --------
+    >>> from kstoolkit.formats.bytecolumn import ByteColumn
     >>> total = int(crc32c(ByteColumn.of([b"kv"]))[0]).to_bytes(4, "little")
     >>> value_behind_checksum(ByteColumn.of([b"k"]), ByteColumn.of([total + b"v"]))[0].to_list()
     [b'v']
     """
     bare = values.part(CHECKSUM_BYTES)
-    return bare, _problems(crc32c(_behind_each_other(keys, bare)), values)
+    return bare, _problems(crc32c_of_both(crc32c(keys), crc32c(bare), bare.lengths), values)
 
 
 def key_behind_checksum(keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
@@ -89,6 +87,7 @@ def key_behind_checksum(keys: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
 
     Examples
     --------
+    >>> from kstoolkit.formats.bytecolumn import ByteColumn
     >>> total = int(crc32c(ByteColumn.of([b"key"]))[0]).to_bytes(4, "little")
     >>> key_behind_checksum(ByteColumn.of([total + b"key", b"?"]))[1]
     {1: 'a checksum that is not that of the row'}
@@ -107,9 +106,3 @@ def _problems(computed: NDArray[np.uint32], cells: ByteColumn) -> dict[int, str]
 
 def _numbers(cells: ByteColumn) -> NDArray[np.uint32]:
     return cells.integers(4).astype(np.uint32).byteswap()
-
-
-def _behind_each_other(keys: ByteColumn, values: ByteColumn) -> ByteColumn:
-    nothing = pa.scalar(b"", pa.large_binary())
-    joined = pc.binary_join_element_wise(keys.to_arrow(), values.to_arrow(), nothing)
-    return ByteColumn.from_arrow(joined)

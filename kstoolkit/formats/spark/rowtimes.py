@@ -29,7 +29,7 @@ __all__ = ["RowTimes"]
 
 _MICROS = 1000
 _TIMESTAMPS = {"timestamp", "timestamp_ntz"}
-_SESSION_KEY = "sessionStartTime"
+_SESSION_KEY, _TTL = "sessionStartTime", "ttlExpirationMs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,22 +90,27 @@ def _is_window(kind: object) -> bool:
 
 
 def _time(family: Family) -> _Column | None:
-    key, value = family.key.names, family.value.names
     if family.encoder.has_timestamp:
-        return _Column(key[-1], in_key=True, per_ms=_MICROS)
+        return _Column(family.key.names[-1], in_key=True, per_ms=_MICROS)
+    key, value = _longs(family.key), _longs(family.value)
     if family.name.startswith("$"):
         for name in ("expiryTimestampMs", "expirationMs"):
             if name in key or name in value:
                 return _Column(name, in_key=name in key)
-    if value == ["expiresAtMicros"]:
+    if value == family.value.names == ["expiresAtMicros"]:
         return _Column(value[0], in_key=False, per_ms=_MICROS)
-    if value == ["value", "ttlExpirationMs"]:
-        return _Column(value[1], in_key=False)
+    if family.value.names == ["value", _TTL] and _TTL in value:
+        return _Column(_TTL, in_key=False)
     for columns, in_key in ((family.value, False), (family.key, True)):
         for field in columns.fields:
             if field.is_event_time and getattr(field.type, "name", "") in _TIMESTAMPS:
                 return _Column(field.name, in_key=in_key, per_ms=_MICROS)
     return None
+
+
+def _longs(columns: Struct) -> list[str]:
+    """Return the columns of whole numbers: of another type, what is called so is the user's."""
+    return [each.name for each in columns.fields if getattr(each.type, "name", "") == "long"]
 
 
 def _read(column: _Column, family: Family, key: ByteColumn, value: ByteColumn) -> pa.Array:

@@ -26,7 +26,7 @@ from kstoolkit.formats.spark.sparktypes import (
     types_in,
 )
 
-__all__ = ["schema_of", "unread_types"]
+__all__ = ["schema_of"]
 
 _DEEPEST, _MOST_FIELDS = 50, 4096
 _LONG_DIGITS, _MOST_DIGITS = 18, 38
@@ -84,17 +84,6 @@ def schema_of(schema: str | bytes | dict[str, Any]) -> Struct:
     return struct
 
 
-def unread_types(struct: Struct) -> list[str]:
-    """Return the names of the types in a schema whose values are shown as bytes.
-
-    Examples
-    --------
-    >>> unread_types(schema_of({"type": "struct", "fields": [{"name": "v", "type": "variant"}]}))
-    ['variant']
-    """
-    return sorted({kind.name for kind in types_in(struct) if isinstance(kind, Unread)})
-
-
 def _struct(found: dict[str, Any], depth: int) -> Struct:
     fields: list[Field] = []
     taken: set[str] = set()
@@ -134,6 +123,9 @@ def _container(kind: Array | Map) -> SparkType:
     for each in inner:
         if isinstance(each, Unread):
             return Unread(each.name, is_variable=True, arrow=pa.large_binary())
+    if isinstance(kind, Map) and kind.key.arrow == pa.null():
+        # What Spark makes of an empty map() without types. Arrow has no map whose keys are null.
+        return Unread("map", is_variable=True, arrow=pa.large_binary())
     return kind
 
 

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 from zlib import error as ZlibError  # noqa: N812 - an exception by its name
 
 from kstoolkit.errors import FormatError
@@ -143,7 +143,9 @@ def _members(raw: bytes) -> dict[str, bytes]:
 
 
 def _content(archive: ZipFile, entry: ZipInfo) -> bytes:
-    if not _MEMBER.fullmatch(entry.filename) or entry.flag_bits & 1:
+    # Other ways of packing have errors of their own, and may ask for gigabytes to be unpacked in.
+    is_plain = entry.compress_type in {ZIP_STORED, ZIP_DEFLATED} and not entry.flag_bits & 1
+    if not _MEMBER.fullmatch(entry.filename) or not is_plain:
         message = f"A snapshot with a file {entry.filename[:80]!r}, as none of Spark's has."
         raise FormatError(message, hint=_HINT)
     with archive.open(entry) as stream:

@@ -33,6 +33,7 @@ _DTYPES = {
 }
 _DECIMAL_BYTES, _INTERVAL_BYTES, _NANOS_A_MICRO = 16, 16, 1000
 _DAY_MICROS = 86_400_000_000
+_MORE_DIGITS = "a decimal of more digits than its type has"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _RANGES = {
     "date": (_FIRST_DAY, _LAST_DAY),
@@ -134,7 +135,16 @@ def read_scalar(
     has: NDArray[np.bool_],
     owner: NDArray[np.intp],
 ) -> pa.Array:
-    """Return the values of a type that fits in a word, each at its place."""
+    """Return the values of a type that fits in a word, each at its place.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.sparktypes import Scalar
+    >>> reading, both = Reading(np.frombuffer(bytes([7, 0, 9, 0]), np.uint8)), np.array([True] * 2)
+    >>> kind, rows = Scalar("short", 2, pa.int16()), np.array([0, 1])
+    >>> read_scalar(reading, kind, np.array([0, 2]), both, rows).to_pylist()
+    [7, 9]
+    """
     if pa.types.is_null(kind.arrow):
         return pa.nulls(len(at))
     numbers = reading.numbers(at, _DTYPES.get(kind.name, "<i8"), has)
@@ -149,13 +159,24 @@ def read_scalar(
     if kind.name == "time":
         numbers = numbers.astype(np.int64) // _NANOS_A_MICRO
     if kind.name == "decimal":
-        words = numbers.astype(np.int64)
-        numbers = np.stack([words, words >> 63], axis=1)
+        numbers = np.stack([numbers, numbers >> 63], axis=1)
+        fine = _has_digits(numbers, kind.arrow.precision)
+        reading.refuse(owner[has & ~fine], _MORE_DIGITS)
+        has = has & fine
     return pa.Array.from_buffers(kind.arrow, len(at), [validity(has), pa.py_buffer(numbers)])
 
 
 def read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> pa.Array:
-    """Return the values of a type without parts that lies behind the words."""
+    """Return the values of a type without parts that lies behind the words.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.sparktypes import Variable
+    >>> cells = Cells(np.array([1]), np.array([3]), np.array([True]), np.array([0]))
+    >>> reading = Reading(np.frombuffer(b"(hi)", np.uint8))
+    >>> read_variable(reading, Variable("string", pa.large_string()), cells).to_pylist()
+    ['hi']
+    """
     if kind.name == "decimal":
         return _decimals(reading, kind.arrow, cells)
     if kind.name == "interval":
@@ -193,7 +214,20 @@ def _decimals(reading: Reading, arrow: pa.DataType, cells: Cells) -> pa.Array:
         inside = cells.lengths > place
         found = reading.numbers(cells.ends - 1 - place, "<u1", inside)
         octets[:, place] = np.where(inside, found, filler)
+    cells = reading.require(cells, _has_digits(octets.view("<i8"), arrow.precision), _MORE_DIGITS)
     return pa.Array.from_buffers(arrow, len(cells), [validity(cells.has), pa.py_buffer(octets)])
+
+
+def _has_digits(words: NDArray[np.int64], digits: int) -> NDArray[np.bool_]:
+    """Return which numbers, each a low and a high word, have no more than so many digits."""
+    low, high = words[:, 0].view("<u8"), words[:, 1]
+    below, above = (
+        (number >> 64, np.uint64(number & 0xFFFF_FFFF_FFFF_FFFF))
+        for number in (-(10**digits), 10**digits)
+    )
+    fine: NDArray[np.bool_] = (high > below[0]) | ((high == below[0]) & (low > below[1]))
+    fine &= (high < above[0]) | ((high == above[0]) & (low < above[1]))
+    return fine
 
 
 def _intervals(reading: Reading, cells: Cells) -> pa.Array:

@@ -42,7 +42,17 @@ _OVERLAP = "values that lie in each other"
 
 
 def read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
-    """Return the structs that lie in some cells."""
+    """Return the structs that lie in some cells.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.sparktypes import Field
+    >>> kind = Struct((Field("n", Scalar("long", 8, pa.int64()), 0),), 1)
+    >>> data = np.frombuffer(bytes(8) + bytes([7]) + bytes(7), np.uint8)
+    >>> cells = Cells(np.array([0]), np.array([16]), np.array([True]), np.array([0]))
+    >>> read_structs(Reading(data), kind, cells).to_pylist()
+    [{'n': 7}]
+    """
     head = _bitset_bytes(kind.count)
     fixed = head + WORD_BYTES * kind.count
     cells = reading.require(cells, cells.lengths >= fixed, _SHORT)
@@ -63,7 +73,13 @@ def read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
 
 
 def struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Array]) -> pa.Array:
-    """Return columns as structs; there may be none of them."""
+    """Return columns as structs; there may be none of them.
+
+    Examples
+    --------
+    >>> struct_array(pa.struct([]), np.array([True, False]), []).to_pylist()
+    [{}, None]
+    """
     return pa.Array.from_buffers(arrow, len(has), [validity(has)], children=columns)
 
 

@@ -87,7 +87,9 @@ def _lines(content: bytes) -> list[str]:
 def _entry(line: str) -> tuple[tuple[str, int], int]:
     fields = line.split()
     if len(fields) != _FIELDS:
-        message = f"A line of a checkpoint file has {len(fields)} fields, not {_FIELDS}: {line!r}."
+        message = (
+            f"A line of a checkpoint file has {len(fields)} fields, not {_FIELDS}: {line[:80]!r}."
+        )
         raise _damaged(message)
     return (fields[0], _number(fields[1])), _number(fields[2])
 

@@ -60,6 +60,10 @@ class Cursor:
         self._at = start + length
         return start, self._at
 
+    def within(self, length: int) -> Cursor:
+        """Return a cursor of the next ``length`` bytes alone, and go past them."""
+        return Cursor(self._data, *self.span(length))
+
     def sized(self) -> tuple[int, int] | None:
         """Return where the piece lies whose length comes first, as int32; None if that is -1."""
         length = self.int32()
@@ -84,6 +88,11 @@ class Cursor:
         except UnicodeDecodeError as error:
             message = "a name is no UTF-8"
             raise FormatError(message) from error
+
+    def text_at(self, span: tuple[int, int] | None) -> tuple[int, int]:
+        """Return where a piece lies that must be there, and be UTF-8 text."""
+        self.text(span)
+        return span or (0, 0)
 
     def byte(self) -> int:
         """Return the next byte, without sign."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT",
+    "LIST_HEADERS",
     "OFFSETS",
     "SESSION_HEADERS",
     "STREAMS_FAMILIES",

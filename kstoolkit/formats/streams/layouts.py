@@ -18,7 +18,7 @@ from kstoolkit.formats.streams.keys import (
 )
 from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.formats.streams.lists import split_lists
-from kstoolkit.formats.streams.masked import either, except_at, nullable, said_of
+from kstoolkit.formats.streams.masked import either, except_at, known, nullable, said_of
 from kstoolkit.formats.streams.subscription import split_subscriptions
 from kstoolkit.formats.streams.values import cut_values, wrapping_of
 from kstoolkit.formats.streams.versioned import split_versioned
@@ -114,8 +114,8 @@ def _untimed(keys: ByteColumn, values: ByteColumn, wrapping: Wrapping) -> RowCol
         np.arange(len(keys)),
         keys,
         either(good, parts.value, values),
-        timestamp_ms=_known(parts.timestamp_ms, good),
-        headers=_known(parts.headers, good),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
         problems=parts.problems,
     )
 
@@ -129,9 +129,12 @@ def _timed(
     window_size_ms: int | None,
 ) -> RowColumns:
     """Return windows or sessions, without the rows that are for finding them."""
-    is_row = ~(_TIMED_KEYS[kind](keys).is_index & (values.lengths == 0))
-    keys, values = keys.take(is_row), values.take(is_row)
-    times, parts = _TIMED_KEYS[kind](keys), cut_values(values, wrapping)
+    times = _TIMED_KEYS[kind](keys)
+    is_row = ~(times.is_index & (values.lengths == 0))
+    if not is_row.all():
+        keys, values = keys.take(is_row), values.take(is_row)
+        times = _TIMED_KEYS[kind](keys)
+    parts = cut_values(values, wrapping)
     problems = (
         parts.problems
         | said_of(times.is_index, "the key begins with 01, as an index's do, but there is a value")
@@ -144,8 +147,8 @@ def _timed(
         either(good, parts.value, values),
         window_start_ms=nullable(times.start_ms, good),
         window_end_ms=_ends(times, window_size_ms, good),
-        timestamp_ms=_known(parts.timestamp_ms, good),
-        headers=_known(parts.headers, good),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
         problems=problems,
         details=_sequences(times, good),
         num_left_out=int((~is_row).sum()),
@@ -165,10 +168,3 @@ def _ends(times: KeyParts, window_size_ms: int | None, good: NDArray[np.bool_]) 
 
 def _sequences(times: KeyParts, good: NDArray[np.bool_]) -> dict[str, pa.Array]:
     return {} if times.sequence is None else {"sequence": nullable(times.sequence, good)}
-
-
-def _known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
-    """Return a column with nulls where a row could not be taken apart."""
-    if column is None or good.all():
-        return column
-    return column.take(pa.array(np.arange(len(good)), mask=~good))

@@ -21,7 +21,7 @@ import pyarrow as pa
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.rowcolumns import RowColumns
 from kstoolkit.formats.streams.cursor import Cursor
-from kstoolkit.formats.streams.masked import either, except_at, integers_of, nullable, spans
+from kstoolkit.formats.streams.masked import either, except_at, integers_of, known, nullable, spans
 from kstoolkit.formats.streams.values import cut_values
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> 
         key,
         either(good, parts.value, values.take(row)),
         timestamp_ms=nullable(integers_of(good, key, 8, at=0), good),
-        headers=_known(parts.headers, good),
+        headers=known(parts.headers, good),
         problems=problems,
         inner_key=either(good, key.part(_KEY_BYTES), key),
         inner_value=either(good, parts.value.part(1), values.take(row)),
@@ -129,10 +129,6 @@ def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[in
         rows.extend([row] * len(elements))
         found.extend(elements)
     return np.array(rows, dtype=np.intp), spans(values.data, found), problems
-
-
-def _known(headers: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
-    return None if headers is None else headers.take(pa.array(np.arange(len(good)), mask=~good))
 
 
 def _problems_of(keys: ByteColumn) -> dict[int, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["either", "except_at", "integers_of", "nullable", "said_of", "spans"]
+__all__ = ["either", "except_at", "integers_of", "known", "nullable", "said_of", "spans"]
 
 
 def integers_of(
@@ -64,13 +64,38 @@ def spans(data: NDArray[np.uint8], found: Iterable[tuple[int, int] | None]) -> B
     return ByteColumn(data, ends[:, 0], ends[:, 1], is_null)
 
 
-def nullable(numbers: NDArray[np.int64], known: NDArray[np.bool_]) -> pa.Array:
-    """Return numbers as Arrow int64, null where they are not known."""
-    return pa.array(numbers, pa.int64(), mask=~known)
+def nullable(numbers: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
+    """Return numbers as Arrow int64, null in rows that are not good.
+
+    Examples
+    --------
+    >>> nullable(np.array([5, 7]), np.array([True, False])).to_pylist()
+    [5, None]
+    """
+    return pa.array(numbers, pa.int64(), mask=~good)
+
+
+def known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
+    """Return a column, if there is one, null in rows that are not good.
+
+    Examples
+    --------
+    >>> known(pa.array(["a", "b"]), np.array([True, False])).to_pylist()
+    ['a', None]
+    """
+    if column is None or good.all():
+        return column
+    return column.take(pa.array(np.arange(len(good)), mask=~good))
 
 
 def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
-    """Return the same reason for each of some rows."""
+    """Return the same reason for each of some rows.
+
+    Examples
+    --------
+    >>> said_of(np.array([False, True]), "too short")
+    {1: 'too short'}
+    """
     return dict.fromkeys(np.flatnonzero(which).tolist(), why)
 
 

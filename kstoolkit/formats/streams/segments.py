@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["segment_folder", "segment_interval_ms", "segment_start_ms"]
+__all__ = ["segment_interval_ms", "segment_start_ms"]
 
 _MS = re.compile(r"-?[0-9]{1,19}")
 _MINUTE = re.compile(r"[0-9]{12}")
@@ -52,17 +52,6 @@ def segment_start_ms(store: str, folder: str) -> int | None:
         return None
     start_ms = int(rest)
     return start_ms if abs(start_ms) <= _LARGEST_INT64 else None
-
-
-def segment_folder(store: str, start_ms: int) -> str:
-    """Return the folder of a segment as today's Kafka Streams names it.
-
-    Examples
-    --------
-    >>> segment_folder("counts", 1700002800000)
-    'counts.1700002800000'
-    """
-    return f"{store}.{start_ms}"
 
 
 def segment_interval_ms(starts_ms: Iterable[int]) -> int | None:

@@ -23,6 +23,7 @@ from kstoolkit.formats.streams.masked import (
     either,
     except_at,
     integers_of,
+    known,
     nullable,
     said_of,
 )
@@ -90,22 +91,21 @@ def split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapp
     found = _wrappers(parts.value)
     problems = found.problems | parts.problems | key_problems
     good = except_at(problems, len(keys))
-    nulls = pa.array(np.where(good, np.arange(len(keys)), 0), mask=~good)
     return RowColumns(
         np.arange(len(keys)),
         keys,
         either(good, parts.value, values),
-        timestamp_ms=None if parts.timestamp_ms is None else parts.timestamp_ms.take(nulls),
-        headers=None if parts.headers is None else parts.headers.take(nulls),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
         problems=problems,
         inner_key=either(good, primary, keys),
         details={
-            "foreign_key": foreign.to_arrow().take(nulls),
-            "subscriber_key": found.primary_key.to_arrow().take(nulls),
+            "foreign_key": known(foreign.to_arrow(), good),
+            "subscriber_key": known(found.primary_key.to_arrow(), good),
             "version": nullable(found.version, good),
             "instruction": _instructions(found.instruction, good),
             "hash": _hashes(found, good),
-            "primary_partition": found.partition.take(nulls),
+            "primary_partition": known(found.partition, good),
         },
     )
 
@@ -152,5 +152,4 @@ def _instructions(instruction: NDArray[np.int64], good: NDArray[np.bool_]) -> pa
 
 
 def _hashes(found: _Wrappers, good: NDArray[np.bool_]) -> pa.Array:
-    places = np.arange(len(good))
-    return found.hash.to_arrow().take(pa.array(places, mask=~(good & found.has_hash)))
+    return known(found.hash.to_arrow(), good & found.has_hash)

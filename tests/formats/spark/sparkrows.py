@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from datetime import UTC, date, datetime
+from decimal import Context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def written(kind: Any, value: Any) -> bytes:
 
 def _decimal(kind: str, value: Decimal) -> bytes:
     digits, scale = map(int, kind.removeprefix("decimal(").removesuffix(")").split(","))
-    unscaled = int(value.scaleb(scale))
+    unscaled = int(value.scaleb(scale, Context(40)))
     if digits <= 18:
         return struct.pack("<q", unscaled)
     return unscaled.to_bytes((unscaled.bit_length() + 8) // 8, "big", signed=True)

@@ -5,7 +5,7 @@ import struct
 from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
-from zipfile import ZIP_DEFLATED, ZipFile
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZipFile
 
 import pytest
 from hypothesis import given
@@ -192,6 +192,21 @@ def test_an_operator_of_the_second_version_says_its_variables_and_schemas() -> N
     assert (found.operator_id, found.version) == (3, 2)
 
 
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "a/b", "../../x", "a\\b", "a\0", "x" * 256, "\ud800"]
+)
+def test_a_store_whose_name_can_be_no_folder_is_refused(name: str) -> None:
+    raw = WHOLE["operator"].replace(b'"default"', json.dumps(name).encode())
+    with pytest.raises(FormatError):
+        read_operator_metadata(raw)
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**4000])
+def test_numbers_of_more_than_64_bits_are_refused(number: int) -> None:
+    with pytest.raises(FormatError, match="is a number of"):
+        read_commit_log(f'v1\n{{"nextBatchWatermarkMs":{number}}}'.encode())
+
+
 def test_an_offset_log_says_how_state_is_kept() -> None:
     conf = {
         f"{CONF}providerClass": "org.x.RocksDBStateStoreProvider",
@@ -272,6 +287,16 @@ def test_a_snapshot_that_understates_its_size_is_read_no_further() -> None:
         raw[at : at + 4] = struct.pack("<I", 5)
     with pytest.raises(FormatError):
         read_snapshot(bytes(raw))
+
+
+@pytest.mark.parametrize("packing", [ZIP_BZIP2, ZIP_LZMA])
+def test_a_snapshot_packed_as_java_packs_none_is_refused(packing: int) -> None:
+    """What is wrong with such a member would be another error, one that is not ours."""
+    packed = BytesIO()
+    with ZipFile(packed, "w", packing) as archive:
+        archive.writestr("metadata", "v1\n{}")
+    with pytest.raises(FormatError, match="as none of Spark's has"):
+        read_snapshot(packed.getvalue())
 
 
 def test_a_snapshot_of_too_many_files_is_refused() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.spark.crc32c import crc32c
+from kstoolkit.formats.spark.crc32c import crc32c, crc32c_of_both
 from kstoolkit.formats.spark.keys import KeyEncoder
 from kstoolkit.formats.spark.keyserde import key_serde
 from kstoolkit.formats.spark.layouts import Family, FamilyRows, StoreLayout
@@ -22,6 +23,11 @@ from kstoolkit.formats.spark.operatormetadata import (
     OperatorMetadata,
     StateVariable,
     StoreMetadata,
+)
+from kstoolkit.formats.spark.rowchecksum import (
+    key_behind_checksum,
+    value_behind_checksum,
+    without_checksums,
 )
 from kstoolkit.formats.spark.schemafile import FamilySchema
 from kstoolkit.formats.spark.schemajson import schema_of
@@ -344,6 +350,14 @@ def test_the_column_of_the_watermark_is_the_rows_time() -> None:
         ),
         ("$min_l", row_schema(expirationMs="long"), {"expirationMs": 9}, 9),
         ("mine", row_schema(expirationMs="long"), {"expirationMs": 9}, None),
+        ("default", row_schema(expiresAtMicros="string"), {"expiresAtMicros": "never"}, None),
+        (
+            "v",
+            row_schema(value=VALUE, ttlExpirationMs="string"),
+            {"value": {"count": 1}, "ttlExpirationMs": "never"},
+            None,
+        ),
+        ("$min_l", row_schema(expirationMs="binary"), {"expirationMs": b"never"}, None),
     ],
 )
 def test_what_expires_says_when(name: str, value: Any, cell: Any, expected: int | None) -> None:
@@ -411,6 +425,43 @@ def test_the_checksum_of_a_long_row_is_that_of_all_its_pieces() -> None:
     long = bytes(n * n % 251 for n in range(70_001))
     rows = [b"x", long, long[:256], long[1:]]
     assert crc32c(ByteColumn.of(rows)).tolist() == [bit_by_bit(row) for row in rows]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=30), st.none() | st.binary(max_size=60))))
+def test_of_rubbish_behind_checksums_each_row_is_read_or_said_to_be_wrong(
+    rows: list[tuple[bytes, bytes | None]],
+) -> None:
+    keys, values = (ByteColumn.of([row[n] for row in rows]) for n in (0, 1))
+    for delimiter in (b"", b","):
+        found = without_checksums(keys, values, delimiter)
+        seen = {*found.row.tolist(), *found.problems}
+        assert seen == {n for n, (_, value) in enumerate(rows) if value}
+        assert not set(found.row.tolist()) & found.problems.keys()
+    for bare, problems in (value_behind_checksum(keys, values), key_behind_checksum(keys)):
+        assert len(bare) == len(rows)
+        assert problems.keys() <= set(range(len(rows)))
+
+
+@given(st.lists(st.tuples(st.binary(max_size=600), st.binary(max_size=600)), max_size=20))
+def test_the_checksum_of_two_rows_follows_from_that_of_each(
+    pairs: list[tuple[bytes, bytes]],
+) -> None:
+    first, second = (ByteColumn.of([pair[n] for pair in pairs]) for n in (0, 1))
+    both = crc32c_of_both(crc32c(first), crc32c(second), second.lengths)
+    assert both.tolist() == [bit_by_bit(one + other) for one, other in pairs]
+
+
+def test_a_long_key_with_many_elements_is_not_gone_through_for_each_of_them() -> None:
+    key, count_of = bytes(100_000), 20_000
+    column, total = ByteColumn.of([key]), checksum(key)
+    element = total + struct.pack("<i", 0)
+    values = ByteColumn.of([element * count_of])
+    tracemalloc.start()
+    found = without_checksums(column, values)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found.row) == count_of
+    assert most < 100 * (len(key) + 8 * count_of)
 
 
 def bit_by_bit(raw: bytes) -> int:

@@ -40,6 +40,7 @@ class Read:
     offsets: list[tuple[bytes, bytes]]
     recognised: Recognised
     rows: RowColumns
+    by_name: Recognised
 
     def tell(self) -> Iterator[Row]:
         """Yield a row as the expected ones are, with its value on disk, whole, beside it."""
@@ -92,10 +93,13 @@ def read_store(path: Path) -> Read:
         place=place,
         segment_start_ms=start_ms,
         segment_interval_ms=interval_ms,
+        store=store,
     )
     rows = split(recognised.kind, keys, values, family=family)
     task = path.parents[1].name
-    return Read(store, task, path, disk, offsets, recognised, rows)
+    nothing = ByteColumn.of([])
+    by_name = recognise(names, nothing, nothing, place=place, store=store)
+    return Read(store, task, path, disk, offsets, recognised, rows, by_name)
 
 
 def on_disk_of(stores: list[Row]) -> dict[tuple[str, str], Row]:

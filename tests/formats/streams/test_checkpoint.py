@@ -50,6 +50,12 @@ def test_what_is_wrong_with_a_checkpoint_is_said(content: bytes, why: str) -> No
         read_checkpoint(content)
 
 
+def test_of_a_long_line_the_beginning_is_told() -> None:
+    with pytest.raises(FormatError, match="200000 fields") as caught:
+        read_checkpoint(b"0\n1\n" + b"a " * 200_000)
+    assert len(str(caught.value)) < 300
+
+
 @given(st.binary(max_size=60) | st.text("0123456789 \n-a", max_size=60).map(str.encode))
 def test_rubbish_is_a_checkpoint_or_an_error(content: bytes) -> None:
     try:

@@ -34,6 +34,30 @@ def test_headers_and_values_come_back(rows: list[tuple[HeaderPairs, bytes]]) -> 
     assert read([*cells]) == ([value for _, value in rows], [headers for headers, _ in rows])
 
 
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    cell = bytearray(encoding.header_bytes(draw(pairs)) + draw(st.binary(max_size=4)))
+    for _ in range(draw(st.integers(0, 2))):
+        cell[draw(st.integers(0, len(cell) - 1))] = draw(st.integers(0, 255))
+    return bytes(cell[: draw(st.integers(0, len(cell)))])
+
+
+@given(st.lists(damaged() | st.binary(max_size=9) | st.none(), min_size=1, max_size=6))
+def test_of_many_rows_each_is_read_as_it_would_be_alone(cells: list[bytes | None]) -> None:
+    """Many are read all at once, few one by one."""
+    times = 100
+    many = cut_headers(ByteColumn.of(cells * times))
+    assert many.headers is not None
+    headers, rest = many.headers.to_pylist(), many.rest.to_list()
+    for at, cell in enumerate(cells):
+        alone = cut_headers(ByteColumn.of([cell]))
+        assert alone.headers is not None
+        for place in range(at, len(cells) * times, len(cells)):
+            assert headers[place] == alone.headers.to_pylist()[0]
+            assert rest[place] == alone.rest.to_list()[0]
+            assert many.problems.get(place) == alone.problems.get(0)
+
+
 def test_names_may_repeat_and_values_may_be_null() -> None:
     headers: HeaderPairs = [("trace", b"1"), ("trace", None), ("üser", b"")]
     assert read([encoding.header_bytes(headers) + b"v"]) == ([b"v"], [headers])

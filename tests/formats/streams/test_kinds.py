@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import Kind, kinds_named, live_family
@@ -21,6 +25,12 @@ def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="no kind of store 'sesion'") as caught:
         kinds_named("sesion")
     assert "Did you mean 'session'?" in str(caught.value.hint)
+
+
+@given(st.text() | st.sampled_from([*Kind, "window", "sessions"]))
+def test_any_name_is_of_a_kind_or_an_error_of_the_user(name: str) -> None:
+    with suppress(ConfigurationError):
+        assert kinds_named(name)
 
 
 def test_the_newest_column_family_is_the_one_written_to() -> None:

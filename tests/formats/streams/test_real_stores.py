@@ -14,6 +14,7 @@ import pytest
 from kstoolkit.formats.guessing import guess_serde
 from kstoolkit.formats.streams.checkpoint import read_checkpoint
 from kstoolkit.formats.streams.kinds import Kind
+from kstoolkit.formats.streams.names import hint_of
 from kstoolkit.formats.streams.offsets import read_offsets
 from tests.formats.streams.realstores import (
     PRINTED,
@@ -122,6 +123,19 @@ def test_every_store_with_rows_is_recognised(opened: Opened) -> None:
         if each.disk and each.recognised.kind is not kind:
             wrong.append((each.path, each.recognised))
     assert not wrong
+
+
+def test_names_that_kafka_streams_gave_say_what_the_rows_do(opened: Opened) -> None:
+    _, reads, _ = opened
+    named = [each for each in reads if each.disk and hint_of(each.store)]
+    assert {each.recognised.kind for each in named} >= {Kind.FOREIGN_KEY_SUBSCRIPTION} or all(
+        each.store.startswith("h-") for each in named
+    )
+    assert not [
+        (each.path, each.by_name, each.recognised)
+        for each in named
+        if each.by_name.kind is not each.recognised.kind or each.recognised.confidence < 0.99
+    ]
 
 
 def test_every_serde_is_guessed(opened: Opened) -> None:

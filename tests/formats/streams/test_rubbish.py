@@ -120,6 +120,37 @@ def test_of_rubbish_a_kind_is_guessed(
     assert found.reasons
 
 
+def headers_of(count: int) -> bytes:
+    inside = encoding.varint(count) + b"\x00\x01" * count
+    return encoding.varint(len(inside)) + inside
+
+
+MANY = 20_000
+SMALLEST = {
+    Kind.LIST_VALUE: (KEYS[4], encoding.list_value([None] * MANY)),
+    Kind.VERSIONED: (bytes(9), encoding.history(range(1, MANY + 2), [b""] * MANY)),
+    Kind.HEADERS_KEY_VALUE: (b"A", headers_of(MANY) + bytes(8)),
+    Kind.GRACE_BUFFER: (
+        encoding.time_first_window_key(b"A", 7),
+        encoding.buffered(7, 1, "in", 0, headers=[("", None)] * MANY, values=(None, None, b"n")),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SMALLEST)
+def test_a_row_of_as_many_parts_as_fit_takes_a_small_multiple_of_it(kind: Kind) -> None:
+    key, value = SMALLEST[kind]
+    columns = ByteColumn.of([key]), ByteColumn.of([value])
+    tracemalloc.start()
+    try:
+        rows = split(kind, *columns)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert not rows.problems
+    assert peak_bytes < 80 * len(value)
+
+
 MOST = b"\x7f\xff\xff\xff"
 CLAIMS = {
     Kind.LIST_VALUE: (encoding.pending_key(b"A", 7, left=True), b"\x01" + MOST),

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.formats.streams.segments import (
-    segment_folder,
     segment_interval_ms,
     segment_start_ms,
 )
@@ -13,9 +12,16 @@ from kstoolkit.formats.streams.segments import (
 stores = st.text("ab.:-19_", min_size=1)
 
 
+@given(st.text(max_size=9) | stores, st.text("0123456789.:-ab", max_size=25) | st.text(max_size=9))
+def test_any_folder_is_a_segment_or_none(store: str, ending: str) -> None:
+    for folder in (ending, store + ending):
+        start_ms = segment_start_ms(store, folder)
+        assert start_ms is None or -(2**63) < start_ms < 2**63
+
+
 @given(stores, st.integers(-(2**62), 2**62))
 def test_folders_come_back(store: str, start_ms: int) -> None:
-    assert segment_start_ms(store, segment_folder(store, start_ms)) == start_ms
+    assert segment_start_ms(store, f"{store}.{start_ms}") == start_ms
 
 
 @pytest.mark.parametrize(
