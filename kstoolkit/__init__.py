@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
     from kstoolkit.pipeline.run import Run as Run
     from kstoolkit.pipeline.run import load_run as load_run
+    from kstoolkit.plots.users import plot_users as plot_users
+    from kstoolkit.report.report import Report as Report
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare_profiles
     from kstoolkit.rocksdb.lab.workloads import Workload as Workload
     from kstoolkit.rocksdb.log.storelog import read_log as read_log
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.comparing.comparing import diff_stores as diff_stores
     from kstoolkit.stores.discovery.discovering import discover as discover
     from kstoolkit.stores.growth.growing import growth as growth
+    from kstoolkit.stores.restorehistory import RestoreHistory as RestoreHistory
     from kstoolkit.stores.rows.exporting import export as export
     from kstoolkit.stores.rows.opening import open_store as open_store
     from kstoolkit.stores.windowstore import WindowStore as WindowStore
@@ -60,6 +63,8 @@ _HOMES = {
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
     "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
+    "Report": "kstoolkit.report.report",
+    "RestoreHistory": "kstoolkit.stores.restorehistory",
     "Run": "kstoolkit.pipeline.run",
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.stores.windowstore",
@@ -82,6 +87,7 @@ _HOMES = {
     "metric_names": "kstoolkit.rocksdb.metricnames",
     "open_store": "kstoolkit.stores.rows.opening",
     "plan_memory": "kstoolkit.rocksdb.memory.planning",
+    "plot_users": "kstoolkit.plots.users",
     "profile_named": "kstoolkit.rocksdb.profiles.named",
     "read_log": "kstoolkit.rocksdb.log.storelog",
     "simulate": "kstoolkit.events.simulator",
@@ -96,6 +102,8 @@ __all__ = [
     "Pipeline",
     "Profile",
     "ProfileMap",
+    "Report",
+    "RestoreHistory",
     "Run",
     "Unusual",
     "WindowStore",
@@ -119,6 +127,7 @@ __all__ = [
     "metric_names",
     "open_store",
     "plan_memory",
+    "plot_users",
     "profile_named",
     "read_log",
     "simulate",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from kstoolkit.units import format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +88,7 @@ def storable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetters:
+class DeadLetters(Viewed):
     """The dead letters of a run.
 
     Parameters
@@ -118,6 +122,18 @@ class DeadLetters:
         held = self.table.num_rows
         some = f"; the first {held:,} are held" if held < len(self) else ""
         return f"DeadLetters({len(self):,}{': ' if told else ''}{told}{some})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(reason)}</td><td>{format_count(number)}</td>"
+            f"<td style='text-align:left'>{escape(REASONS.get(reason, ''))}</td></tr>"
+            for reason, number in self.by_reason.items()
+        )
+        head = "".join(f"<th scope='col'>{name}</th>" for name in ("reason", "records", "meaning"))
+        return (
+            f"<table><caption>{escape(repr(self))}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
 
 
 def count_reasons(table: pa.Table) -> dict[str, int]:

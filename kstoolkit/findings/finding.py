@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.sentence import chance, expected, sentence
+from kstoolkit.findings.evidence import finding_html, findings_html, in_short
+from kstoolkit.findings.sentence import expected, sentence
 from kstoolkit.units import format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,8 +50,8 @@ _TOO_FEW = "unknown (too few peers with history yet)"
 _NO_BASELINE = "unknown (no baseline)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Finding(Viewed):
     """One user, one action, one window: what was seen, what was expected, and on what evidence.
 
     Parameters
@@ -129,8 +130,19 @@ class Finding:
         """The finding as one plain sentence."""
         return sentence(self)
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a table of one row, with the columns of :meth:`Findings.to_pandas`."""
+        row = asdict(self) | {"other_levels": list(self.other_levels.items())}
+        return Findings(pa.Table.from_pylist([row], schema=FINDINGS_SCHEMA)).to_pandas()
 
-class Findings(Sequence[Finding]):
+    def __repr__(self) -> str:
+        return f"Finding({in_short(self)})"
+
+    def _repr_html_(self) -> str:
+        return finding_html(self)
+
+
+class Findings(Viewed, Sequence[Finding]):
     """Findings in the order of the table they come from.
 
     Parameters
@@ -206,12 +218,7 @@ class Findings(Sequence[Finding]):
     def _repr_html_(self) -> str:
         shown = self.top()
         note = f"; the top {len(shown)} are shown" if len(shown) < len(self) else ""
-        head = "".join(f"<th scope='col'>{name}</th>" for name in _HTML_COLUMNS)
-        body = "".join(f"<tr>{_html_cells(row)}</tr>" for row in shown)
-        return (
-            f"<table><caption>{escape(self._facts() + note)}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return findings_html(self._facts() + note, shown)
 
     def _facts(self) -> str:
         if not len(self):
@@ -227,20 +234,8 @@ class Findings(Sequence[Finding]):
         return np.asarray(filled.to_numpy(), np.float64)
 
 
-_HTML_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
-
-
 def _record(row: dict[str, Any]) -> Finding:
     return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
-
-
-def _html_cells(row: Finding) -> str:
-    start = f"{row.window_start:%Y-%m-%d %H:%M}"
-    why = f"chance {chance(row.log10_probability)}"
-    if row.ceiling is not None:
-        why = f"ceiling {format_count(row.ceiling)}"
-    told = (row.user, row.action, row.window, start, format_count(row.count), row.expected, why)
-    return "".join(f"<td>{escape(text)}</td>" for text in told)
 
 
 def _time(milliseconds: int) -> datetime:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,33 +18,36 @@ from kstoolkit.errors import ConfigurationError, InputError, LimitedResultWarnin
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
+from kstoolkit.pipeline.batchhistory import Batches, batches_of, size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
-from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.summary import Summary
+from kstoolkit.pipeline.tidycounts import tidy
+from kstoolkit.pipeline.userhistory import UserHistory, user_history
 from kstoolkit.units import format_count
+from kstoolkit.views import Viewed
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
 
-    from numpy.typing import NDArray
+    import pandas as pd
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kstoolkit.counters.counters import Counters
     from kstoolkit.errors import RunFailed
     from kstoolkit.events.dead_letters import DeadLetters
+    from kstoolkit.findings.finding import Finding
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
-__all__ = ["Run", "load_run", "tidy"]
+__all__ = ["Run", "load_run"]
 
 SHOWN_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Viewed):
     """A run's results, read from its output folder; a live one can be stopped.
 
     Parameters
@@ -77,9 +79,28 @@ class Run:
 
     def summary(self) -> Summary:
         """Return the run in figures."""
-        batches = BatchFolders(self.folder.path / "statistics").marked()
-        told = [BatchStatistics.load(batch.folder) for batch in batches]
-        return Summary.of(told, _size_bytes(self.folder.checkpoint / "state"))
+        return Summary.of(self.batches(), size_bytes(self.folder.checkpoint / "state"))
+
+    def batches(self) -> Batches:
+        """Return the run batch by batch: how long each took, and what it came to."""
+        return batches_of(self.folder)
+
+    def history(self, user: str, *, action: str | None = None) -> UserHistory:
+        """Return one user's counts over time at every level of the cascade.
+
+        Parameters
+        ----------
+        user
+            Who; without any counts, the levels are empty.
+        action
+            Only this action; by default all of them together.
+        """
+        return user_history(self, user, action, findings=self._told())
+
+    def story(self, finding: Finding) -> UserHistory:
+        """Return the counts around a finding: its user's of its action, at every level."""
+        told = self._told()
+        return user_history(self, finding.user, finding.action, findings=told, about=finding)
 
     def counts(
         self,
@@ -129,9 +150,7 @@ class Run:
     @property
     def findings(self) -> Findings:
         """What was found: each story once, with its newest count."""
-        folders = BatchFolders(self.folder.path / "findings").marked()
-        tables = [pq.read_table(path) for batch in folders for path in batch.files(".parquet")]
-        told = merge_findings([table.cast(FINDINGS_SCHEMA) for table in tables])
+        told = self._told()
         if not told.num_rows:
             return Findings(told)
         users = set(told["user"].to_pylist())
@@ -140,6 +159,12 @@ class Run:
             for window in self.settings.cascade.windows
         }
         return Findings(with_other_levels(fold_stories(told), levels))
+
+    def _told(self) -> pa.Table:
+        """Return every finding that was reported, each window of each level once."""
+        folders = BatchFolders(self.folder.path / "findings").marked()
+        tables = [pq.read_table(path) for batch in folders for path in batch.files(".parquet")]
+        return merge_findings([table.cast(FINDINGS_SCHEMA) for table in tables])
 
     @property
     def dead_letters(self) -> DeadLetters:
@@ -212,6 +237,9 @@ class Run:
         state = "live, " if self.is_active else ""
         return f"Run({str(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
 
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
+
 
 def load_run(out: str | os.PathLike[str]) -> Run:
     """Open an earlier run's output folder.
@@ -224,44 +252,3 @@ def load_run(out: str | os.PathLike[str]) -> Run:
     run = Run(RunFolder(Path(out).absolute()))
     _ = run.settings
     return run
-
-
-def tidy(counters: Counters, window: Window) -> pd.DataFrame:
-    """Return counters as a DataFrame for people.
-
-    Examples
-    --------
-    >>> from kstoolkit.counters.counters import Counters
-    >>> counts = Counters.of(np.array([0]), pa.array(["Anna"]), pa.array(["read"]))
-    >>> tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
-    Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
-    """
-    batch = counters.to_batch()
-    frame = pd.DataFrame(
-        {
-            "window_start": _times(counters.start_ms),
-            "window_end": _times(counters.start_ms + window.size_ms),
-            "user": batch.column("user").cast(pa.string()).to_pandas(),
-            "action": batch.column("action").cast(pa.string()).to_pandas(),
-            "count": counters.count.astype(np.int64),
-        }
-    )
-    return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
-
-
-def _times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
-    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
-    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
-
-
-def _size_bytes(folder: Path) -> int | None:
-    """Return what the files of a folder take; files that vanish meanwhile are left out."""
-    if not folder.is_dir():
-        return None
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.units import format_bytes, format_count
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +21,7 @@ __all__ = ["Summary"]
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Viewed):
     """A run in figures.
 
     Parameters
@@ -87,6 +90,15 @@ class Summary:
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a figure: ``figure``, ``of`` (a window or a reason) and ``value``."""
+        rows = [
+            (name, of, value)
+            for name, told in self.to_dict().items()
+            for of, value in (told.items() if isinstance(told, dict) else [(None, told)])
+        ]
+        return pd.DataFrame(rows, columns=["figure", "of", "value"])
 
     def rows(self) -> list[tuple[str, str]]:
         """Return (what, figure) for people, in the order of the text."""

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from kstoolkit.plots.expected import plot_expected
+from kstoolkit.plots.memory import plot_memory
+from kstoolkit.plots.users import plot_users
 
-__all__ = ["plot_expected"]
+__all__ = ["plot_expected", "plot_memory", "plot_users"]

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from datetime import UTC
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import dates
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from kstoolkit.plots.names import shown
 from kstoolkit.plots.palette import INK
 from kstoolkit.units import format_bytes, format_count
 
@@ -87,7 +89,7 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
     style: dict[str, Any] = {"color": INK, "fontsize": NORMAL, "fontweight": "bold"}
     ax.set_title(text, loc="left", pad=6 + 14 * lines, parse_math=False, **style)
     if labels:
-        ax.legend(
+        legend = ax.legend(
             loc="lower left",
             bbox_to_anchor=(0, 1),
             ncols=columns,
@@ -99,12 +101,15 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
             fontsize=SMALL,
             labelcolor=INK,
         )
+        for text_of_label in legend.get_texts():
+            text_of_label.set_parse_math(False)
 
 
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
-    ax.set_xlabel("\n".join([*([x] if x else ()), *notes]), color=INK, fontsize=SMALL)
-    ax.set_ylabel(y, color=INK, fontsize=SMALL)
+    style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
+    ax.set_xlabel("\n".join([*([x] if x else ()), *notes]), **style)
+    ax.set_ylabel(y, **style)
 
 
 def nothing(ax: Axes, text: str) -> None:
@@ -116,7 +121,7 @@ def nothing(ax: Axes, text: str) -> None:
 
 
 def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
-    """Return Axes that say what there are none of.
+    """Return Axes that say what there are none of, or why that is unknown.
 
     Examples
     --------
@@ -125,8 +130,10 @@ def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
     'No levels'
     """
     ax = new_axes(ax)
-    nothing(ax, f"no {records.kind}")
-    title(ax, f"No {records.kind}")
+    why = getattr(records, "unknown", None)  # as rows out of a log have it
+    nothing(ax, f"no {records.kind}" if why is None else f"{records.kind}: unknown")
+    known = f"{records.kind.capitalize()}: unknown ({why})"
+    title(ax, f"No {records.kind}" if why is None else "\n".join(wrap(shown(known, 200), 80)))
     return ax
 
 

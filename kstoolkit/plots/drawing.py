@@ -18,12 +18,65 @@ __all__ = ["DRAWN_BY", "draw", "drawer"]
 
 DRAWN_BY: dict[str, str] = {
     "Records[Records]": "axes.plot_nothing",
+    "Finding": "cascade.plot_finding",
+    "UserHistory": "cascade.plot_history",
+    "Findings": "findings.plot_findings",
+    "Run": "run.plot_run",
+    "Batches": "run.plot_batches",
+    "DeadLetters": "run.plot_dead_letters",
+    "pipeline.summary.Summary": "run.plot_summary",
+    "FoundStores": "found.plot_found_stores",
+    "FoundStore": "found.plot_found_store",
+    "Records[FoundStore]": "found.plot_found_stores",
+    "Growth": "growth.plot_growth",
+    "Rows": "rows.plot_rows",
+    "StoreDiff": "differences.plot_store_diff",
+    "WindowReader": "replica.plot_replica",
+    "Records[SegmentState]": "replica.plot_segments",
+    "Lag": "replica.plot_lag",
+    "RestoreHistory": "replica.plot_restore",
+    "UserCounts": "users.plot_counts",
+    "Records[UserCounts]": "users.plot_many_counts",
+    "MemoryPlan": "memory.plot_memory",
+    "MemoryParts": "memory.plot_measured",
+    "Records[MemoryTerm]": "memory.plot_terms",
+    "ProcessMemory": "memory.plot_process",
+    "SparkMemory": "sparkmemory.plot_spark_memory",
+    "JavaMemory": "sparkmemory.plot_java",
+    "WorkersMemory": "sparkmemory.plot_workers",
+    "QueryState": "sparkmemory.plot_query_state",
+    "Records[ExecutorMemory]": "sparkmemory.plot_executors",
+    "Records[Level]": "levels.plot_levels",
+    "Records[Sst]": "ssts.plot_ssts",
+    "KeyStats": "keys.plot_key_stats",
+    "Sizes": "keys.plot_sizes",
+    "Records[HotPrefix]": "keys.plot_prefixes",
+    "rocksdb.files.summary.Summary": "keys.plot_summary",
+    "StoreLog": "log.plot_log",
+    "Records[Flush]": "log.plot_log_rows",
+    "Records[Compaction]": "log.plot_log_rows",
+    "Records[Stall]": "log.plot_log_rows",
+    "WriteAmplification": "log.plot_writes",
+    "StallTime": "log.plot_stall_time",
+    "StatsDump": "statsdumps.plot_dump",
+    "Records[StatsDump]": "statsdumps.plot_dumps",
+    "Records[LevelStats]": "statsdumps.plot_level_stats",
+    "Comparison": "lab.plot_comparison",
+    "Records[Trial]": "lab.plot_comparison",
+    "Trial": "lab.plot_trial",
+    "Records[Moment]": "labseries.plot_moments",
+    "Moment": "labmoment.plot_moment",
+    "Records[LevelWork]": "labseries.plot_level_work",
+    "AdviceList": "advice.plot_advice",
+    "Records[Advice]": "advice.plot_advice",
+    "Profile": "profiles.plot_profile",
+    "Records[Difference]": "profiles.plot_difference",
 }
 """The function of each class, as ``module.function`` in this package.
 
 A class of records counts for those derived from it; ``Records[Level]`` stands for several records
-of one kind, ``Records[Records]`` for none of any. Names, not classes: what is not drawn is not
-imported.
+of one kind, ``Records[Records]`` for none of any. Where two classes have one name, the module is
+named too. Names, not classes: what is not drawn is not imported.
 """
 
 
@@ -65,8 +118,19 @@ def drawer(record: object) -> Callable[..., Axes]:
 
 
 def _names(record: object) -> list[str]:
-    names = [each.__name__ for each in type(record).__mro__]
+    names = [name for each in type(record).__mro__ for name in (_whole(each), each.__name__)]
     if not isinstance(record, Records):
         return names
     of = type(record[0]).__mro__ if len(record) else (Records,)
     return [*names, *(f"Records[{each.__name__}]" for each in of)]
+
+
+def _whole(kind: type) -> str:
+    """Return the name of a class with that of its module, where its own name is not the only one.
+
+    Examples
+    --------
+    >>> _whole(Records)
+    'rocksdb.records.Records'
+    """
+    return f"{kind.__module__.removeprefix('kstoolkit.')}.{kind.__name__}"

@@ -6,10 +6,32 @@ a line style or a text says the same.
 
 from __future__ import annotations
 
-__all__ = ["COUNTED", "EXPECTED", "FLAGGED", "INK"]
+__all__ = ["COUNTED", "EXPECTED", "FLAGGED", "INK", "LINES", "PARTS", "UNKNOWN_HATCH"]
 
 COUNTED = "#0072b2"
 EXPECTED = "#009e73"
 FLAGGED = "#d55e00"
 INK = "#777777"
 """Text and axes: a grey of contrast 4 or more on white and on near-black."""
+
+PARTS = (
+    (COUNTED, ""),
+    ("#e69f00", "//"),
+    (EXPECTED, ".."),
+    ("#cc79a7", "\\\\"),
+    ("#56b4e9", "xx"),
+    (FLAGGED, "--"),
+    ("#f0e442", "oo"),
+)
+"""Colour and hatch of the parts of a whole, in their order; an edge of ink bounds the pale ones."""
+LINES = (
+    (COUNTED, "-", "o"),
+    (FLAGGED, "--", "s"),
+    (EXPECTED, "-.", "^"),
+    ("#cc79a7", ":", "D"),
+    ("#56b4e9", (0, (5, 1, 1, 1, 1, 1)), "v"),
+    ("#e69f00", (0, (7, 2)), "P"),
+)
+"""Colour, line style and marker of several lines, in their order."""
+UNKNOWN_HATCH = "////"
+"""Of what is not known, in ink and without a fill."""

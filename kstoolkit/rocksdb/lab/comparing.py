@@ -14,13 +14,15 @@ from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
 from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.faults import TrialCancelled, TrialFailed
 from kstoolkit.rocksdb.lab.levelwork import work_by_level
-from kstoolkit.rocksdb.lab.recorded import moments_of, trial_of
+from kstoolkit.rocksdb.lab.listening import Listener
+from kstoolkit.rocksdb.lab.recorded import moment_of, trial_of
 from kstoolkit.rocksdb.lab.spool import keep_rows
-from kstoolkit.rocksdb.lab.watching import Limits, TrialFailed, Watched, trial_request, watch
-from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
-from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.lab.watching import Limits, Watched, trial_request, watch
+from kstoolkit.rocksdb.lab.workloads import BATCH_ROWS, REPLAYED, Workload
 from kstoolkit.rocksdb.records import Records
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def compare_profiles(
     disk_bytes: int = 4 << 30,
     folder: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
+    listener: Listener | None = None,
 ) -> Comparison:
     """Return what the same writes and gets cost under each profile.
 
@@ -68,6 +71,8 @@ def compare_profiles(
         On whose disk the stores are made. By default, where temporary files are.
     progress
         Whether to show a bar on stderr. By default, if stderr is a terminal.
+    listener
+        Hears how it goes, and may cancel it.
 
     Raises
     ------
@@ -76,8 +81,9 @@ def compare_profiles(
     InputError
         If there are no rows to replay, or ``folder`` is none.
     TrialFailed
-        If a trial comes to no end: its process fails or is killed, or no write gets through. The
-        ``found`` of the error has the trials before it.
+        If a trial comes to no end: its process fails or is killed, or no write gets through; a
+        ``TrialCancelled`` if the listener cancelled it. The ``found`` of the error has the trials
+        before it.
 
     Examples
     --------
@@ -88,45 +94,27 @@ def compare_profiles(
     >>> found.of("spark").content_sha256 == found.of("kafka_streams").content_sha256
     True
     """
-    chosen, planned = _profiles(profiles), _workload(workload)
-    limits = _limits(seconds, disk_bytes)
+    chosen, planned = chosen_profiles(profiles), _workload(workload)
+    limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
     with _scratch(_parent(folder)) as place, _bar(progress) as bar:
-        planned, rows = _kept(planned, place, disk_bytes)
+        planned, rows = _kept(planned, place, disk_bytes, heard)
+        heard.begin(planned, [profile.name for profile in chosen])
         bar.reset(planned.writes * len(chosen))
         for number, profile in enumerate(chosen):
             bar.set_description_str(profile.name)
             path = place / "store"
-            show = partial(_show, bar, number * planned.writes)
+            show = partial(_show, bar, heard, profile.name, number * planned.writes)
             request = trial_request(planned, profile, path, rows=rows)
             try:
-                found[profile.name] = watch(request, limits, show)
+                found[profile.name] = watch(request, limits, show, heard.is_cancelled)
             except TrialFailed as failed:
                 failed.found = _comparison(planned, found, levels)
                 raise
             levels += work_by_level(profile.name, path)
             shutil.rmtree(path)
     return _comparison(planned, found, levels)
-
-
-def _profiles(given: Sequence[str | Profile]) -> list[Profile]:
-    if isinstance(given, str):  # a sequence of strings, too
-        given = [given]
-    found = [profile_named(each) if isinstance(each, str) else each for each in given]
-    named = [
-        each if each.name else each.changed(name=f"profile {number}")
-        for number, each in enumerate(found, 1)
-    ]
-    names = [each.name for each in named]
-    if not names:
-        message = "There are no profiles to compare."
-        raise ConfigurationError(message, hint="Give some, such as ['kafka_streams', 'spark'].")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        message = f"Two profiles are called {twice!r}."
-        raise ConfigurationError(message, hint="Tell them apart: profile.changed(name=...).")
-    return named
 
 
 def _workload(given: str | Workload | Iterable[tuple[bytes, bytes | None]]) -> Workload:
@@ -172,21 +160,42 @@ def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - as the caller was giv
     )
 
 
-def _show(bar: tqdm, before: int, moment: dict[str, Any]) -> None:
+def _show(bar: tqdm, listener: Listener, profile: str, before: int, moment: dict[str, Any]) -> None:
     bar.update(before + moment["writes"] - bar.n)
+    listener.hear(moment_of(profile, moment))
 
 
-def _kept(workload: Workload, place: Path, disk_bytes: int) -> tuple[Workload, Path | None]:
+def _kept(
+    workload: Workload, place: Path, disk_bytes: int, listener: Listener
+) -> tuple[Workload, Path | None]:
     """Return the workload as it will be, and where its rows are kept, if it brought some."""
     if workload.rows is None:
         return workload, None
     path = place / "rows.arrow"
-    return replace(workload, writes=keep_rows(workload.rows, path, disk_bytes=disk_bytes)), path
+    rows = _unless_cancelled(workload.rows, listener)
+    return replace(workload, writes=keep_rows(rows, path, disk_bytes=disk_bytes)), path
+
+
+def _unless_cancelled(
+    rows: Iterable[tuple[bytes, bytes | None]], listener: Listener
+) -> Iterator[tuple[bytes, bytes | None]]:
+    """Yield the rows, and look now and then whether the listener wants no more of them.
+
+    Raises
+    ------
+    TrialCancelled
+        If it doesn't; there are no trials yet.
+    """
+    for number, row in enumerate(rows):
+        if number % BATCH_ROWS == 0 and listener.is_cancelled():
+            message = "The comparison was cancelled before its first trial."
+            raise TrialCancelled(message)
+        yield row
 
 
 def _comparison(
     workload: Workload, found: dict[str, Watched], levels: list[LevelWork]
 ) -> Comparison:
     trials = [trial_of(name, seen) for name, seen in found.items()]
-    moments = [moment for name, seen in found.items() for moment in moments_of(name, seen)]
+    moments = [moment_of(name, told) for name, seen in found.items() for told in seen.moments]
     return Comparison(workload, trials, Records(moments, "moments"), Records(levels, "levels"))

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from kstoolkit.rocksdb.lab.tickers import Tickers, stall_counts
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
         "level0_files": number(store, "num-files-at-level0"),
         "pending_compaction_bytes": number(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
+        **_by_level(store),
         "memtable_bytes": number(store, "size-all-mem-tables"),
         "block_cache_bytes": number(store, "block-cache-usage"),
         "block_cache_pinned_bytes": number(store, "block-cache-pinned-usage"),
@@ -160,6 +163,16 @@ def _stood(store: Rdict) -> dict[str, Any]:
         "sorted_runs": levels.count(0) + len(set(levels) - {0}),
         "write_buffer_manager_limit_stops": manager,
     } | {name: counts.get(name, 0) for name in _CONDITIONS}
+
+
+def _by_level(store: Rdict) -> dict[str, list[int]]:
+    """Return how many files, and bytes, each level has, up to the last that has any."""
+    files = store.live_files()
+    levels = np.array([each["level"] for each in files], np.int64)
+    sizes = np.array([each["size"] for each in files], np.int64)
+    counts = np.bincount(levels)
+    sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
+    return {"level_files": counts.tolist(), "level_bytes": sums}
 
 
 def _tickers(options: Options) -> Tickers:

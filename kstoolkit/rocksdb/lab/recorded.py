@@ -9,7 +9,7 @@ from kstoolkit.rocksdb.lab.results import Moment, Trial
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.watching import Watched
 
-__all__ = ["moments_of", "trial_of"]
+__all__ = ["moment_of", "trial_of"]
 
 _NOTHING_WRITTEN = "nothing was written"
 _NOTHING_LIVE = "no row can be read at the end"
@@ -58,13 +58,11 @@ def trial_of(profile: str, seen: Watched) -> Trial:
     )
 
 
-def moments_of(profile: str, seen: Watched) -> list[Moment]:
-    """Return the records of a trial's moments."""
-    return [
-        Moment(
-            profile=profile,
-            unknown={name: why for name, why in _WHY_NOT_THEN.items() if told[name] is None},
-            **told,
-        )
-        for told in seen.moments
-    ]
+def moment_of(profile: str, told: dict[str, Any]) -> Moment:
+    """Return the record of a trial's moment, as its process told it."""
+    levels = {name: tuple(told[name]) for name in ("level_files", "level_bytes")}
+    return Moment(
+        profile=profile,
+        unknown={name: why for name, why in _WHY_NOT_THEN.items() if told[name] is None},
+        **told | levels,
+    )

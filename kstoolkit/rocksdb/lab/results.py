@@ -151,7 +151,7 @@ class Trial(Record):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Moment(Record):
     """A trial at one moment: figures since its start, latencies since the moment before.
 
@@ -167,6 +167,8 @@ class Moment(Record):
         What the store's folder takes.
     level0_files, pending_compaction_bytes, stall_ms
         What stalls come from, and how long writes have waited so far.
+    level_files, level_bytes
+        The SST files of each level from level 0 on, up to the last that has any.
     memtable_bytes, block_cache_bytes, block_cache_pinned_bytes, table_readers_bytes
         The parts of RocksDB's memory; what is pinned is inside the cache's.
     put_p99_us, get_p99_us
@@ -183,6 +185,8 @@ class Moment(Record):
     level0_files: int = of_source(Source.OPENER)
     pending_compaction_bytes: int = of_source(Source.OPENER)
     stall_ms: float = of_source(Source.OPENER)
+    level_files: tuple[int, ...] = of_source(Source.OPENER)
+    level_bytes: tuple[int, ...] = of_source(Source.OPENER)
     memtable_bytes: int = of_source(Source.OPENER)
     block_cache_bytes: int = of_source(Source.OPENER)
     block_cache_pinned_bytes: int = of_source(Source.OPENER)
@@ -191,8 +195,15 @@ class Moment(Record):
     get_p99_us: float | None = of_source(Source.OPENER)
     unknown: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return (
+            f"Moment({self.profile!r} after {self.at_ms / 1e3:,.1f} s, "
+            f"{counted(self.writes, 'writes')}, disk {format_bytes(self.disk_bytes)}, "
+            f"{counted(self.level0_files, 'files')} on level 0)"
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LevelWork(Record):
     """What flushes (into level 0) and compactions did for a level, as the trial's log tells it.
 
@@ -214,3 +225,10 @@ class LevelWork(Record):
     read_bytes: int = of_source(Source.LOG)
     written_bytes: int = of_source(Source.LOG)
     duration_ms: float = of_source(Source.LOG)
+
+    def __repr__(self) -> str:
+        return (
+            f"LevelWork({self.profile!r}, level {self.level}, "
+            f"{format_bytes(self.written_bytes)} written by {counted(self.num_flushes, 'flushes')} "
+            f"and {counted(self.num_compactions, 'compactions')})"
+        )

@@ -15,17 +15,16 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import KstoolkitError
 from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.rocksdb.lab.faults import TrialCancelled, TrialFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kstoolkit.rocksdb.lab.comparison import Comparison
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Limits", "TrialFailed", "Watched", "trial_request", "watch"]
+__all__ = ["Limits", "Watched", "trial_request", "watch"]
 
 _LOOK_S = 0.02
 _START_S = 60.0
@@ -33,12 +32,6 @@ _STOP_S = 30.0
 """How long a trial that was told to stop may take to end its writes."""
 _END_S = 120.0
 """How long it may then take to read its content and end."""
-
-
-class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
-    """A trial that came to no end; ``found`` has those of the same comparison that did before."""
-
-    found: Comparison | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,10 @@ def trial_request(
 
 
 def watch(
-    request: dict[str, Any], limits: Limits, on_moment: Callable[[dict[str, Any]], None]
+    request: dict[str, Any],
+    limits: Limits,
+    on_moment: Callable[[dict[str, Any]], None],
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Watched:
     """Run a trial in a process of its own; return what was seen of it.
 
@@ -95,13 +91,16 @@ def watch(
         Where it is stopped.
     on_moment
         Called with each moment as it comes.
+    is_cancelled
+        Asked again and again whether to end the process.
 
     Raises
     ------
     TrialFailed
-        If the process fails, dies, or doesn't end when it is told to.
+        If the process fails, dies, or doesn't end when it is told to; a ``TrialCancelled`` if
+        ``is_cancelled`` said so.
     """
-    child = _Child(request, limits)
+    child = _Child(request, limits, is_cancelled)
     try:
         for moment in child.moments():
             on_moment(moment)
@@ -113,11 +112,14 @@ def watch(
 class _Child:
     """The process of a trial; whatever happens, it is gone afterwards."""
 
-    def __init__(self, request: dict[str, Any], limits: Limits) -> None:
+    def __init__(
+        self, request: dict[str, Any], limits: Limits, is_cancelled: Callable[[], bool]
+    ) -> None:
         self.request = request
         self.name = request["profile"]["name"]
         self.folder = Path(request["path"])
         self.limits = limits
+        self._is_cancelled = is_cancelled
         self.seen = Watched()
         self._deadline = monotonic() + _START_S
         self._stopped_by: str | None = None
@@ -173,7 +175,16 @@ class _Child:
             raise TrialFailed(message, hint="Give it less: a smaller workload, or less memory.")
 
     def _read(self) -> bytes | None:
-        """Return what the trial told since, and look after its limits; None: it told all."""
+        """Return what the trial told since, and look after its limits; None: it told all.
+
+        Raises
+        ------
+        TrialCancelled
+            If that is wished for.
+        """
+        if self._is_cancelled():
+            message = f"The trial of the profile {self.name!r} was cancelled."
+            raise TrialCancelled(message)
         stdout = self._process.stdout
         if stdout is None or not _readable(stdout.fileno(), within_s=_LOOK_S):
             self._mind_limits()

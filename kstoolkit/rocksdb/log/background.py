@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["BackgroundJob", "told_of", "unfinished"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class BackgroundJob(Record):
     """A job: when it was done, whose, and why.
 
@@ -44,6 +44,16 @@ class BackgroundJob(Record):
     reason: str | None = of_source(Source.LOG)
     status: str | None = of_source(Source.LOG)
     wasted_bytes: int | None = of_source(Source.LOG)
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        return unfinished(self) or f"job {self.job}"
+
+    def __repr__(self) -> str:
+        moment = self.at or self.finished_at
+        when = "at an unknown time" if moment is None else f"{moment:%F %T} UTC"
+        return f"{type(self).__name__}({when}, {self.column_family!r}: {self.sentence})"
 
 
 def told_of(job: Job) -> dict[str, Any]:

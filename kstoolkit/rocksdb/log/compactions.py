@@ -20,7 +20,7 @@ __all__ = ["Compaction"]
 _INPUT_LEVEL = re.compile(r"files_L([0-9]{1,3})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Compaction(BackgroundJob):
     """A compaction, or a trivial move: files that went a level down without being rewritten.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Flush"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Flush(BackgroundJob):
     """A flush, or the replay of a write-ahead log at an open, which leaves a file just so.
 

@@ -13,6 +13,7 @@ from kstoolkit.rocksdb.log.clock import NO_ZONE, WriterClock
 from kstoolkit.rocksdb.log.files import text_lines
 from kstoolkit.rocksdb.log.lines import lines_of
 from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta, tzinfo
@@ -47,7 +48,7 @@ class ToldOption(Record):
     value: str = of_source(Source.LOG)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LogFile(Record):
     """One file of a log.
 
@@ -82,6 +83,15 @@ class LogFile(Record):
     forwarded: bool = of_source(Source.LOG)
     options: tuple[ToldOption, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        began = self.began_at
+        return (
+            f"LogFile({self.path!r}, {format_bytes(self.size_bytes)}, "
+            f"RocksDB {self.rocksdb_version or 'of unknown version'}, "
+            f"level {(self.level or 'unknown').upper()}, "
+            f"since {'an unknown time' if began is None else f'{began:%F %T} UTC'})"
+        )
 
 
 def log_file(path: Path, zone: tzinfo | None = None) -> LogFile:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 
 from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes, format_count
 
 __all__ = ["NOT_DUMPED", "LevelStats", "decimal_in"]
 
@@ -16,7 +17,7 @@ _SCALE = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _IN_BYTES = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LevelStats(Record):
     """A row of a dump's table of compactions.
 
@@ -73,6 +74,14 @@ class LevelStats(Record):
         }
         unknown = {name: NOT_DUMPED for name, value in values.items() if value is None}
         return cls(column_family, parts[0], cells=cells, unknown=unknown, **values)  # type: ignore[arg-type] # by name
+
+    def __repr__(self) -> str:
+        ratio = self.write_amplification
+        return (
+            f"LevelStats({self.column_family!r}, {self.level}, "
+            f"{format_count(self.num_files)} files, {format_bytes(self.size_bytes)}, "
+            f"write amplification {'unknown' if ratio is None else format(ratio, '.1f')})"
+        )
 
 
 def decimal_in(text: str) -> float | None:

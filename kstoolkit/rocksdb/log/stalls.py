@@ -38,7 +38,7 @@ _LIMIT = re.compile(r"max_write_buffer_number is set to ([0-9]{1,18})")
 _RATE = re.compile(r" rate ([0-9]{1,20})")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Stall(Record):
     """The beginning of a stall.
 
@@ -126,6 +126,10 @@ class Stall(Record):
         limit = "" if self.limit is None else f" of {self.limit}"
         rate = "" if self.rate_bytes is None else f", to {format_bytes(self.rate_bytes)}/s"
         return f"writes {self.condition}: {self.cause or 'another cause'}, {amount}{limit}{rate}"
+
+    def __repr__(self) -> str:
+        when = "at an unknown time" if self.at is None else f"{self.at:%F %T} UTC"
+        return f"Stall({when}, {self.column_family!r}: {self.sentence})"
 
 
 def _cause(text: str) -> tuple[str | None, int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.rocksdb.records import Record, Source, counted, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,7 +24,7 @@ _NO_TIME = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StallTime(Record):
     """How long writers waited, up to the last dump of each time that the store was open.
 
@@ -46,6 +46,14 @@ class StallTime(Record):
     stalled_s: float | None = of_source(Source.LOG)
     stalled_percent: float | None = of_source(Source.LOG)
     unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if self.stalled_s is None or self.covered_s is None:
+            return f"StallTime(unknown: {self.unknown['stalled_s']})"
+        return (
+            f"StallTime({self.stalled_s:,.1f} s of {self.covered_s:,.1f} s, "
+            f"by {counted(self.num_dumps, 'dumps of statistics')})"
+        )
 
 
 def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTime:

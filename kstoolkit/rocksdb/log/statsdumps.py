@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.log.clock import NO_ZONE
 from kstoolkit.rocksdb.log.levelstats import NOT_DUMPED, LevelStats, decimal_in
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ _PENDING = re.compile(r"Estimated pending compaction bytes: ([0-9]{1,20})")
 _TICKER = re.compile(r"\s{0,8}(rocksdb\.[\w.-]{1,100}) COUNT : ([0-9]{1,20})\s{0,8}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StatsDump(Record):
     """One dump.
 
@@ -76,6 +76,18 @@ class StatsDump(Record):
     levels: Records[LevelStats] = field(default_factory=lambda: Records([], "levels"))
     store: str | None = None
     unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        when = "at an unknown time" if self.at is None else f"{self.at:%F %T} UTC"
+        up, stalled = (
+            "an unknown time" if each is None else f"{each:,.1f} s"
+            for each in (self.uptime_s, self.stalled_s)
+        )
+        return (
+            f"StatsDump({when}, open for {up}, stalled for {stalled}, "
+            f"{counted(len(self.levels), 'rows')} of levels, "
+            f"{counted(len(self.tickers), 'counters')})"
+        )
 
 
 def stats_dumps(stamped: Iterable[tuple[datetime | None, LogLine]]) -> Iterator[StatsDump]:

@@ -9,6 +9,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.flushes import Flush
 from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +20,7 @@ __all__ = ["WriteAmplification", "write_amplification"]
 _NO_FLUSH = "no flush ended in the span"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WriteAmplification(Record):
     """What flushes and compactions wrote; those that were not finished are left out.
 
@@ -46,6 +47,15 @@ class WriteAmplification(Record):
     compacted_bytes: int | None = of_source(Source.LOG)
     write_amplification: float | None = of_source(Source.LOG)
     unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if self.write_amplification is None:
+            return f"WriteAmplification(unknown: {self.unknown['write_amplification']})"
+        return (
+            f"WriteAmplification({self.write_amplification:.2f}: "
+            f"{format_bytes(self.flushed_bytes)} flushed, "
+            f"{format_bytes(self.compacted_bytes)} written by compactions)"
+        )
 
 
 def write_amplification(

@@ -66,7 +66,7 @@ class Given:
         return "; ".join(f"{', '.join(names)}: {origin}" for origin, names in named.items())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MemoryTerm(Record):
     """One term of the memory formula.
 
@@ -108,6 +108,9 @@ class MemoryTerm(Record):
         times = "shared by all" if self.shared else f"x {self.count:,}"
         each, total = format_bytes(self.each_bytes), format_bytes(self.total_bytes)
         return f"{self.term}: {each} {times} = {total}; {self.formula} ({self.origin})"
+
+    def __repr__(self) -> str:
+        return f"MemoryTerm({self})"
 
 
 def memtable_term(profile: Profile, given: Given) -> MemoryTerm:

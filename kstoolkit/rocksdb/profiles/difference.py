@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Difference", "differences", "value_text"]
+__all__ = ["Difference", "differences", "option_table", "value_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,25 @@ def differences(left: Profile, right: Profile) -> Records[Difference]:
         if value != others[option]
     ]
     return Records(rows, "options that differ")
+
+
+def option_table(profile: Profile) -> pd.DataFrame:
+    """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> table = option_table(Profile(compression="lz4")).set_index("option")
+    >>> table.loc["compression", ["value", "rocksdb"]].tolist()
+    ['lz4', 'snappy']
+    """
+    own = type(profile)().options()
+    rows = [
+        (name, value, own[name], profile.unknown.get(name))
+        for name, value in profile.options().items()
+    ]
+    columns = ["option", "value", "rocksdb", "why_unknown"]
+    return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
 def value_text(value: Any, why_unknown: str | None = None) -> str:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.rocksdb.profiles.optioncheck import check_text, options_of
 from kstoolkit.rocksdb.profiles.optionset import OptionSet, defaults_beside
+from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import os
 
+    import pandas as pd
     import rocksdict
 
     from kstoolkit.rocksdb.profiles.difference import Difference
@@ -23,7 +25,7 @@ __all__ = ["Profile"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile(OptionSet):
+class Profile(OptionSet, Viewed):
     """A named set of RocksDB options, which every engine can be given.
 
     Parameters
@@ -226,6 +228,12 @@ class Profile(OptionSet):
 
         return java_setter(class_name, [("*", self)])
 
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``."""
+        from kstoolkit.rocksdb.profiles.difference import option_table  # noqa: PLC0415 - only if asked
+
+        return option_table(self)
+
     def __repr__(self) -> str:
         name = {"name": self.name} if self.name else {}
         told = [f"{each}={value!r}" for each, value in (name | self.changes()).items()]
@@ -235,12 +243,10 @@ class Profile(OptionSet):
     def _repr_html_(self) -> str:
         from kstoolkit.rocksdb.profiles.difference import value_text  # noqa: PLC0415 - only if asked
 
+        texts = {name: value_text(value) for name, value in self.changes().items()}
+        texts |= {name: f"unknown ({reason})" for name, reason in self.unknown.items()}
         rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(value_text(value))}</td></tr>"
-            for name, value in self.changes().items()
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for name, text in texts.items()
         )
-        why = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(f'unknown ({reason})')}</td></tr>"
-            for name, reason in self.unknown.items()
-        )
-        return f"<p>{escape(repr(self))}</p><p>{escape(self.purpose)}</p><table>{rows}{why}</table>"
+        return f"<p>{escape(repr(self))}</p><p>{escape(self.purpose)}</p><table>{rows}</table>"

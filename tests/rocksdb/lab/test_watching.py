@@ -17,7 +17,8 @@ import pytest
 
 from kstoolkit.rocksdb.lab import watching
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
-from kstoolkit.rocksdb.lab.watching import Limits, TrialFailed, trial_request, watch
+from kstoolkit.rocksdb.lab.faults import TrialFailed
+from kstoolkit.rocksdb.lab.watching import Limits, trial_request, watch
 from kstoolkit.rocksdb.lab.workloads import Workload
 from tests.rocksdb.lab.smallprofile import LEVEL
 

@@ -116,8 +116,19 @@ def test_one_key_is_found_by_its_bytes(partition: Path) -> None:
         assert [row.key for row in store.rows(key=first.key_bytes)] == [first.key]
         assert store.rows(key=b"nobody").count() == 0
         assert store.rows(prefix=first.key_bytes[:8]).count() == 4
-        with pytest.raises(ConfigurationError, match="nobody told it how to write"):
-            store.rows(key="Anna")
+
+
+def test_one_key_is_found_by_what_its_columns_hold(partition: Path) -> None:
+    with opened(partition) as store:
+        for key in ("Anna", {"user": "Anna"}):
+            assert [row.value for row in store.rows(key=key)] == [{"count": 9}]
+        assert store.rows(key={"user": "nobody"}).count() == 0
+        assert [row.key for row in store.family("default").rows(key="Cy")] == [{"user": "Cy"}]
+        for wrong in ({"usr": "Anna"}, 5, {}):
+            with pytest.raises(ConfigurationError):
+                store.rows(key=wrong)
+        with pytest.raises(ConfigurationError, match=r"text 'An': .* columns user\.\nHint: Give key"):
+            store.rows(prefix="An")
 
 
 def test_another_serde_may_read_the_rows(partition: Path) -> None:

@@ -127,8 +127,56 @@ def test_keys_of_several_families_are_not_asked_for_by_their_bytes(
 ) -> None:
     with opened(checkpoints.make("remembering", "changelogs") / "state" / "0" / "0") as store:
         for internal in (False, True):
-            with pytest.raises(ConfigurationError, match=r"column family has .*\nHint: .*total"):
+            with pytest.raises(ConfigurationError, match=r"each has its own .*\nHint: .*total"):
                 store.rows(key=b"any", internal=internal)
+
+
+@pytest.mark.parametrize(
+    ("query", "family"),
+    [
+        ("count", None),
+        ("window", None),
+        ("dedup", None),
+        ("session", None),
+        ("types", None),
+        ("remembering", "total"),
+        ("remembering", "by_n"),
+        ("join 3", "left-keyWithIndexToValue"),
+        ("join 4", "left-keyWithTsToValues"),
+    ],
+)
+def test_each_key_is_written_as_spark_wrote_it(
+    checkpoints: Checkpoints, query: str, family: str | None
+) -> None:
+    path = checkpoints.make(query, "changelogs") / "state" / "0"
+    with kst.open_store(path, column_family=family) as store:
+        rows = list(store.rows())
+        assert rows
+        for row in rows[:20]:
+            assert store.key_serde.encode is not None
+            assert store.key_serde.encode(row.key) == row.key_bytes
+        assert rows[0].key in [row.key for row in store.rows(key=rows[0].key)]
+
+
+def test_rows_are_found_by_some_columns_of_their_keys(checkpoints: Checkpoints) -> None:
+    path = checkpoints.make("window", "changelogs")
+    with kst.open_store(path) as store:
+        rows = list(store.rows())
+        by_user = [row for row in rows if row.key["user"] == "Anna"]
+        assert 0 < len(by_user) < len(rows)
+        assert list(store.rows(key={"user": "Anna"})) == by_user
+        assert list(store.rows(key={"user": "Anna"}, limit=1)) == by_user[:1]
+        window = by_user[0].key["window"]
+        told = {name: moment.isoformat() for name, moment in window.items()}
+        in_window = [row for row in rows if row.key["window"] == window]
+        assert list(store.rows(key={"window": told})) == in_window
+        assert store.rows(key={"user": "Anna"}).count(exact=False) == len(by_user)
+        assert store.rows(key={"user": None}).count() == 0
+        with pytest.raises(ConfigurationError, match="5 can't be written as the type string"):
+            store.rows(key={"user": 5})
+        chosen = store.rows(key={"user": "Anna"})
+        with kst.diff_stores(chosen, store) as diff:
+            assert (diff.added, diff.removed) == (len(rows) - len(by_user), 0)
 
 
 def test_serdes_of_the_users_read_the_rows_of_all_families(checkpoints: Checkpoints) -> None:

@@ -1,0 +1,159 @@
+"""Why a store does not shrink: who takes its room, and what of it is past its time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.axes import in_bytes, label, nothing
+from kstoolkit.plots.names import shown
+from kstoolkit.plots.notes import head, wrapped
+from kstoolkit.plots.palette import COUNTED, FLAGGED
+from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, rest_row, row_axes
+from kstoolkit.rocksdb.records import counted
+from kstoolkit.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.records import Age, KeyUse, PrefixUse, SegmentUse, WindowUse
+
+__all__ = ["plot_growth"]
+
+_BY = ("segment", "window", "prefix", "key", "age")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return who takes a store's room, in bytes; what is past its retention is hatched.
+
+    Parameters
+    ----------
+    growth
+        What :func:`kstoolkit.growth` measured; it names the largest alone, and the rest is drawn
+        together.
+    by
+        ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``; by default the first of
+        them that the store has.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``by`` is none of these.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.growth.measuring import growth
+    >>> measured = growth(listed("counts", [(b"anna", b"3"), (b"bo", b"15")]))
+    >>> plot_growth(measured, by="key").get_title(loc="left")
+    'counts: 2 rows, 9 B'
+    """
+    if by is not None and by not in _BY:
+        message = f"Growth by {by!r} makes no plot."
+        raise ConfigurationError(message, hint=f"Give one of {', '.join(_BY)}.")
+    uses = {name: getattr(growth, _plural(name)) for name in _BY}
+    chosen = by or next((name for name in _BY if uses[name]), "key")
+    rows, notes = _rows(growth, chosen, uses[chosen])
+    axes = row_axes(ax, len(rows))
+    if not rows:
+        nothing(axes, f"no {_plural(chosen)}")
+    else:
+        draw_rows(axes, rows, longest_name=28)
+        in_bytes(axes.xaxis)
+        label(axes, x=_measured(chosen), notes=wrapped(notes))
+    head(axes, _seen(growth))
+    return axes
+
+
+def _plural(name: str) -> str:
+    return f"{name}es" if name == "prefix" else f"{name}s"
+
+
+def _measured(by: str) -> str:
+    if by == "segment":
+        return "size of the segment's files, by its start, UTC"
+    return f"keys and values before compression, by {by}"
+
+
+def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list[str]]:
+    """Return a row each, those of time in its order, and what is to be said below."""
+    in_order = by in {"segment", "window"}
+    largest = sorted(uses, key=lambda each: -_bytes(each, by))[:MOST_ROWS]
+    shown_uses = sorted(largest, key=lambda each: each.start_ms) if in_order else largest
+    rows = [_row(growth, by, each) for each in shown_uses]
+    notes = []
+    if len(largest) < len(uses):
+        notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {_plural(by)}")
+    whole = sum(_bytes(each, by) for each in uses) if by == "segment" else growth.data_bytes
+    rest = whole - sum(_bytes(each, by) for each in largest)
+    if rows and rest > 0 and by != "age":
+        rows.append(rest_row("all others together", rest, rows, format_bytes(rest)))
+    if by == "age":
+        notes.append("rows that were not updated for so long; each includes those below it")
+    if growth.horizon.kept_from_ms is None and by not in {"prefix", "key"}:
+        why = growth.horizon.unknown.get("kept_from_ms", "not told")
+        notes.append(f"what is past its retention: unknown ({why})")
+    return rows, notes
+
+
+def _bytes(use: Any, by: str) -> int:
+    return int(use.size_bytes if by == "segment" else use.data_bytes)
+
+
+def _row(growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age) -> Row:
+    size = _bytes(use, by)
+    said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
+    if by in {"prefix", "key"}:
+        return Row(_name(use, by), (Part(size=size, color=COUNTED),), said)
+    return Row(_name(use, by), (_part(size, is_past=_is_past(growth, by, use)),), said)
+
+
+def _part(size: int, *, is_past: bool | None) -> Part:
+    if is_past is None:
+        return Part(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
+    if is_past:
+        return Part(size=size, color=FLAGGED, hatch="//", name="past its retention")
+    return Part(size=size, color=COUNTED, name="kept")
+
+
+def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
+    horizon = growth.horizon
+    if by == "segment":
+        known: bool | None = use.is_past
+        return known
+    if by == "window":
+        kept_from_ms = horizon.kept_from_ms
+        return None if kept_from_ms is None else use.start_ms + use.span_ms <= kept_from_ms
+    return None if horizon.kept_ms is None else use.not_updated_for_ms > horizon.kept_ms
+
+
+def _name(use: Any, by: str) -> str:
+    if by in {"segment", "window"}:
+        return _moment(use.start_ms)
+    if by == "prefix":
+        return f"{use.prefix}…"
+    if by == "age":
+        return f"not for {format_duration(use.not_updated_for_ms)}"
+    return str(use.key)
+
+
+def _moment(epoch_ms: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+    except OverflowError:  # no date that there can be
+        return format_count(epoch_ms)
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _seen(growth: Growth) -> str:
+    rows, size = format_count(growth.num_rows), format_bytes(growth.data_bytes)
+    gone = growth.expired.num_rows
+    expired = "" if gone is None else f", {format_count(gone) if gone else 'none'} expired"
+    return f"{shown(growth.store)}: {rows} rows{expired}, {size}"

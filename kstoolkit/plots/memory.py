@@ -1,0 +1,210 @@
+"""Where memory goes: what the formula says stores need, beside what was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.axes import in_bytes, label, new_axes
+from kstoolkit.plots.notes import head, height, legend_lines, listed, wrapped
+from kstoolkit.plots.stacked import REST, Bar, Part, draw_bars, labels_of, notes_of
+from kstoolkit.rocksdb.records import counted
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
+    from kstoolkit.rocksdb.memory.planning import MemoryPlan
+    from kstoolkit.rocksdb.memory.process import ProcessMemory
+    from kstoolkit.rocksdb.memory.terms import MemoryTerm
+    from kstoolkit.rocksdb.records import Record, Records
+
+__all__ = ["draw_memory", "part_of", "plot_measured", "plot_memory", "plot_process", "plot_terms"]
+
+_WIDTH = 7.2
+
+
+def plot_memory(
+    plan: MemoryPlan | None = None,
+    measured: MemoryParts | None = None,
+    *,
+    processes: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a plot of what the formula says stores need, beside what was measured.
+
+    Parameters
+    ----------
+    plan
+        The formula; without it, that of ``measured``, if it has one.
+    measured
+        What a store takes in this process.
+    processes
+        Whether to draw all that the writer's process and this one take, too.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is neither a plan nor something measured.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> ax = plot_memory(plan_memory("spark", partitions=4))
+    >>> print(ax.get_title(loc="left"))
+    RocksDB needs at least 544.0 MiB for 4 instances, most of it for memtables:
+    512.0 MiB
+    """
+    plan = measured.plan if plan is None and measured is not None else plan
+    if plan is None and measured is None:
+        message = "There is neither a formula nor a measurement to draw."
+        raise ConfigurationError(message, hint="Give plan=... or measured=..., or both.")
+    bars = [] if plan is None else [_formula_bar(plan)]
+    notes = [] if plan is None else _inside(plan)
+    said = [] if plan is None else [_needs(plan)]
+    if measured is not None:
+        bars += [_here(measured), *(_processes(measured) if processes else [])]
+        notes += _beside(measured)
+        said.append(f"{format_bytes(measured.total_bytes)} measured in this process")
+    return draw_memory(ax, bars, "; ".join(said), notes)
+
+
+def plot_measured(
+    parts: MemoryParts,
+    *,
+    plan: MemoryPlan | None = None,
+    processes: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a plot of what a store takes in this process, beside the formula; see above."""
+    return plot_memory(plan, parts, processes=processes, ax=ax)
+
+
+def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the formula's terms, a bar each.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> ax = plot_terms(plan_memory("spark").terms)
+    >>> [label.get_text() for label in ax.get_yticklabels()][:2]
+    ['memtables', 'block cache']
+    """
+    bars = [Bar(term.term, (_of_term(term),), _times(term)) for term in terms]
+    total = sum(term.total_bytes or 0 for term in terms)
+    return draw_memory(ax, bars, f"The formula's terms come to {format_bytes(total)}", [])
+
+
+def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what a process has in memory: its share, and what others are counted for.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.process import process_memory
+    >>> plot_process(process_memory()).get_title(loc="left").startswith("This process has ")
+    True
+    """
+    rss, pss = process.rss_bytes, process.pss_bytes
+    parts = [part_of(process, "pss_bytes", "its share (PSS)")]
+    if rss is not None and pss is not None:
+        parts.append(Part("others' share of pages (RSS)", rss - pss))
+    who = "This process" if process.pid == "self" else f"Process {process.pid}"
+    said = f"{who} has {format_bytes(rss)} in memory, {format_bytes(pss)} by its share"
+    return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
+
+
+def part_of(record: Record, figure: str, name: str) -> Part:
+    """Return a figure of a record as a part, with why it is unknown if it is."""
+    whys: dict[str, str] = getattr(record, "unknown", {})
+    return Part(name, getattr(record, figure), whys.get(figure, "not told"))
+
+
+def draw_memory(
+    ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
+) -> Axes:
+    """Return Axes with bars of bytes, a title and notes."""
+    lines = wrapped([*notes_of(bars), *notes])
+    lines_of_legend = legend_lines(labels_of(bars), [bar.name for bar in bars])
+    ax = new_axes(ax, (_WIDTH, height(len(bars), lines, lines_of_legend)))
+    draw_bars(ax, bars)
+    if any(bar.sum for bar in bars):
+        in_bytes(ax.xaxis)
+    label(ax, x=x, notes=lines)
+    head(ax, said)
+    return ax
+
+
+def _formula_bar(plan: MemoryPlan) -> Bar:
+    return Bar("formula", tuple(_of_term(term) for term in plan.terms))
+
+
+def _of_term(term: MemoryTerm) -> Part:
+    return Part(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
+
+
+def _times(term: MemoryTerm) -> str:
+    if not term.total_bytes:
+        return f", {term.formula}" if term.total_bytes == 0 else ""
+    return (
+        ", shared by all" if term.shared else f" = {term.count:,} x {format_bytes(term.each_bytes)}"
+    )
+
+
+def _needs(plan: MemoryPlan) -> str:
+    lacks = any(term.total_bytes is None for term in plan.terms)
+    largest = max(plan.terms, key=lambda term: term.total_bytes or 0)
+    told = f"RocksDB needs at {'least' if lacks else 'most'} {format_bytes(plan.total_bytes)}"
+    told += f" for {counted(plan.instances, 'instances')}"
+    if plan.is_bound:
+        told += f", a {'hard' if plan.is_strict else 'soft'} bound"
+    size = format_bytes(largest.total_bytes)
+    return f"{told}, most of it for {largest.term}: {size}" if plan.total_bytes else told
+
+
+def _inside(plan: MemoryPlan) -> list[str]:
+    """Say which terms take nothing, as others pay for them."""
+    ways: dict[str, list[str]] = {}
+    for term in plan.terms:
+        if term.total_bytes == 0:
+            ways.setdefault(term.formula, []).append(term.term)
+    return [f"{listed(names)}: {formula}" for formula, names in ways.items()]
+
+
+def _here(parts: MemoryParts) -> Bar:
+    """Return what the store takes in this process; readers are index and filter blocks."""
+    memtables = [] if parts.memtables_in_cache else _memtables(parts)
+    cache = Part("block cache", parts.block_cache_usage_bytes)
+    readers = part_of(parts, "table_readers_bytes", "table readers")
+    return Bar("measured in this process", (*memtables, cache, readers))
+
+
+def _memtables(parts: MemoryParts) -> list[Part]:
+    return [
+        part_of(parts, "memtables_bytes", "memtables"),
+        part_of(parts, "memtables_pinned_bytes", "memtables, kept by iterators"),
+    ]
+
+
+def _processes(parts: MemoryParts) -> list[Bar]:
+    here = (
+        part_of(parts, "total_bytes", "RocksDB, measured"),
+        Part("Arrow", parts.arrow_bytes),
+        part_of(parts, "not_accounted_for_bytes", REST),
+    )
+    return [
+        Bar("this process, all (RSS)", here),
+        Bar("the writer, all (RSS)", (part_of(parts, "writer_rss_bytes", "the writer"),)),
+    ]
+
+
+def _beside(parts: MemoryParts) -> list[str]:
+    used, room = parts.block_cache_usage_bytes, parts.block_cache_capacity_bytes
+    caches = counted(parts.num_block_caches, "block caches")
+    notes = [f"{caches}: {format_bytes(used)} used of {format_bytes(room)}"]
+    notes += ["memtables: inside the block cache"] if parts.memtables_in_cache else []
+    return notes

@@ -1,0 +1,156 @@
+"""In which options two profiles differ: how many times larger or smaller, and both values."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import log2
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.plots.axes import SMALL, label, new_axes, nothing
+from kstoolkit.plots.names import shown
+from kstoolkit.plots.notes import head, height, wrapped
+from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
+from kstoolkit.plots.stacked import name_rows
+from kstoolkit.rocksdb.profiles.difference import value_text
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.records import counted
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from kstoolkit.rocksdb.profiles.difference import Difference
+    from kstoolkit.rocksdb.records import Records
+
+    Style = dict[str, Any]
+
+__all__ = ["MOST_OPTIONS", "plot_difference", "plot_profile"]
+
+MOST_OPTIONS = 40
+_MOST_DOUBLINGS = 8
+_LONGEST_OPTION = 50
+_OF_BYTES = ("_bytes", "_size", "_size_base", "_level_base", "bytes_per_sync")
+
+
+def plot_profile(
+    profile: Profile, *, beside: Profile | str | None = None, ax: Axes | None = None
+) -> Axes:
+    """Return a plot of the options in which a profile differs from another, or RocksDB's own.
+
+    Parameters
+    ----------
+    profile
+        The profile.
+    beside
+        The other one, or its name; None: RocksDB's own options.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no profile of this name.
+
+    Examples
+    --------
+    >>> mine = Profile(name="mine", write_buffer_size=32 << 20)
+    >>> plot_profile(mine).get_title(loc="left")
+    "mine differs from RocksDB's own in 1 option"
+    """
+    own = Profile(name="RocksDB's own")
+    other = profile.diff(own if beside is None else beside)
+    if not len(other):
+        name = beside.name if isinstance(beside, Profile) else beside
+        ax = new_axes(ax)
+        nothing(ax, "no options that differ")
+        mine, others = shown(profile.name or "This profile"), shown(name or own.name)
+        head(ax, f"{mine} does not differ from {others}")
+        return ax
+    return plot_difference(other, ax=ax)
+
+
+def plot_difference(options: Records[Difference], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the options in which two profiles differ.
+
+    A number is drawn by how many times it is larger (right) or smaller (left) in the first profile
+    than in the second; what has no such ratio, or is unknown, stands in the middle. Both values are
+    written beside it. More than 40 options are thinned to the first, and the figure says so.
+    """
+    some = list(options)[:MOST_OPTIONS]
+    left, right = shown(some[0].left_name), shown(some[0].right_name)
+    notes = [f"beside each: {left}, then {right}"]
+    if len(some) < len(options):
+        notes.append(f"the first {MOST_OPTIONS} of {len(options):,} options are drawn")
+    doublings = [_doublings(each) for each in some]
+    if any(each is not None and abs(each) > _MOST_DOUBLINGS for each in doublings):
+        notes.append(f"beyond {2**_MOST_DOUBLINGS} times: drawn at the edge")
+    lines = wrapped(notes)
+    ax = new_axes(ax, (7.2, height(len(some), lines)))
+    ax.axvline(0, color=INK, linewidth=0.8)
+    _draw(ax, [_bounded(each) for each in doublings], some)
+    for row, each in enumerate(some):
+        place: Style = {"va": "center", "color": INK, "fontsize": SMALL}
+        ax.text(_MOST_DOUBLINGS + 1, row, _values(each), parse_math=False, **place)
+    name_rows(ax, [each.option for each in some], _LONGEST_OPTION)
+    ax.set_xlim(-_MOST_DOUBLINGS - 0.7, 2.6 * _MOST_DOUBLINGS)
+    ticks = range(-_MOST_DOUBLINGS, _MOST_DOUBLINGS + 1, 4)
+    ax.set_xticks(list(ticks), [_times(each) for each in ticks])
+    label(ax, x=f"times {right}'s value", notes=lines)
+    head(ax, f"{left} differs from {right} in {counted(len(options), 'options')}")
+    return ax
+
+
+def _draw(ax: Axes, doublings: list[float | None], options: list[Difference]) -> None:
+    kinds: dict[str, tuple[str, str, list[tuple[float, int]]]] = {
+        "larger": (">", FLAGGED, []),
+        "smaller": ("<", COUNTED, []),
+        "other": ("D", EXPECTED, []),
+        "unknown": ("s", INK, []),
+    }
+    for row, (value, option) in enumerate(zip(doublings, options, strict=True)):
+        if option.left is None or option.right is None:
+            kinds["unknown"][2].append((0, row))
+        elif value is None:
+            kinds["other"][2].append((0, row))
+        else:
+            ax.plot([0, value], [row, row], color=INK, linewidth=1)
+            kinds["larger" if value > 0 else "smaller"][2].append((value, row))
+    for kind, (marker, color, places) in kinds.items():
+        face = "none" if kind == "unknown" else color
+        style: Style = {"linestyle": "none", "markersize": 6, "markerfacecolor": face}
+        if places:
+            ax.plot(*zip(*places, strict=True), marker=marker, color=color, label=kind, **style)
+
+
+def _doublings(option: Difference) -> float | None:
+    """Return how many doublings lead from the right value to the left; None if none do."""
+    values = option.left, option.right
+    if any(isinstance(each, bool) or not isinstance(each, int | float) for each in values):
+        return None
+    left, right = values
+    return log2(left / right) if left > 0 and right > 0 else None
+
+
+def _bounded(doublings: float | None) -> float | None:
+    if doublings is None:
+        return None
+    return max(-_MOST_DOUBLINGS, min(_MOST_DOUBLINGS, doublings))
+
+
+def _times(doublings: int) -> str:
+    ratio = Fraction(2) ** doublings
+    return f"{ratio} x"
+
+
+def _values(option: Difference) -> str:
+    left, right = (_text(option.option, each) for each in (option.left, option.right))
+    return f"{left}, {right}"
+
+
+def _text(option: str, value: Any) -> str:
+    if value is None:
+        return "unknown"
+    is_size = isinstance(value, int) and not isinstance(value, bool)
+    if is_size and option.endswith(_OF_BYTES) and value >= 1024:  # noqa: PLR2004 - below, it is as short
+        return format_bytes(value)
+    return shown(value if isinstance(value, str) else value_text(value), 24)

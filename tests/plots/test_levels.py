@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.levels import MOST_ROWS
+from kstoolkit.plots.leveltargets import level_targets
+from kstoolkit.plots.ssts import MOST_FILES
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.records import Records
+from kstoolkit.units import format_bytes
+from tests.plots.made import HOSTILE, drawn, row_names, seen, stays_inside, texts
+from tests.plots.realstores import lengths, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kstoolkit.rocksdb.files.levels import Level
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.store import Store
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    yield from opened()
+
+
+def levels_like(level: Level, number: int) -> Records[Level]:
+    many = [replace(level, column_family=f"cf {n}", size_bytes=n) for n in range(1, number + 1)]
+    return Records(many, "levels")
+
+
+def ssts_like(sst: Sst, number: int) -> Records[Sst]:
+    many = [replace(sst, name=f"{n:06}.sst", size_bytes=n) for n in range(1, number + 1)]
+    return Records(many, "SST files")
+
+
+def test_each_level_is_a_bar_with_its_files_and_bytes(store: Store) -> None:
+    levels = store.levels()
+    axes: Any = levels.plot()
+    assert stays_inside(axes)
+    assert row_names(axes) == [f"L{each.level}" for each in levels]
+    assert lengths(axes) == [each.size_bytes for each in levels]
+    for text, each in zip(texts(axes), levels, strict=True):
+        assert f"{each.num_files} file" in text
+        assert format_bytes(each.size_bytes) in text
+
+
+def test_the_title_says_what_the_first_level_holds(store: Store) -> None:
+    levels = store.levels()
+    first = replace(levels[0], level=0, num_files=3)
+    total = format_bytes(first.size_bytes + levels[-1].size_bytes)
+    title = seen(Records([first, levels[-1]], "levels").plot())
+    assert title.startswith(f"L0 holds 3 files, {format_bytes(first.size_bytes)} of {total}")
+
+
+def test_the_options_give_each_level_its_target(store: Store) -> None:
+    profile = store.profile()
+    assert profile is not None
+    axes: Any = drawn(store.levels().plot(profile=profile))
+    sizes = {each.level: each.size_bytes for each in store.levels()}
+    targets = level_targets(profile, sizes)
+    (marks,) = [line for line in axes.lines if line.get_label() == "target size"]
+    assert marks.get_xdata().tolist() == [targets[level] for level in sizes if level in targets]
+    assert marks.get_marker() == "|"
+
+
+def test_a_target_out_of_sight_is_said(store: Store) -> None:
+    axes: Any = drawn(store.levels().plot(profile=Profile()))
+    assert "too far right to draw: L" in axes.get_xlabel()
+    assert "256.0 MiB" in axes.get_xlabel()
+
+
+def test_targets_grow_by_the_multiplier_from_the_base() -> None:
+    profile = Profile(
+        level_compaction_dynamic_level_bytes=False,
+        max_bytes_for_level_base=10 * MIB,
+        max_bytes_for_level_multiplier=4.0,
+        num_levels=4,
+    )
+    assert level_targets(profile, {0: 1}) == {1: 10 * MIB, 2: 40 * MIB, 3: 160 * MIB}
+
+
+def test_dynamic_targets_are_worked_out_from_the_largest_level() -> None:
+    profile = Profile(max_bytes_for_level_base=100 * MIB, num_levels=7)
+    large = level_targets(profile, {0: 1, 6: 5000 * MIB})
+    assert large == {5: 500 * MIB, 6: 5000 * MIB} | {4: 100 * MIB}
+    assert level_targets(profile, {6: MIB}) == {6: 100 * MIB}
+    assert level_targets(profile, {0: MIB}) == {}
+
+
+def test_other_styles_have_no_targets() -> None:
+    assert level_targets(Profile(compaction_style="universal"), {6: MIB}) == {}
+
+
+def test_column_families_differ_by_colour_hatch_and_name(store: Store) -> None:
+    one, *others = store.levels()
+    both = Records([one, replace(one, column_family="offsets"), *others], "levels")
+    axes: Any = drawn(both.plot())
+    assert row_names(axes)[:2] == [f"default L{one.level}", f"offsets L{one.level}"]
+    first, second = axes.patches[:2]
+    assert first.get_facecolor() != second.get_facecolor()
+    assert first.get_hatch() != second.get_hatch()
+
+
+def test_many_levels_are_thinned_to_the_largest(store: Store) -> None:
+    axes: Any = drawn(levels_like(store.levels()[0], 100).plot())
+    assert len(row_names(axes)) == MOST_ROWS
+    assert min(lengths(axes)) == 100 - MOST_ROWS + 1
+    assert "the 40 largest of 100 levels are drawn" in axes.get_xlabel()
+
+
+def test_a_size_that_files_do_not_tell_is_unknown_and_says_why(store: Store) -> None:
+    one = replace(store.levels()[0], raw_bytes=None, unknown={"raw_bytes": "the files do not say"})
+    axes: Any = drawn(Records([one], "levels").plot())
+    assert "unknown (the files do not say)" in axes.get_xlabel()
+
+
+def test_no_levels_are_said_to_be_none() -> None:
+    nothing: Records[Level] = Records((), "levels")
+    assert seen(drawn(nothing.plot())) == "No levels"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_column_family_may_have_any_name(store: Store, name: str) -> None:
+    one = store.levels()[0]
+    both = Records([one, replace(one, column_family=name)], "levels")
+    assert stays_inside(both.plot())
+    files = store.ssts()
+    several = Records([files[0], replace(files[0], column_family=name)], "SST files")
+    assert stays_inside(several.plot())
+
+
+def test_each_file_is_a_mark_at_its_size(store: Store) -> None:
+    axes: Any = store.ssts().plot()
+    assert stays_inside(axes)
+    files = axes.lines[0]
+    assert sorted(files.get_xdata()) == sorted(each.size_bytes for each in store.ssts())
+    assert row_names(axes) == [f"L{each.level}" for each in store.levels()]
+    assert files.get_marker() != axes.lines[1].get_marker()
+
+
+def test_files_may_be_seen_by_their_keys(store: Store) -> None:
+    ssts = store.ssts()
+    axes: Any = drawn(ssts.plot(by="keys"))
+    (files,) = axes.collections
+    boxes = [path.vertices for path in files.get_paths()]
+    assert len(boxes) == len(ssts)
+    deepest = max(each.level for each in ssts)
+    last = len(row_names(axes)) - 1
+    spans = sorted(
+        (box[:, 0].min(), box[:, 0].max()) for box in boxes if box[:, 1].mean() > last - 0.5
+    )
+    assert len(spans) == sum(each.level == deepest for each in ssts)
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_files_by_anything_else_are_refused(store: Store) -> None:
+    with pytest.raises(ConfigurationError, match="by 'age'"):
+        store.ssts().plot(by="age")
+
+
+def test_many_files_are_thinned_to_the_largest(store: Store) -> None:
+    many = ssts_like(store.ssts()[0], 3_000)
+    axes: Any = drawn(many.plot())
+    assert len(axes.lines[0].get_xdata()) == MOST_FILES
+    assert "the 2,000 largest of 3,000 files" in axes.get_xlabel()
+    keys: Any = drawn(
+        Records([replace(each, level=0) for each in many[:50]], "SST files").plot(by="keys")
+    )
+    assert len(row_names(keys)) == 40
+    assert "the first 40 of 50 rows are drawn" in keys.get_xlabel()

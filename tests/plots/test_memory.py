@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots import plot_memory
+from kstoolkit.plots.palette import UNKNOWN_HATCH
+from kstoolkit.plots.stacked import REST
+from kstoolkit.rocksdb.memory.planning import plan_memory
+from kstoolkit.rocksdb.memory.process import ProcessMemory, process_memory
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
+from tests.plots.realstores import lengths, opened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kstoolkit.rocksdb.store import Store
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    yield from opened()
+
+
+def full_plan(**changes: Any) -> Any:
+    options = {"partitions": 40, "segments": 3, "keys": 10**6, "key_bytes": 20, "value_bytes": 100}
+    return plan_memory("kafka_streams", iterators=2, **(options | changes))
+
+
+def hatches(axes: Any) -> set[str]:
+    return {patch.get_hatch() for patch in axes.patches}
+
+
+def test_each_term_of_the_formula_is_a_part_as_long_as_it_is_large() -> None:
+    plan = full_plan()
+    axes: Any = drawn(plan.plot())
+    assert lengths(axes) == [term.total_bytes for term in plan.terms]
+    assert legend(axes) == [term.term for term in plan.terms]
+    assert row_names(axes) == ["formula"]
+    assert texts(axes) == ["11.7 GiB"]
+    assert seen(axes).replace("\n", " ") == (
+        "RocksDB needs at most 11.7 GiB for 120 instances, most of it for block cache: 5.9 GiB"
+    )
+
+
+def test_parts_differ_by_colour_and_by_hatch() -> None:
+    axes: Any = full_plan().plot()
+    parts = [patch for patch in axes.patches if patch.get_width()]
+    assert len({patch.get_facecolor() for patch in parts}) == len(parts)
+    assert len({patch.get_hatch() for patch in parts}) == len(parts)
+
+
+def test_an_unknown_term_is_hatched_named_and_adds_nothing() -> None:
+    plan = plan_memory("spark", partitions=4)
+    axes: Any = drawn(plan.plot())
+    assert "unknown" in legend(axes)
+    assert UNKNOWN_HATCH in hatches(axes)
+    assert texts(axes) == ["544.0 MiB + unknown"]
+    assert "index blocks: unknown (keys, key_bytes and value_bytes are not given)" in (
+        axes.get_xlabel()
+    )
+    assert seen(axes).startswith("RocksDB needs at least 544.0 MiB")
+
+
+def test_terms_that_lie_inside_the_cache_are_said_and_not_drawn() -> None:
+    bounded = profile_named("kafka_streams").changed(
+        block_cache_shared=True,
+        cache_index_and_filter_blocks=True,
+        write_buffer_manager_bytes=8 * MIB,
+        write_buffer_manager_in_cache=True,
+    )
+    axes: Any = drawn(plan_memory(bounded, partitions=4).plot())
+    assert "inside the block cache" in axes.get_xlabel()
+    assert "bound" in seen(axes)
+
+
+def test_a_store_stands_beside_its_formula(store: Store) -> None:
+    parts = store.memory(profile="kafka_streams")
+    axes: Any = drawn(parts.plot())
+    assert row_names(axes) == ["formula", "measured in this process"]
+    assert "measured in this process" in seen(axes).replace("\n", " ")
+    assert "block cache" in axes.get_xlabel()
+    readers = [p for p in axes.patches if p.get_width() == parts.table_readers_bytes]
+    assert readers[0].get_y() > 0.5
+
+
+def test_all_of_the_processes_may_be_seen_too(store: Store) -> None:
+    parts = store.memory()
+    axes: Any = drawn(parts.plot(processes=True))
+    assert row_names(axes)[-2:] == ["this process, all (RSS)", "the writer, all (RSS)"]
+    assert REST in legend(axes)
+    assert "the writer: unknown (the pid of the writer is not given" in axes.get_xlabel()
+
+
+def test_what_is_below_zero_is_said_and_not_drawn(store: Store) -> None:
+    parts = replace(store.memory(), not_accounted_for_bytes=-3 * MIB)
+    axes: Any = drawn(parts.plot(processes=True))
+    assert "not accounted for: -3.0 MiB, below 0, and not drawn" in axes.get_xlabel()
+    assert min(lengths(axes)) > 0
+
+
+def test_another_plan_may_stand_beside_what_was_measured(store: Store) -> None:
+    axes: Any = drawn(plot_memory(full_plan(), store.memory()))
+    assert "120 instances" in seen(axes)
+
+
+def test_nothing_to_draw_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="neither a formula nor a measurement"):
+        plot_memory()
+
+
+@pytest.mark.parametrize("name", profile_names())
+def test_plans_of_all_profiles_fit_their_figure(name: str) -> None:
+    assert stays_inside(plan_memory(name, partitions=4).plot())
+
+
+def test_the_terms_alone_are_rows_with_their_products() -> None:
+    plan = full_plan()
+    axes: Any = plan.terms.plot()
+    assert row_names(axes) == [term.term for term in plan.terms]
+    assert texts(axes)[0] == "5.6 GiB = 120 x 48.0 MiB"
+    assert axes.get_legend() is None
+    assert stays_inside(axes)
+
+
+def test_a_process_shows_its_share_of_what_it_has() -> None:
+    memory = process_memory()
+    axes: Any = drawn(memory.plot())
+    assert sum(lengths(axes)) == memory.rss_bytes
+    assert row_names(axes) == ["This process"]
+
+
+def test_a_process_that_may_not_be_read_is_unknown() -> None:
+    why = dict.fromkeys(("rss_bytes", "pss_bytes"), "this system has no /proc")
+    axes: Any = drawn(ProcessMemory(7, None, None, why).plot())
+    assert texts(axes) == ["unknown"]
+    assert "unknown (this system has no /proc)" in axes.get_xlabel()
+    assert not axes.xaxis.get_ticklabels()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_reasons_may_hold_anything(text: str) -> None:
+    memory = ProcessMemory(7, None, None, dict.fromkeys(("rss_bytes", "pss_bytes"), text))
+    axes: Any = drawn(memory.plot())
+    assert len(axes.get_xlabel()) < 600
+
+
+def test_it_draws_where_it_is_told_on_a_clear_face() -> None:
+    axes = Figure().add_subplot()
+    assert full_plan().plot(ax=axes) is axes
+    assert axes.patch.get_alpha() == 0

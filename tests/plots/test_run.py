@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kstoolkit.pipeline.batchhistory import Batches
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.plots.run import MOST_BARS
+from tests.plots.made import drawn, legend, made_run, row_names, seen, stays_inside, texts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+
+
+def batches(number: int, *, state: int | None = 1024) -> Batches:
+    told = tuple(BatchStatistics(n, 0, 2.0, events=100 * (n + 1)) for n in range(number))
+    return Batches(told, (state,) * number)
+
+
+def steps(axes: Any) -> list[np.ndarray[Any, Any]]:
+    """Return the heights of each stairs, above its strip's base."""
+    return [
+        each.get_data().values - each.get_data().baseline
+        for each in axes.patches
+        if hasattr(each, "get_data")
+    ]
+
+
+def test_a_run_is_drawn_by_batch_with_durations_rates_and_state(tmp_path: Path) -> None:
+    told = [BatchStatistics(0, 0, 8.0, events=80), BatchStatistics(1, 0, 2.0, events=400)]
+    axes: Any = made_run(tmp_path / "out", batches=told).plot()
+    assert texts(axes) == ["written\nto state", "events/s", "seconds"]
+    rate, seconds = (each / each.max() for each in steps(axes))
+    assert seconds.tolist() == pytest.approx([1.0, 0.25])
+    assert rate.tolist() == pytest.approx([0.05, 1.0])
+    assert row_names(axes) == ["0", "200", "0", "8.0 s"]
+    assert seen(axes) == "2 batches, 480 events in 10.0 s; after the first: 200 events/s"
+
+
+def test_state_that_is_unknown_is_hatched_and_said() -> None:
+    axes: Any = batches(3, state=None).plot()
+    (span,) = [each for each in axes.patches if each.get_hatch() == "////"]
+    assert (span.get_x(), span.get_width()) == (0, 3)
+    assert "unknown" in legend(axes)
+    assert "unknown of 3 batches (Spark has removed the files since)" in axes.get_xlabel()
+    assert stays_inside(axes)
+
+
+def test_known_and_unknown_state_stand_each_where_they_belong() -> None:
+    told = Batches(batches(4).told, (None, 10, None, None))
+    axes: Any = told.plot()
+    spans = [each for each in axes.patches if each.get_hatch() == "////"]
+    assert [(each.get_x(), each.get_width()) for each in spans] == [(0, 1), (2, 2)]
+
+
+def test_many_batches_are_thinned_and_stay_as_high_as_the_highest() -> None:
+    many = batches(5_000)
+    axes: Any = many.plot()
+    assert all(each.size <= MOST_BARS for each in steps(axes))
+    assert "5,000 batches drawn as 385 bars: each is the highest of 13" in axes.get_xlabel()
+    assert "250,000" in row_names(axes)
+    assert stays_inside(axes)
+
+
+def test_no_batches_are_said_to_be_none() -> None:
+    axes = drawn(batches(0).plot())
+    assert (seen(axes), texts(axes)) == ("No batches", ["no batches"])
+
+
+def test_a_summary_sets_events_beside_what_was_late_or_not_counted(tmp_path: Path) -> None:
+    told = BatchStatistics(
+        0, 0, 2.0, events=85_405, late={"1 minute": 40}, dead_letters={"no_user": 3, "bad_time": 9}
+    )
+    axes: Any = made_run(tmp_path / "out", batches=[told]).summary().plot()
+    assert axes.get_xscale() == "log"
+    assert seen(axes) == "85,405 events: 40 late, 12 dead letters, 0 findings"
+    names = row_names(axes)
+    assert names[3:6] == ["late for 1 minute", "its time could not be read", "it has no user"]
+    ends = [bar.get_x() + bar.get_width() for bar in axes.patches]
+    assert ends == pytest.approx([85_405, 40, 9, 3])
+    assert {"0", "85,405", "40", "9", "3"} <= set(texts(axes))
+    assert len({bar.get_hatch() for bar in axes.patches}) == 3
+    assert stays_inside(axes)
+
+
+def test_an_empty_summary_can_be_drawn(tmp_path: Path) -> None:
+    axes = made_run(tmp_path / "out").summary().plot()
+    assert stays_inside(axes)
+    assert seen(axes) == "0 events: 0 late, 0 dead letters, 0 findings"
+
+
+def test_dead_letters_are_drawn_by_reason_the_most_frequent_first(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "out", reasons=["no_user", "bad_time", "bad_time", "<script>"])
+    axes: Any = run.dead_letters.plot()
+    assert row_names(axes) == ["its time could not be read", "<script>", "it has no user"]
+    assert [bar.get_width() for bar in axes.patches] == [2, 1, 1]
+    assert seen(axes) == "4 dead letters for 3 reasons"
+    assert {bar.get_hatch() for bar in axes.patches} == {"--"}
+    assert stays_inside(axes)
+
+
+def test_no_dead_letters_are_said_to_be_none(tmp_path: Path) -> None:
+    axes = drawn(made_run(tmp_path / "out").dead_letters.plot())
+    assert (seen(axes), texts(axes)) == ("No dead letters", ["no dead letters"])
+
+
+def test_dead_letters_state_the_same_facts_as_text_and_html(tmp_path: Path) -> None:
+    found = made_run(tmp_path / "out", reasons=["no_user", "<script>"]).dead_letters
+    html = found._repr_html_()
+    assert "2: 1 &lt;script&gt;, 1 no_user" in html
+    assert "<td>no_user</td><td>1</td><td style='text-align:left'>it has no user</td>" in html
