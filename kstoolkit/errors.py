@@ -20,6 +20,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "KstoolkitError",
+    "LargeReportWarning",
     "LimitedResultWarning",
     "OutputError",
     "RunFailed",
@@ -121,3 +122,7 @@ class RunFailed(KstoolkitError):
 
 class LimitedResultWarning(UserWarning):
     """Fewer rows came back than there are."""
+
+
+class LargeReportWarning(UserWarning):
+    """A report takes more room than whoever gets it by mail may like."""

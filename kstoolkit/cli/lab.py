@@ -87,7 +87,7 @@ def compare_profiles(
     own counters), and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
-    from kstoolkit.rocksdb.lab.watching import TrialFailed  # noqa: PLC0415 - beside the one above
+    from kstoolkit.rocksdb.lab.faults import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT
 from kstoolkit.cli.terminal import note, print_csv, print_json, print_table, say
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, LargeReportWarning
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -132,17 +133,32 @@ def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
 
 
 def report(
-    out: str = OUT,
+    things: list[str] = typer.Argument(
+        ...,
+        metavar="THING...",
+        help="A run's output folder, a store, a changelog, a replica, a folder of stores, or a "
+        "file with what compare-profiles --json printed.",
+        show_default=False,
+    ),
     html: str | None = typer.Option(
         None,
         metavar="FILE",
-        help="Where to write it.  [default: report.html in OUT]",
+        help="Where to write it.  [default: report.html in a run's folder; else required]",
         show_default=False,
     ),
+    title: str | None = typer.Option(
+        None, metavar="TEXT", help="Its title.  [default: what it is about]", show_default=False
+    ),
+    compare: bool = typer.Option(False, "--compare", help="Of two stores, show which rows differ."),
 ) -> None:
     """Write a report: one HTML file that needs no network."""
-    run = _opened(out)
-    path = run.report(html or f"{out}/report.html")
+    from kstoolkit.report.command import report_on  # noqa: PLC0415 - draws: only when asked
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", LargeReportWarning)
+        path = report_on(things, html=html, title=title, compare=compare)
+    for each in told:
+        note(f"Note: {each.message}")
     say(f"The report is in {path}.")
 
 

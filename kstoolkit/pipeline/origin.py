@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from kstoolkit.findings.rulefile import rules_from_json
 from kstoolkit.findings.rules import DEFAULT_RULES
 from kstoolkit.report.content import Origin
+from kstoolkit.report.paths import quoted_path
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
 
-__all__ = ["from_files", "origin_of", "shown_path"]
+__all__ = ["from_files", "origin_of"]
 
 _FRAMES = {"frame", "staged"}
 
@@ -70,31 +71,10 @@ def command_of(settings: Settings, out: Path) -> str | None:
     words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
     if settings.time == "processing":
         words.append("--processing-time")
-    folder = _quoted(out)
-    run = f"kstoolkit run {_quoted(Path(settings.source))} {' '.join(words)} --out {folder}"
+    folder = quoted_path(out)
+    run = f"kstoolkit run {quoted_path(Path(settings.source))} {' '.join(words)} --out {folder}"
     note = "  # rules.toml: the rules named above" if own_rules else ""
     return f"{run} && kstoolkit report {folder}{note}"
-
-
-def shown_path(path: str | Path) -> str:
-    """Return a path as a reader elsewhere may see it: from this folder, or from the home folder.
-
-    Examples
-    --------
-    >>> shown_path(Path.home() / "events" / "a.json"), shown_path(Path.cwd() / "a.json")
-    ('~/events/a.json', 'a.json')
-    """
-    place = Path(path)
-    for base, said in ((Path.cwd(), ""), (Path.home(), "~/")):
-        if place.is_relative_to(base) and place != base:
-            return f"{said}{place.relative_to(base)}"
-    return str(path)
-
-
-def _quoted(path: Path) -> str:
-    """Return a path for a shell, which must still see the ``~``."""
-    said = shown_path(path)
-    return f"~/{shlex.quote(said[2:])}" if said.startswith("~/") else shlex.quote(said)
 
 
 def _versions(settings: Settings) -> list[tuple[str, str]]:

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.pipeline.letters import iter_letters
-from kstoolkit.pipeline.origin import shown_path
 from kstoolkit.report.content import DeadLetters, DeadLetterSample
+from kstoolkit.report.paths import shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kstoolkit.findings.rulefile import rules_from_json
-from kstoolkit.findings.sentence import chance
 from kstoolkit.pipeline.origin import from_files, origin_of
 from kstoolkit.pipeline.reportedletters import reported_letters
 from kstoolkit.report.content import (
@@ -28,6 +27,7 @@ from kstoolkit.report.content import (
     ReportFinding,
     ReportUser,
 )
+from kstoolkit.report.found import report_finding
 from kstoolkit.units import format_count
 from kstoolkit.windows import as_window
 
@@ -162,20 +162,10 @@ def _story(finding: Finding) -> tuple[str, ...]:
 
 def _report_finding(finding: Finding, level: _Level, findings: Findings) -> ReportFinding:
     same = _about(findings.table, **dict(zip(_STORY, _story(finding), strict=True)))
-    return ReportFinding(
-        sentence=finding.sentence + _others(same.num_rows - 1, finding.window),
-        rule=finding.rule,
-        user=finding.user,
-        action=finding.action,
-        window=finding.window,
-        window_start_ms=finding.window_start_ms,
-        window_end_ms=finding.window_end_ms,
-        count=finding.count,
-        expected=_expected(finding),
-        probability=_probability(finding),
-        first_seen_ms=finding.first_seen_ms - finding.first_seen_ms % 1_000,
-        other_levels=tuple(finding.other_levels.items()),
+    return report_finding(
+        finding,
         series=level.series(finding, same["window_start_ms"].to_numpy()),
+        also=_others(same.num_rows - 1, finding.window),
     )
 
 
@@ -184,18 +174,6 @@ def _others(number: int, window: str) -> str:
         return ""
     said = "one other window" if number == 1 else f"{format_count(number)} other windows"
     return f" Also found: {said} of {window}, marked in the plot."
-
-
-def _expected(finding: Finding) -> str:
-    if finding.ceiling is not None and finding.expected_high is None:
-        return "unknown (no baseline)"
-    return finding.expected
-
-
-def _probability(finding: Finding) -> str:
-    if finding.ceiling is not None:
-        return f"unknown (ceiling {format_count(finding.ceiling)})"
-    return chance(finding.log10_probability)
 
 
 def _users(ranked: pd.DataFrame) -> list[ReportUser]:

@@ -1,47 +1,40 @@
-"""A finding's plot as inline SVG: a few kilobytes, in the page's own font and colours."""
+"""Plots on a page: as lines where that is small, else as a picture, which the page says."""
 
 from __future__ import annotations
 
 import io
-import re
+from base64 import b64encode
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import numpy as np
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from kstoolkit.markup import Html, plain
-from kstoolkit.plots import palette
-from kstoolkit.plots.expected import SIZE_INCHES, plot_expected
-from kstoolkit.units import format_count
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.markup import Html, element, isolated, joined, shortened
+from kstoolkit.plots.axes import SIZE_INCHES
+from kstoolkit.plots.drawing import draw, drawer
+from kstoolkit.plots.expected import plot_expected
+from kstoolkit.report.seentexts import seen_texts
+from kstoolkit.report.svg import svg_of
+from kstoolkit.report.tables import nothing
+from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
+
+    from matplotlib.axes import Axes
 
     from kstoolkit.report.content import CountSeries
 
-__all__ = ["described", "drawing"]
+__all__ = ["LARGEST_SVG_BYTES", "described", "drawing", "figure_of", "plotted", "titles", "whole"]
 
-COLORS = {
-    palette.INK: "currentColor",
-    palette.COUNTED: "var(--counted)",
-    palette.EXPECTED: "var(--expected)",
-    palette.FLAGGED: "var(--flagged)",
-}
-"""The page's style sheet has a value of each for light, dark and print."""
-# Text stays text: no glyphs in the file, and a reader can select and search it.
-SVG_STYLE: list[str | dict[str, Any]] = [
-    "default",
-    {"svg.fonttype": "none", "svg.hashsalt": "report"},
-]
-NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-NUMBER = re.compile(r"-?\d+\.\d+")
-REFERENCE = re.compile(r"#([\w-]+)")
-FONT = re.compile(r"font-family:[^;]*;? ?")
-UNTURNED = re.compile(r" ?rotate\(-?0 [^)]*\)")
-STEP = re.compile(r"([A-Za-z])([^A-Za-z]*)")
+LARGEST_SVG_BYTES = 300_000
+_DPI = 160
+_LONGEST_LABEL = 300
 
 
 def drawing(series: CountSeries, *, name: str, label: str) -> Html:
@@ -51,10 +44,8 @@ def drawing(series: CountSeries, *, name: str, label: str) -> Html:
     ----------
     series
         What to draw.
-    name
-        Put before every id, so that figures on one page don't share them.
-    label
-        What the figure shows, for those who can't see it.
+    name, label
+        As in :func:`kstoolkit.report.svg.svg_of`.
 
     Raises
     ------
@@ -66,12 +57,10 @@ def drawing(series: CountSeries, *, name: str, label: str) -> Html:
         for item in fields(series)
         if item.name not in {"times_ms", "counts", "min_count"}
     }
-    target = io.BytesIO()
-    with style.context(SVG_STYLE, after_reset=True):
+    with style.context("default", after_reset=True):
         figure = Figure(figsize=SIZE_INCHES, layout="constrained", facecolor="none")
         plot_expected(series.times_ms, series.counts, ax=figure.add_subplot(), **options)
-        figure.savefig(target, format="svg", metadata=NO_METADATA)
-    return _inlined(target.getvalue(), name, label)
+        return svg_of(figure, name=name, label=label)
 
 
 def described(series: CountSeries) -> str:
@@ -91,70 +80,84 @@ def described(series: CountSeries) -> str:
     return f"Bar chart of {format_count(counts.size)} {windows} with counts from {low} to {high}."
 
 
-def _inlined(svg: bytes, name: str, label: str) -> Html:
-    root = ET.fromstring(svg)  # noqa: S314 - drawn a moment ago, not received
-    _drop(root, {"metadata", "style"})
-    for node in root.iter():
-        node.tag = _local(node.tag)
-        node.attrib = _tidied(node.attrib)
-        node.tail = None
-        node.text = node.text if node.tag == "text" else None
-    used = set(REFERENCE.findall(ET.tostring(root, encoding="unicode")))
-    for node in root.iter():
-        _rename(node, name, used)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": plain(label)}
-    return Html(ET.tostring(root, encoding="unicode"))
+def plotted(thing: object, name: str) -> Html:
+    """Return the plot of a record; why it has none, or nothing where none of its kind has one."""
+    try:
+        drawer(thing)
+    except ConfigurationError:
+        return Html()
+    try:
+        with style.context("default", after_reset=True), _drawn(thing) as ax:
+            return figure_of(whole(ax), name=name)
+    except ConfigurationError as error:
+        return nothing(f"No plot: {shortened(error.message, _LONGEST_LABEL)}")
 
 
-def _tidied(attributes: dict[str, str]) -> dict[str, str]:
-    tidied = {_local(key): value for key, value in attributes.items()}
-    for key in tidied.keys() - {"style"}:
-        # A tenth of a point is finer than any screen shows.
-        tidied[key] = NUMBER.sub(lambda number: f"{float(number[0]):.1f}", tidied[key])
-    if "d" in tidied:
-        tidied["d"] = _shorter(tidied["d"])
-    if "transform" in tidied:
-        tidied["transform"] = UNTURNED.sub("", tidied["transform"])
-    if "style" in tidied:
-        tidied["style"] = _styled(tidied["style"])
-    return {key: value for key, value in tidied.items() if value}
+def figure_of(figure: Figure, *, name: str) -> Html:
+    """Return a figure as a ``figure`` element; as a picture if its lines would be very many.
+
+    Raises
+    ------
+    ConfigurationError
+        If matplotlib can't draw it: a formula that is none, for example.
+    """
+    label = shortened(titles(figure) or "Plot without a title.", _LONGEST_LABEL)
+    try:
+        svg = svg_of(figure, name=name, label=label)
+    except ValueError as error:
+        message = f"The figure can't be drawn: {shortened(str(error), _LONGEST_LABEL)}"
+        hint = "If a text in it begins a formula with $, give that text parse_math=False."
+        raise ConfigurationError(message, hint=hint) from error
+    if len(svg) <= LARGEST_SVG_BYTES:
+        return _framed(svg)
+    size = format_bytes(len(svg))
+    return _framed(_picture(figure, label), f"Shown as a picture: as lines it would take {size}.")
 
 
-def _styled(value: str) -> str:
-    for color, variable in COLORS.items():
-        value = value.replace(color, variable)
-    return FONT.sub("", value)
+def titles(figure: Figure) -> str:
+    """Return the titles of a figure and of its Axes, in one line; empty if it has none."""
+    whole = figure.get_suptitle()
+    each = [ax.get_title(loc=place) for ax in figure.axes for place in ("left", "center", "right")]
+    return " · ".join(" ".join(title.split()) for title in (whole, *each) if title.strip())
 
 
-def _shorter(path: str) -> str:
-    """Return a path whose level and upright lines name the one coordinate that changes."""
-    written, place = [], ["", ""]
-    for command, numbers in STEP.findall(path):
-        target = numbers.split()
-        if command == "L" and target[1] == place[1]:
-            written.append(f"H{target[0]}")
-        elif command == "L" and target[0] == place[0]:
-            written.append(f"V{target[1]}")
-        else:
-            written.append(command + " ".join(target))
-        place = target[-2:] or place
-    return "".join(written)
+def whole(ax: Axes) -> Figure:
+    """Return the figure that Axes are in.
+
+    Raises
+    ------
+    ConfigurationError
+        If they are in none any more.
+    """
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        message = "These Axes are in no figure: they were removed from theirs."
+        raise ConfigurationError(message, hint="Give Axes of a figure that is still there.")
+    return figure
 
 
-def _rename(node: ET.Element, name: str, used: set[str]) -> None:
-    own = node.attrib.pop("id", None)
-    for key, value in node.attrib.items():
-        if key == "href" or "url(#" in value:
-            node.attrib[key] = REFERENCE.sub(rf"#{name}-\1", value)
-    if own in used:
-        node.attrib["id"] = f"{name}-{own}"
+@contextmanager
+def _drawn(thing: object) -> Iterator[Axes]:
+    """Yield the plot of a record at its own size; no notebook shows it, and no window opens."""
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
+
+    with plt.ioff():
+        before = set(plt.get_fignums())
+        try:
+            yield draw(thing)
+        finally:
+            for number in set(plt.get_fignums()) - before:
+                plt.close(number)
 
 
-def _drop(root: ET.Element, tags: set[str]) -> None:
-    for parent in list(root.iter()):
-        for child in [child for child in parent if _local(child.tag) in tags]:
-            parent.remove(child)
+def _framed(drawn: Html, *captions: str) -> Html:
+    said = [element("figcaption", isolated(each, _LONGEST_LABEL)) for each in captions]
+    return element("figure", element("div", drawn, class_="scroll", tabindex=0), joined(*said))
 
 
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]
+def _picture(figure: Figure, label: str) -> Html:
+    target = io.BytesIO()
+    with seen_texts(figure):
+        figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
+    data = b64encode(target.getvalue()).decode("ascii")
+    return element("img", src=f"data:image/png;base64,{data}", alt=label)

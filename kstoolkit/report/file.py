@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import OutputError
-from kstoolkit.report.page import DEFAULT_TOP, render_report
 
 if TYPE_CHECKING:
-    from kstoolkit.report.content import ReportContent
+    from pathlib import Path
 
-__all__ = ["write_report"]
+__all__ = ["write_page"]
 
 
-def write_report(path: str | Path, content: ReportContent, *, top: int = DEFAULT_TOP) -> Path:
-    """Write a self-contained HTML report and return where it lies.
+def write_page(target: Path, page: bytes) -> Path:
+    """Write a page and return where it lies.
 
-    A report that is there already is replaced in one step, so that whoever has it open, or is
-    copying it, never sees half of one.
-
-    Parameters
-    ----------
-    path
-        The file, in a folder that is there.
-    content
-        What to say.
-    top
-        How many findings, users and raw records to show; the page says how many there are.
+    A file that is there already is replaced in one step, so that whoever has it open, or is copying
+    it, never sees half of one.
 
     Raises
     ------
@@ -39,17 +28,11 @@ def write_report(path: str | Path, content: ReportContent, *, top: int = DEFAULT
     Examples
     --------
     >>> import tempfile
-    >>> from datetime import UTC, datetime
-    >>> from kstoolkit.report import Origin, ReportContent
-    >>> origin = Origin(generated_at=datetime(2015, 9, 13, tzinfo=UTC))
-    >>> content = ReportContent(title="Edits", origin=origin)
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_report(f"{folder}/report.html", content)
-    ...     path.name, path.stat().st_size > 1_000
-    ('report.html', True)
+    ...     write_page(Path(folder) / "report.html", b"<p>").read_bytes()
+    b'<p>'
     """
-    target = Path(path)
-    page = render_report(content, top=top).encode()
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         beside.write_bytes(page)

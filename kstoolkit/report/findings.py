@@ -10,6 +10,7 @@ import numpy as np
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.report.figures import described, drawing
 from kstoolkit.report.moments import moment, period
+from kstoolkit.report.section import Section
 from kstoolkit.report.tables import LONGEST_IN_TABLE, announced, facts, nothing, table
 from kstoolkit.units import format_count
 
@@ -17,26 +18,49 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.report.content import CountSeries, ReportContent, ReportFinding
+    from kstoolkit.report.section import Ids
 
-__all__ = ["findings_section"]
+__all__ = ["evidence", "findings_section", "overview"]
 
 COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
 
 
-def findings_section(content: ReportContent, top: int) -> Html:
+def findings_section(content: ReportContent, ids: Ids, top: int) -> Section:
     """Return the first ``top`` findings, and how many there are."""
+    key = ids.new("findings")
     if not content.total_findings:
-        return nothing("No findings: no count crossed the line of any rule.")
+        said = nothing("No findings: no count crossed the line of any rule.")
+        return Section(key=key, heading=text("Findings"), body=said)
     shown = content.findings[:top]
-    said = announced(len(shown), content.total_findings, "finding")
-    rows = [_row(number, finding) for number, finding in enumerate(shown, 1)]
-    overview = table(f"{said}, most abnormal first.", COLUMNS, rows, numbers={0, 4})
-    return joined(overview, *(_article(n, finding) for n, finding in enumerate(shown, 1)))
+    names = [ids.new(f"finding-{number}") for number in range(1, len(shown) + 1)]
+    told = zip(names, shown, strict=True)
+    articles = [_article(n, name, finding) for n, (name, finding) in enumerate(told, 1)]
+    return Section(
+        key=key,
+        heading=text("Findings"),
+        body=overview(shown, content.total_findings, names),
+        inner=tuple(articles),
+    )
 
 
-def _row(number: int, finding: ReportFinding) -> Sequence[Html]:
+def overview(
+    shown: Sequence[ReportFinding], total: int, names: Sequence[str] | None = None
+) -> Html:
+    """Return findings as a table, a row each; ``names`` are the ids of their articles."""
+    said = announced(len(shown), total, "finding")
+    rows = [
+        (_number(n, names[n - 1] if names else None), *_cells(finding))
+        for n, finding in enumerate(shown, 1)
+    ]
+    return table(f"{said}, most abnormal first.", COLUMNS, rows, numbers={0, 4})
+
+
+def _number(number: int, name: str | None) -> Html:
+    return element("a", str(number), href=f"#{name}") if name else text(str(number))
+
+
+def _cells(finding: ReportFinding) -> Sequence[Html]:
     return (
-        element("a", str(number), href=f"#finding-{number}"),
         isolated(finding.user, LONGEST_IN_TABLE),
         isolated(finding.action, LONGEST_IN_TABLE),
         _window(finding),
@@ -51,22 +75,19 @@ def _window(finding: ReportFinding) -> Html:
     return element("span", start, ", ", finding.window, class_="whole")
 
 
-def _article(number: int, finding: ReportFinding) -> Html:
-    name = f"finding-{number}"
+def _article(number: int, name: str, finding: ReportFinding) -> Section:
     rank = element("span", str(number), class_="rank")
-    heading = (rank, isolated(finding.user), " · ", isolated(finding.action))
-    return element(
-        "article",
-        element("h3", *heading, id=f"{name}-title"),
-        element("p", sentence(finding.sentence, finding.user, finding.action)),
-        _figure(name, finding),
-        _evidence(finding),
-        id=name,
-        aria_labelledby=f"{name}-title",
+    said = element("p", sentence(finding.sentence, finding.user, finding.action))
+    return Section(
+        key=name,
+        heading=joined(rank, isolated(finding.user), " · ", isolated(finding.action)),
+        body=joined(said, _figure(name, finding), evidence(finding)),
+        tag="article",
     )
 
 
-def _evidence(finding: ReportFinding) -> Html:
+def evidence(finding: ReportFinding) -> Html:
+    """Return what is known of a finding, as labels and values."""
     return facts(
         [
             ("Rule", isolated(finding.rule)),

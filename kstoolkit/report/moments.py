@@ -24,6 +24,8 @@ def moment(time_ms: int | None, *, unknown: str = "unknown", zone: str = " UTC")
     if time_ms is None:
         return text(unknown)
     time = _utc(time_ms)
+    if time is None:
+        return text(_far(time_ms))
     return element("time", f"{time:%Y-%m-%d} {_clock(time)}{zone}", datetime=time.isoformat())
 
 
@@ -36,13 +38,23 @@ def period(start_ms: int, end_ms: int) -> Html:
     '<span class="time">2015-09-12 10:00 to 11:00 UTC</span>'
     """
     start, end = _utc(start_ms), _utc(end_ms)
+    if start is None or end is None:
+        return element("span", f"{_far(start_ms)} to {_far(end_ms)}", class_="time")
     day = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
     said = f"{start:%Y-%m-%d} {_clock(start)} to {day}{_clock(end)} UTC"
     return element("span", said, class_="time")
 
 
-def _utc(time_ms: int) -> datetime:
-    return EPOCH + timedelta(milliseconds=time_ms)
+def _utc(time_ms: int) -> datetime | None:
+    """Return a moment as a date; ``None`` for a year that there is no date of."""
+    try:
+        return EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return None
+
+
+def _far(time_ms: int) -> str:
+    return f"{time_ms:,} ms after 1970"
 
 
 def _clock(time: datetime) -> str:

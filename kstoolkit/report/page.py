@@ -1,6 +1,6 @@
 """The report as one HTML page: what stands where.
 
-The page loads nothing: its style is inside, its figures are inline SVG, and it runs no script; its
+The page loads nothing: its style is inside, its figures are inline, and it runs no script; its
 content security policy says so to the browser.
 """
 
@@ -11,23 +11,15 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from kstoolkit.markup import Html, element, isolated, plain, shortened
-from kstoolkit.report.findings import findings_section
-from kstoolkit.report.sections import (
-    covered,
-    dead_letters_section,
-    origin_section,
-    summary_section,
-    users_section,
-)
-from kstoolkit.report.tables import announced
+from kstoolkit.report.colors import color_rules
+from kstoolkit.report.section import rendered
 
 if TYPE_CHECKING:
-    from kstoolkit.report.content import ReportContent
+    from collections.abc import Sequence
 
-__all__ = ["DEFAULT_TOP", "render_report"]
+    from kstoolkit.report.section import Section
 
-DEFAULT_TOP = 20
-"""How many findings, users and raw records are shown: what one person looks at in one sitting."""
+__all__ = ["page_of"]
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
@@ -35,42 +27,36 @@ POLICY = (
 )
 
 
-def render_report(content: ReportContent, *, top: int = DEFAULT_TOP) -> str:
-    """Return the whole report as one self-contained HTML page.
+def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
+    """Return the whole page.
 
     Parameters
     ----------
-    content
-        What to say.
-    top
-        How many findings, users and raw records to show; the page says how many there are.
+    title, lead
+        What it is about, and what that comes to in a line.
+    sections
+        What it says, in order; those with a heading are in the table of contents.
 
     Examples
     --------
-    >>> from datetime import UTC, datetime
-    >>> from kstoolkit.report import Origin, ReportContent
-    >>> origin = Origin(generated_at=datetime(2015, 9, 13, tzinfo=UTC))
-    >>> page = render_report(ReportContent(title="Edits", origin=origin))
-    >>> "No findings" in page and "<script" not in page
+    >>> page = page_of("Edits", Html("none so far"), [])
+    >>> "<h1><bdi>Edits</bdi></h1>" in page and "<script" not in page
     True
     """
-    sections = {
-        "summary": ("Summary", summary_section(content)),
-        "findings": ("Findings", findings_section(content, top)),
-        "users": ("Users", users_section(content, top)),
-        "dead-letters": ("Dead letters", dead_letters_section(content.dead_letters, top)),
-        "origin": ("About this report", origin_section(content.origin)),
-    }
-    main = element("main", *(_section(key, *section) for key, section in sections.items()))
-    links = [element("a", name, href=f"#{key}") for key, (name, _) in sections.items()]
-    contents = element("ol", *(element("li", link) for link in links))
-    body = element("body", _header(content), element("nav", contents, aria_label="Contents"), main)
-    return f"<!DOCTYPE html>\n{element('html', _head(content.title), body, lang='en')}\n"
+    main = element("main", *(rendered(each) for each in sections))
+    nav = element("nav", _contents(sections), aria_label="Contents")
+    body = element("body", _header(title, lead), nav, main)
+    return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
 
 
-def _section(key: str, name: str, body: Html) -> Html:
-    heading = element("h2", name, id=f"{key}-title")
-    return element("section", heading, body, id=key, aria_labelledby=f"{key}-title")
+def _contents(sections: Sequence[Section]) -> Html:
+    return element("ol", *(_entry(each) for each in sections if each.heading))
+
+
+def _entry(section: Section) -> Html:
+    link = element("a", section.heading, href=f"#{section.key}")
+    inner = [each for each in section.inner if each.tag == "section" and each.heading]
+    return element("li", link, _contents(inner)) if inner else element("li", link)
 
 
 def _head(title: str) -> Html:
@@ -85,13 +71,10 @@ def _head(title: str) -> Html:
         element("title", Html(html.escape(plain(shortened(title, 100))))),
         # Without an icon of its own a browser asks the server for one.
         element("link", rel="icon", href="data:,"),
-        element("style", Html(style)),
+        element("style", Html(style + color_rules())),
     )
 
 
-def _header(content: ReportContent) -> Html:
-    findings = announced(content.total_findings, content.total_findings, "finding")
-    users = announced(content.total_users, content.total_users, "user")
-    lead = (covered(content.origin), f" · {findings} · {users} scored")
-    heading = element("h1", isolated(content.title, 200))
-    return element("header", heading, element("p", *lead, class_="lead"))
+def _header(title: str, lead: Html) -> Html:
+    heading = element("h1", isolated(title, 200))
+    return element("header", heading, *([element("p", lead, class_="lead")] if lead else ()))

@@ -65,12 +65,9 @@ def origin_section(origin: Origin) -> Html:
     given = origin.command or "unknown (not started from a command)"
     command = element("p", "Made by ", element("code", isolated(given, LONGEST_COMMAND)))
     versions = [(name, isolated(version)) for name, version in origin.versions]
-    times = [
-        ("Made", moment(made_ms)),
-        ("Events from", moment(origin.first_event_ms)),
-        ("Events to", moment(origin.last_event_ms)),
-    ]
-    return joined(facts([*times, *versions]), command)
+    ends = [("Data from", origin.first_event_ms), ("Data to", origin.last_event_ms)]
+    times = [(label, moment(time_ms)) for label, time_ms in ends if time_ms is not None]
+    return joined(facts([("Made", moment(made_ms)), *times, *versions]), command)
 
 
 def covered(origin: Origin) -> Html:

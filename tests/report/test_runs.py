@@ -3,7 +3,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,64 +23,13 @@ from kstoolkit.report import (
     render_report,
     write_report,
 )
+from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOUR = 3_600_000
 TEN = 1_442_052_000_000
-HOSTILE = [
-    "<script>alert(1)</script>",
-    "</title></style><img src=x onerror=alert(1)>",
-    "\" onload='alert(1)' x=\"",
-    "]]><!--",
-    "\u202eright to left\u2066",
-    "a\x00b\x1b[31m\x07",
-    "\ud800 alone",
-    "&lt;b&gt;",
-    "$\\frac{",
-]
-VOID = {"br", "hr", "link", "meta"}
-HTML = {"a", "article", "bdi", "body", "code", "dd", "div", "dl", "dt", "figcaption", "figure"}
-HTML |= {"h1", "h2", "h3", "head", "header", "html", "li", "main", "nav", "ol", "p", "pre"}
-HTML |= {"section", "span", "style", "time", "title"} | VOID
-TABLES = {"caption", "table", "tbody", "td", "th", "thead", "tr"}
-DRAWINGS = {"clippath", "defs", "g", "path", "rect", "svg", "text", "use"}
-
-
-class Page(HTMLParser):
-    """What a browser finds in a page; raises where an end tag does not fit."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] != ["style"]:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.words).replace("\N{NO-BREAK SPACE}", " ")
-
-    def values(self, name: str) -> list[str]:
-        return [attrs[name] or "" for _, attrs in self.elements if name in attrs]
 
 
 def a_series(**changes: Any) -> CountSeries:
@@ -166,20 +114,6 @@ def hostile_content(text: str, series: CountSeries | None) -> ReportContent:
         users=users,
         dead_letters=letters,
     )
-
-
-def check_harmless(page: Page) -> None:
-    assert {tag for tag, _ in page.elements} <= HTML | TABLES | DRAWINGS
-    names = {name for _, attrs in page.elements for name in attrs}
-    assert not {name for name in names if name.startswith("on")}
-    assert "src" not in names
-    assert all(href.startswith("#") or href == "data:," for href in page.values("href"))
-    painted = "".join(page.values("style") + page.values("clip-path"))
-    assert all(url.startswith("#") for url in re.findall(r"url\(([^)]*)", painted))
-    ids = page.values("id")
-    assert len(ids) == len(set(ids))
-    targets = [href[1:] for href in page.values("href") if href.startswith("#")]
-    assert set(targets) | set(page.values("aria-labelledby")) <= set(ids)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -1,0 +1,128 @@
+"""Stores, replicas and changelogs on a page: what each of them can tell at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kstoolkit.markup import isolated, text
+from kstoolkit.report.facts import record_part, records_part
+from kstoolkit.report.frames import SHOWN_ROWS, frame_span, grid_of
+from kstoolkit.report.part import LONGEST_TITLE, Part, joint, renamed
+from kstoolkit.report.paths import shown_path
+from kstoolkit.report.rows import rows_part
+from kstoolkit.report.section import Section, keyed
+from kstoolkit.report.tables import nothing
+from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.growth.growing import growth
+from kstoolkit.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.report.section import Ids
+    from kstoolkit.rocksdb.records import Record
+    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.windowreader import WindowReader
+
+__all__ = ["changelog_part", "replica_part", "rocksdb_part", "store_part"]
+
+MOST_MEASURED_BYTES = 256 << 20
+"""Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
+
+_CHANGELOG = "changelog"
+_LONGEST_LEAD = 300
+
+
+def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of an open store: its place, its files, its growth, its rows."""
+    found = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
+    parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
+    if isinstance(store, Store):
+        parts += _told_by_rocksdb(store, ids, limit)
+    size_bytes = sum(each.size_bytes for each in found)
+    parts += [_growth(store, size_bytes, ids, limit), rows_part(store.rows(), ids, limit)]
+    return _whole(f"Store {store.name}", repr(store), parts, ids)
+
+
+def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of a RocksDB whose rows nobody is to decode."""
+    return _whole(f"Store {store.path.name}", repr(store), _told_by_rocksdb(store, ids, limit), ids)
+
+
+def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of an open replica: its levels and its segments."""
+    parts = [
+        renamed(records_part(discover(replica.path), ids, limit), "Levels"),
+        records_part(replica.segments(), ids, limit),
+    ]
+    return _whole(f"Replica {replica.path.name}", repr(replica), parts, ids)
+
+
+def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of a changelog: its windows and batches, and who did most."""
+    lengths, batches = changelog.window_lengths_ms(), changelog.batches
+    parts = [_table("Windows", _windows(changelog, lengths), ids, limit)]
+    if lengths:
+        parts.append(_table("Users and actions", _busiest(changelog, lengths[-1]), ids, limit))
+    told = f"{format_count(len(batches))} batch{'' if len(batches) == 1 else 'es'}"
+    if batches:
+        told += f", the newest number {batches[-1].number} of epoch {batches[-1].epoch}"
+    folder = changelog.path.absolute()
+    name = folder.parent.name if folder.name == _CHANGELOG else folder.name
+    return _whole(f"Changelog of {name}", f"{shown_path(changelog.path)}: {told}", parts, ids)
+
+
+def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[Part]:
+    records: list[Record] = [store.summary(), store.key_stats()]
+    parts = [record_part(each, ids, limit) for each in records]
+    advice = renamed(records_part(store.advice(), ids, limit), "Advice")
+    return [*parts, records_part(store.levels(), ids, limit), advice]
+
+
+def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> Part:
+    if size_bytes <= MOST_MEASURED_BYTES:
+        return record_part(growth(store), ids, limit)
+    said = nothing(
+        f"Not measured: all of its {format_bytes(size_bytes)} would have to be read. "
+        "kstoolkit growth does."
+    )
+    section = Section(key=ids.new("growth"), heading=text("Growth"), body=said)
+    return Part(title="Growth", section=section)
+
+
+def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
+    spans = [(length, changelog.span_ms(length)) for length in lengths]
+    told = [(length, *span) for length, span in spans if span is not None]
+    moments = pa.timestamp("ms", tz="UTC")
+    return pa.table(
+        {
+            "window": [format_duration(length) for length, *_ in told],
+            "first_start": pa.array([first for _, first, _ in told], moments),
+            "last_end": pa.array([last + length for length, _, last in told], moments),
+        }
+    )
+
+
+def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
+    """Return each user's and action's count over all windows of a length, the highest first."""
+    totals = changelog.counters(window_ms).over_time().to_table()
+    return totals.select(["user", "action", "count"]).sort_by([("count", "descending")])
+
+
+def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> Part:
+    body = grid_of(frame, SHOWN_ROWS if limit is None else limit).html()
+    section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
+    return Part(title=title, section=section, span_ms=frame_span(frame))
+
+
+def _whole(title: str, lead: str, parts: list[Part], ids: Ids) -> Part:
+    inner = tuple(each.section for each in parts)
+    section = Section(
+        key=ids.new(keyed(title)), heading=isolated(title, LONGEST_TITLE), inner=inner
+    )
+    span_ms = joint(each.span_ms for each in parts)
+    return Part(title=title, section=section, span_ms=span_ms, lead=isolated(lead, _LONGEST_LEAD))

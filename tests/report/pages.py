@@ -1,0 +1,81 @@
+"""What a browser finds in a page, and what no page may hold."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</title></style><img src=x onerror=alert(1)>",
+    "\" onload='alert(1)' x=\"",
+    "]]><!--",
+    "\u202eright to left\u2066",
+    "a\x00b\x1b[31m\x07",
+    "\ud800 alone",
+    "&lt;b&gt;",
+    "$\\frac{",
+]
+VOID = {"br", "hr", "img", "link", "meta"}
+HTML = {"a", "article", "bdi", "body", "code", "dd", "div", "dl", "dt", "figcaption", "figure"}
+HTML |= {"h1", "h2", "h3", "h4", "head", "header", "html", "li", "main", "nav", "ol", "p", "pre"}
+HTML |= {"section", "span", "style", "time", "title", "ul"} | VOID
+TABLES = {"caption", "table", "tbody", "td", "th", "thead", "tr"}
+DRAWINGS = {"clippath", "defs", "g", "path", "rect", "svg", "text", "use"}
+DRAWINGS |= {"image", "pattern", "tspan"}
+
+
+class Page(HTMLParser):
+    """What a browser finds in a page; raises where an end tag does not fit."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.html = html
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words).replace("\N{NO-BREAK SPACE}", " ")
+
+    def values(self, name: str) -> list[str]:
+        return [attrs[name] or "" for _, attrs in self.elements if name in attrs]
+
+
+def check_harmless(page: Page) -> None:
+    assert {tag for tag, _ in page.elements} <= HTML | TABLES | DRAWINGS
+    names = {name for _, attrs in page.elements for name in attrs}
+    assert not {name for name in names if name.startswith("on")}
+    assert all(source.startswith("data:image/png;base64,") for source in page.values("src"))
+    links = [attrs["href"] or "" for tag, attrs in page.elements if tag == "a"]
+    assert all(href.startswith("#") for href in links)
+    held = [href for href in page.values("href") if not href.startswith("#")]
+    assert all(href == "data:," or href.startswith("data:image/png;base64,") for href in held)
+    painted = "".join(page.values("style") + page.values("clip-path") + page.values("fill"))
+    assert all(url.startswith("#") for url in re.findall(r"url\(([^)]*)", painted))
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    targets = [href[1:] for href in page.values("href") if href.startswith("#")]
+    assert set(targets) | set(page.values("aria-labelledby")) <= set(ids)
+    assert "http://" not in page.html
+    assert "https://" not in page.html
+    assert "@import" not in page.html
