@@ -6,12 +6,16 @@ The face is transparent and the ink a middle grey, so that a figure suits a ligh
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import dates
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kstoolkit.plots.names import shown
@@ -19,7 +23,7 @@ from kstoolkit.plots.palette import INK
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -31,6 +35,7 @@ __all__ = [
     "NORMAL",
     "SIZE_INCHES",
     "SMALL",
+    "beside_pyplot",
     "days",
     "in_bytes",
     "in_counts",
@@ -47,6 +52,7 @@ SMALL, NORMAL = 8, 9
 """Sizes of text, in points."""
 
 _MOST_TICKS = 5
+_BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
 
 
 def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INCHES) -> Axes:
@@ -56,12 +62,44 @@ def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INC
     whoever draws elsewhere gives the Axes of a figure of his own.
     """
     if ax is None:
-        from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
-
-        figure = plt.figure(figsize=size_inches, layout="constrained", facecolor="none")
-        ax = figure.add_subplot()
+        ax = _new_figure(size_inches).add_subplot()
     _quiet(ax)
     return ax
+
+
+def _new_figure(size_inches: tuple[float, float]) -> Figure:
+    style: dict[str, Any] = {
+        "figsize": size_inches,
+        "layout": "constrained",
+        "facecolor": "none",
+    }
+    if _BESIDE_PYPLOT.get():
+        figure = Figure(**style)
+        FigureCanvasAgg(figure)
+        return figure
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
+
+    return plt.figure(**style)
+
+
+@contextmanager
+def beside_pyplot() -> Iterator[None]:
+    """Make new figures that pyplot doesn't know, in this thread: for pages and panels.
+
+    Each plot then has the size that suits it, and nothing has to be closed.
+
+    Examples
+    --------
+    >>> with beside_pyplot():
+    ...     figure = new_axes().figure
+    >>> figure.canvas.manager is None
+    True
+    """
+    token = _BESIDE_PYPLOT.set(True)
+    try:
+        yield
+    finally:
+        _BESIDE_PYPLOT.reset(token)
 
 
 def _quiet(ax: Axes) -> None:

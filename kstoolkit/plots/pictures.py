@@ -8,13 +8,10 @@ from __future__ import annotations
 import io
 from base64 import b64encode
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.markup import Html, element
-from kstoolkit.plots.axes import SIZE_INCHES
+from kstoolkit.plots.axes import beside_pyplot, new_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,16 +52,17 @@ class Picture:
 
 
 def picture(
-    draw: Callable[[Axes], object], size_inches: tuple[float, float] = SIZE_INCHES
+    draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
 ) -> Picture:
-    r"""Return what ``draw`` draws on the Axes that it is given.
+    r"""Return what ``draw`` draws, on Axes that it is given or makes.
 
     Parameters
     ----------
     draw
-        Draws: ``record.plot``, or any function of Axes.
+        Draws: ``record.plot``, or another function of Axes. Given None it makes its own, of the
+        size that suits it, and returns them.
     size_inches
-        Width and height; an inch is 80 CSS pixels.
+        Width and height, of which an inch is 80 CSS pixels; None leaves them to ``draw``.
 
     Examples
     --------
@@ -75,10 +73,13 @@ def picture(
     >>> shown.png[:4]
     b'\x89PNG'
     """
-    figure = Figure(figsize=size_inches, layout="constrained", facecolor="none")
-    canvas = FigureCanvasAgg(figure)
-    ax = figure.add_subplot()
-    draw(ax)
+    with beside_pyplot():
+        ax = None if size_inches is None else new_axes(size_inches=size_inches)
+        drawn: Any = draw(ax)
+    if ax is None:
+        ax = drawn
+    figure: Any = ax.figure
     target = io.BytesIO()
-    canvas.print_figure(target, format="png", dpi=_DPI)
-    return Picture(target.getvalue(), ax.get_title(loc="left"), round(size_inches[0] * _DPI / 2))
+    figure.canvas.print_figure(target, format="png", dpi=_DPI)
+    width = round(figure.get_size_inches()[0] * _DPI / 2)
+    return Picture(target.getvalue(), ax.get_title(loc="left"), width)

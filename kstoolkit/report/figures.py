@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, joined, shortened
-from kstoolkit.plots.axes import SIZE_INCHES
+from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
 from kstoolkit.plots.expected import plot_expected
 from kstoolkit.report.seentexts import seen_texts
@@ -23,7 +22,6 @@ from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from matplotlib.axes import Axes
@@ -87,8 +85,8 @@ def plotted(thing: object, name: str) -> Html:
     except ConfigurationError:
         return Html()
     try:
-        with style.context("default", after_reset=True), _drawn(thing) as ax:
-            return figure_of(whole(ax), name=name)
+        with style.context("default", after_reset=True), beside_pyplot():
+            return figure_of(whole(draw(thing)), name=name)
     except ConfigurationError as error:
         return nothing(f"No plot: {shortened(error.message, _LONGEST_LABEL)}")
 
@@ -134,20 +132,6 @@ def whole(ax: Axes) -> Figure:
         message = "These Axes are in no figure: they were removed from theirs."
         raise ConfigurationError(message, hint="Give Axes of a figure that is still there.")
     return figure
-
-
-@contextmanager
-def _drawn(thing: object) -> Iterator[Axes]:
-    """Yield the plot of a record at its own size; no notebook shows it, and no window opens."""
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
-
-    with plt.ioff():
-        before = set(plt.get_fignums())
-        try:
-            yield draw(thing)
-        finally:
-            for number in set(plt.get_fignums()) - before:
-                plt.close(number)
 
 
 def _framed(drawn: Html, *captions: str) -> Html:

@@ -78,7 +78,7 @@ class Figure:
     def _of_int(self, value: int) -> str:
         if self.name.endswith("_bytes"):
             return format_bytes(value)
-        if self.name in _MOMENTS or self.name.endswith("_at_ms"):
+        if self.name.rpartition(".")[2] in _MOMENTS or self.name.endswith("_at_ms"):
             return _moment(value)
         return format_count(value)
 
@@ -94,8 +94,8 @@ def counted(number: int, kind: str) -> str:
     --------
     >>> counted(1, "SST files"), counted(1, "flushes"), counted(1, "pieces of advice")
     ('1 SST file', '1 flush', '1 piece of advice')
-    >>> counted(0, "entries"), counted(1, "entries"), counted(1, "caches")
-    ('0 entries', '1 entry', '1 cache')
+    >>> counted(0, "entries"), counted(1, "entries"), counted(1, "caches"), counted(1, "batches")
+    ('0 entries', '1 entry', '1 cache', '1 batch')
     """
     return f"{format_count(number)} {_single(kind) if number == 1 else kind}"
 
@@ -105,7 +105,7 @@ def _single(kind: str) -> str:
     what, that, how = what.partition(" that ")
     if what.endswith("ies"):
         what = f"{what[:-3]}y"
-    elif what.endswith(("shes", "xes", "sses")):
+    elif what.endswith(("shes", "tches", "xes", "sses")):
         what = what[:-2]
     else:
         what = what.removesuffix("s")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ipywidgets import HTML
 
 from kstoolkit.markup import Html, element, isolated, joined, text
-from kstoolkit.plots.axes import SIZE_INCHES
 from kstoolkit.plots.pictures import picture
 from kstoolkit.units import format_count
 
@@ -39,10 +38,10 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
 
     def draw(
         self,
-        draw: Callable[[Axes], object],
-        size_inches: tuple[float, float] = SIZE_INCHES,
+        draw: Callable[[Axes | None], object],
+        size_inches: tuple[float, float] | None = None,
     ) -> None:
-        """Show a plot: what ``draw`` draws on the Axes that it is given."""
+        """Show a plot: ``record.plot``, at the size that suits it or at another."""
         self.value = picture(draw, size_inches).html()
 
     def tabulate(
