@@ -195,7 +195,8 @@ class Counters:
 
         A hopping window takes each pane into every window that holds it.
         """
-        latest = self.start_ms - self.start_ms % window.every_ms
+        # Dividing by one number and multiplying again is several times faster than a remainder.
+        latest = self.start_ms // window.every_ms * window.every_ms
         if window.is_tumbling and np.array_equal(latest, self.start_ms):
             return self
         back = np.arange(0, window.size_ms, window.every_ms, dtype=np.int64)
@@ -240,17 +241,20 @@ class Counters:
 
     def by_segment(self, length_ms: int) -> Iterator[tuple[int, Counters]]:
         """Yield (segment start, its counters), the earliest segment first."""
-        segment_ms = self.start_ms - self.start_ms % length_ms
-        starts = np.unique(segment_ms)
-        for start in starts:
-            part = self if len(starts) == 1 else self.take(segment_ms == start)
-            yield int(start), part
+        number = self.start_ms // length_ms
+        rest = number
+        while rest.size:  # a few turns: faster than finding the distinct numbers among all rows
+            earliest = rest.min()
+            here = number == earliest
+            yield int(earliest) * length_ms, self if here.all() else self.take(here)
+            rest = rest[rest != earliest]
 
     def by_bucket(self, buckets: int) -> Iterator[tuple[int, Counters]]:
         """Yield (bucket, its users' counters) for every bucket that has any."""
-        bucket = buckets_of(self.users, buckets)[self.user]
+        narrow = np.min_scalar_type(buckets)  # numbers of 16 bits are sorted by radix
+        bucket = buckets_of(self.users, buckets).astype(narrow)[self.user]
         order = np.argsort(bucket, kind="stable")
-        edges = np.searchsorted(bucket[order], np.arange(buckets + 1))
+        edges = np.append(0, np.cumsum(np.bincount(bucket, minlength=buckets)))
         for number in range(buckets):
             chosen = order[edges[number] : edges[number + 1]]
             if chosen.size:

@@ -41,7 +41,7 @@ def as_text(values: pa.Array) -> pa.DictionaryArray:
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # of a type that has no text
         return pa.nulls(len(values), pa.string()).dictionary_encode()
     places = encoded.indices.cast(pa.int32())
-    if texts.null_count or (given and pc.count_distinct(texts).as_py() < len(texts)):
+    if texts.null_count or (given and len(pc.unique(texts)) < len(texts)):
         distinct = texts.dictionary_encode()  # Arrow lets a dictionary name a text twice, or none
         places, texts = distinct.indices.take(places), distinct.dictionary
     return pa.DictionaryArray.from_arrays(places, texts, safe=False)

@@ -237,4 +237,5 @@ def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -
 
 def panes(time_ms: NDArray[np.int64], pane_ms: int, *, processing_time: bool) -> NDArray[np.int64]:
     """Return the pane of each event; by processing time just one, which the operator dates."""
-    return time_ms * 0 if processing_time else time_ms - time_ms % pane_ms
+    # Dividing by one number and multiplying again is several times faster than a remainder.
+    return time_ms * 0 if processing_time else time_ms // pane_ms * pane_ms

@@ -21,6 +21,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.pipeline.lanes import bucket_of
 from kstoolkit.pipeline.parcels import BLOCK, LETTERS, to_ipc
+from kstoolkit.pipeline.worker import spare_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +71,7 @@ class CascadeOperator(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state: one map from a block's key to its bytes."""
+        spare_collector()
         self.blocks = _StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword

@@ -21,6 +21,7 @@ from kstoolkit.changelog.changelog import ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.pipeline.operator import COUNTS, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
+from kstoolkit.pipeline.worker import spare_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,6 +71,7 @@ def writing(places: Places) -> Any:
         task = TaskContext.get()
         if task is None:
             return
+        spare_collector()
         reports: list[tuple[str, int, int, bytes]] = []
         part = _Part(places, task.partitionId(), task.taskAttemptId())
         with ExitStack() as part.open_files:
