@@ -1,0 +1,187 @@
+"""Every record that people look at can be read, shown as HTML, tabulated and drawn, and agrees."""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+import re
+import warnings
+from html import unescape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+import kstoolkit
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.plots.axes import beside_pyplot
+from kstoolkit.plots.drawing import DRAWN_BY, drawer
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.records import Record, Records
+from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.views import Viewed
+from tests.plots.made import found as finding
+from tests.plots.made import made_run
+from tests.plots.realstores import compared, log_named, tight_store
+from tests.stores.kafkastreams.archives import states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NO_PLOT = {
+    **dict.fromkeys(
+        ("OptionsSection", "ToldOption", "SparkConf", "MetricName", "Advice"),
+        "words, not quantities",
+    ),
+    **dict.fromkeys(
+        ("Level", "Sst", "HotPrefix", "MemoryTerm", "Flush", "Compaction", "Stall", "LevelStats"),
+        "one row of several that are drawn together",
+    ),
+    **dict.fromkeys(
+        ("LevelWork", "ExecutorMemory", "Difference", "SegmentState", "FoundSegment"),
+        "one row of several that are drawn together",
+    ),
+    **dict.fromkeys(
+        ("KeyUse", "PrefixUse", "WindowUse", "SegmentUse", "Age", "LevelUse"),
+        "part of what growth draws",
+    ),
+    **dict.fromkeys(
+        ("Horizon", "Expired", "Versions", "Deletions", "KeyCount", "RowEstimate", "CheckpointUse"),
+        "one figure says it",
+    ),
+    "BackgroundJob": "what flushes and compactions share",
+    "LogFile": "what is in the files is drawn, not how long they are",
+    "RestoreStep": "part of a history, which is drawn",
+}
+"""Records without a plot of their own, and why."""
+
+LISTED = {"Rows", "StoreDiff"}
+"""Views whose text goes on after its first line: with the first of their rows."""
+
+BASES = {"Record", "Records"}
+
+
+def classes() -> list[type[Viewed]]:
+    for module in pkgutil.walk_packages(kstoolkit.__path__, "kstoolkit."):
+        if not module.name.endswith(("__main__", "_pb2")):
+            import_module(module.name)
+    found: dict[str, type[Viewed]] = {}
+    waiting: list[type[Viewed]] = [Viewed]
+    while waiting:
+        below = waiting.pop().__subclasses__()
+        waiting += below
+        found |= {f"{each.__module__}.{each.__qualname__}": each for each in below}
+    return [found[name] for name in sorted(found) if name.startswith("kstoolkit.")]
+
+
+def is_drawn(kind: type[Viewed]) -> bool:
+    names = {each.__name__ for each in kind.__mro__}
+    qualified = {name for name in DRAWN_BY if f"{kind.__module__}.{kind.__name__}".endswith(name)}
+    return bool(qualified or names & DRAWN_BY.keys())
+
+
+def is_drawn_together(thing: object) -> bool:
+    try:
+        return drawer(thing) is not None
+    except ConfigurationError:
+        return False
+
+
+@pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)
+def test_every_record_is_drawn_or_says_why_not(kind: type[Viewed]) -> None:
+    exempt = BASES | NO_PLOT.keys()
+    assert is_drawn(kind) != (kind.__name__ in exempt)
+    assert hasattr(kind, "_repr_html_")
+    assert hasattr(kind, "to_pandas") or kind.__name__ == "Run"
+
+
+def test_no_plot_stands_for_a_class_that_is_gone() -> None:
+    names = {each.__name__ for each in classes()}
+    named = {re.sub(r"Records\[(\w+)\]", r"\1", each).rpartition(".")[2] for each in DRAWN_BY}
+    assert named <= names | {"Records"}
+    assert NO_PLOT.keys() <= names
+
+
+@pytest.fixture(scope="module")
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
+    """What people look at: of a run, its replica, a store, its log, the lab, Kafka Streams."""
+    folder = tmp_path_factory.mktemp("views")
+    told = [BatchStatistics(n, 0, 2.0, events=100 * n) for n in range(3)]
+    run = made_run(
+        folder / "out", findings=[finding()], batches=told, reasons=["no_time", "not_parsed"]
+    )
+    state = next(each for each in states("4.3.1") if str(each) == "own-4.3.1-clean")
+    stores = kstoolkit.discover(state.directory(tmp_path_factory), look=True)
+    window = next(each for each in stores if each.kind == "timestamped-window")
+    history = kstoolkit.RestoreHistory()
+    changelog, path = run.folder.path / "changelog", folder / "replica"
+    WindowStore.restore(changelog, path=path, listener=history, progress=False).close()
+    plan = kstoolkit.plan_memory(memtable_bytes=1 << 20, memtables=2, block_cache_bytes=8 << 20)
+    found: list[Any] = [plan, run, run.summary(), run.findings, run.findings[0], run.dead_letters]
+    found += [run.batches(), run.history("Anna"), stores, kstoolkit.growth(window.path), history]
+    found += [compared(), log_named("rocksdb-10.1.3.log"), kstoolkit.profile_named("spark")]
+    with (
+        open_store(tight_store()) as store,
+        kstoolkit.open_store(window.path) as opened,
+        WindowStore.open(path) as replica,
+    ):
+        found += [store.levels(), store.ssts(), store.memory(), store.advice(), store.log()]
+        found += [store.summary(), store.key_stats(), store.profile()]
+        found += [opened.rows(), replica, replica.segments(), kstoolkit.metric_names()]
+        yield [each for each in found if each is not None]
+
+
+def with_inner(thing: Any) -> Iterator[Any]:
+    """Yield a record, and the records in its fields and rows."""
+    yield thing
+    inner: list[Any] = []
+    if isinstance(thing, Records):
+        inner = list(thing)[:3]
+    elif dataclasses.is_dataclass(thing):
+        inner = [getattr(thing, each.name) for each in dataclasses.fields(thing)]
+    for each in inner:
+        if isinstance(each, Viewed):
+            yield from with_inner(each)
+
+
+def plain(html: str) -> str:
+    """Return what a reader sees of HTML, in one line."""
+    return " ".join(
+        unescape(re.sub(r"<style>.*?</style>|<[^>]+>", " ", html, flags=re.DOTALL)).split()
+    )
+
+
+def facts(text: str) -> set[str]:
+    """Return the numbers of a text, with what is written together with them."""
+    return {word for word in re.findall(r"[\w.,%]*\w", text) if re.search(r"\d", word)}
+
+
+def test_text_and_html_state_the_same_facts(looked_at: list[Any]) -> None:
+    seen = [each for thing in looked_at for each in with_inner(thing)]
+    assert len({type(each) for each in seen}) > 30
+    for each in seen:
+        text = repr(each)
+        assert "\n" not in text or type(each).__name__ in LISTED
+        shown = plain(each._repr_html_())
+        assert facts(text.partition("(")[2]) <= facts(shown), (text, shown[:600])
+        for figure in each.figures() if isinstance(each, Record) else ():
+            assert facts(figure.text) <= facts(shown)
+
+
+def test_each_can_be_tabulated_and_drawn(looked_at: list[Any]) -> None:
+    for each in (inner for thing in looked_at for inner in with_inner(thing)):
+        if type(each).__name__ != "Run":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # tables that are cut say so
+                assert isinstance(each.to_pandas(), pd.DataFrame)
+        of = each[0] if isinstance(each, Records) and len(each) else each
+        if type(of).__name__ in NO_PLOT and not is_drawn_together(each):
+            continue
+        with beside_pyplot():
+            axes = drawer(each)(each, ax=None)
+        assert axes.get_title(loc="left")
+        axes.figure.canvas.draw()
+    assert not plt.get_fignums()
