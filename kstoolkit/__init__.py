@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.exporting import export as export
     from kstoolkit.stores.rows.opening import open_store as open_store
     from kstoolkit.stores.windowstore import WindowStore as WindowStore
+    from kstoolkit.widgets.compactionlab import CompactionLab as CompactionLab
+    from kstoolkit.widgets.exploring import explore as explore
+    from kstoolkit.widgets.findingspanel import FindingsPanel as FindingsPanel
+    from kstoolkit.widgets.profilepanel import ProfilePanel as ProfilePanel
+    from kstoolkit.widgets.runmonitor import RunMonitor as RunMonitor
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
 
@@ -58,14 +63,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "Cascade": "kstoolkit.windows",
     "Ceiling": "kstoolkit.findings.rules",
+    "CompactionLab": "kstoolkit.widgets.compactionlab",
     "Exempt": "kstoolkit.findings.rules",
+    "FindingsPanel": "kstoolkit.widgets.findingspanel",
     "Hop": "kstoolkit.windows",
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
     "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
+    "ProfilePanel": "kstoolkit.widgets.profilepanel",
     "Report": "kstoolkit.report.report",
     "RestoreHistory": "kstoolkit.stores.restorehistory",
     "Run": "kstoolkit.pipeline.run",
+    "RunMonitor": "kstoolkit.widgets.runmonitor",
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.stores.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",
@@ -77,6 +86,7 @@ _HOMES = {
     "diff_stores": "kstoolkit.stores.comparing.comparing",
     "discover": "kstoolkit.stores.discovery.discovering",
     "doctor": "kstoolkit.environment",
+    "explore": "kstoolkit.widgets.exploring",
     "export": "kstoolkit.stores.rows.exporting",
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
@@ -97,14 +107,18 @@ _HOMES = {
 __all__ = [
     "Cascade",
     "Ceiling",
+    "CompactionLab",
     "Exempt",
+    "FindingsPanel",
     "Hop",
     "Pipeline",
     "Profile",
     "ProfileMap",
+    "ProfilePanel",
     "Report",
     "RestoreHistory",
     "Run",
+    "RunMonitor",
     "Unusual",
     "WindowStore",
     "Workload",
@@ -117,6 +131,7 @@ __all__ = [
     "diff_stores",
     "discover",
     "doctor",
+    "explore",
     "export",
     "files",
     "find",
@@ -149,3 +164,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Give IPython the magics: what ``%load_ext kstoolkit`` calls."""
+    import_module("kstoolkit.magics").load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Take the magics away: what ``%unload_ext kstoolkit`` calls."""
+    import_module("kstoolkit.magics").unload(shell)

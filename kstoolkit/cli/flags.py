@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import KstoolkitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["hints_in_flags", "in_flags"]
+__all__ = ["hints_in_flags", "in_flags", "reasons_in_flags"]
+
+_SENTENCES = {"unknown", "verdict"}
 
 _FLAGS = {
     "action": "--action",
@@ -19,6 +21,8 @@ _FLAGS = {
     "column_family": "--column-family",
     "instances": "--instances",
     "iterators": "--iterators",
+    "key": "--key",
+    "kind": "--kind",
     "look": "--look",
     "other_folders": "--other-folder",
     "overwrite": "--overwrite",
@@ -27,6 +31,8 @@ _FLAGS = {
     "retention": "--retention",
     "since": "--since",
     "total": "--total",
+    "until": "--until",
+    "version": "--version",
     "window_size": "--window-size",
 }
 _ARGUMENT = re.compile(
@@ -35,6 +41,9 @@ _ARGUMENT = re.compile(
 _NO_FOLDERS = "other_folders=[] "
 _WORDS = {
     "Give scratch= (or TMPDIR) ": "Set TMPDIR to ",
+    "Give the key's bytes instead": "Give the key's bytes in hex, as --key 0x00ff",
+    "the prefix in bytes": "the prefix in hex, as --prefix 0x00ff",
+    "Read another version of": "Read another --version of",
     "give rows(since=..., until=...), or raise disk_bytes": "give --since or --until",
     _NO_FOLDERS: f"in Python, {_NO_FOLDERS}",
 }
@@ -63,6 +72,38 @@ def _flag(match: re.Match[str]) -> str:
         value = "PATH" if value == "[...]" else value[1:-1]
         return f"{_FLAGS[match['name']]} {value}"
     return _FLAGS[match["name"]]
+
+
+def reasons_in_flags(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as it is, but for the sentences in it: keys and values are the user's.
+
+    Examples
+    --------
+    >>> reasons_in_flags({"key": "retention=", "unknown": {"offset": "give retention="}})
+    {'key': 'retention=', 'unknown': {'offset': 'give --retention'}}
+    """
+    return {
+        name: _in_flags(value) if name in _SENTENCES else _of_part(value)
+        for name, value in told.items()
+    }
+
+
+def _of_part(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_of_part(each) for each in value]
+    return reasons_in_flags(value) if isinstance(value, dict) else value
+
+
+def _in_flags(told: Any) -> Any:
+    """Return sentences; anything else there is the user's, as a column that is called so."""
+    match told:
+        case dict():
+            return {name: _in_flags(why) for name, why in told.items()}
+        case list():
+            return [_in_flags(sentence) for sentence in told]
+        case str():
+            return in_flags(told)
+    return told
 
 
 @contextmanager

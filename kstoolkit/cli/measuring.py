@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.flags import in_flags
+from kstoolkit.cli.asking import moment_given
+from kstoolkit.cli.growthtables import print_growth
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SHOWN
 from kstoolkit.cli.storeoptions import (
     ACTION,
@@ -16,6 +17,8 @@ from kstoolkit.cli.storeoptions import (
     FAMILY,
     KEY_SERDE,
     KIND,
+    NAMED,
+    OTHER_FOLDERS,
     SINCE,
     STORE,
     TOTAL,
@@ -27,17 +30,14 @@ from kstoolkit.cli.storeoptions import (
     opened_side,
     opened_store,
 )
-from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.cli.terminal import note, say
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from kstoolkit.stores.comparing.storediff import StoreDiff
-    from kstoolkit.stores.growth.records import KeyUse
 
 __all__ = ["diff", "export", "growth"]
-
-_SENTENCES = {"unknown", "verdict"}
 
 A = typer.Argument(
     ...,
@@ -65,7 +65,18 @@ TO = typer.Option(
 )
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there is one.")
 LIMIT = typer.Option(
-    SHOWN, min=0, metavar="N", help="How many differences to show; --json prints all of them."
+    None,
+    min=0,
+    metavar="N",
+    help=f"How many differences to print.  [default: {SHOWN}, and with --json or --to all]",
+    show_default=False,
+)
+DIFF_TO = typer.Option(
+    None,
+    "--to",
+    metavar="FILE",
+    help="Write the differences to a file instead: .parquet, .jsonl or .csv, as export does.",
+    show_default=False,
 )
 
 
@@ -96,11 +107,14 @@ def diff(
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
     family: str | None = FAMILY,
+    store: str | None = NAMED,
     versions: tuple[int, int] | None = VERSIONS,
     batches: tuple[int, int] | None = BATCHES,
     action: str | None = ACTION,
     total: bool = TOTAL,
-    limit: int = LIMIT,
+    limit: int | None = LIMIT,
+    to: str | None = DIFF_TO,
+    overwrite: bool = OVERWRITE,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print in which rows two stores differ.
@@ -112,36 +126,43 @@ def diff(
     compared by: diff PATH --versions 3 5.
     """
     from kstoolkit.stores.comparing.comparing import diff_stores  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.stores.rows.readable import Readable  # noqa: PLC0415 - as above
+    from kstoolkit.stores.comparing.owncounts import is_own_counts  # noqa: PLC0415 - as above
 
     if b is None and versions is None and batches is None:
         message = f"Only one store is given, {a}, which equals itself."
         raise ConfigurationError(message, hint="Give another, or two --versions of it.")
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     counted: dict[str, Any] = {"action": action, "total": total}
+    span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     version_a, version_b = versions or (None, None)
     batch_a, batch_b = batches or (None, None)
     with (
-        opened_side(a, counted, version=version_a, batch=batch_a, **told) as one,
-        opened_side(b or a, counted, version=version_b, batch=batch_b, **told) as other,
+        opened_side(a, counted, store=store, version=version_a, batch=batch_a, **told) as one,
+        opened_side(
+            b or a, counted, store=store, version=version_b, batch=batch_b, **told
+        ) as other,
     ):
-        if any(counted.values()) and not (isinstance(one, Readable) or isinstance(other, Readable)):
+        if any(counted.values()) and not any(map(is_own_counts, (a, b or a))):
             message = f"Neither {a} nor {b or a} holds counts of kstoolkit's."
             raise ConfigurationError(message, hint="Leave --action and --total out.")
         with diff_stores(
-            one.rows(since=since, until=until),
-            other.rows(since=since, until=until),
+            one.rows(**span),
+            other.rows(**span),
             key_serde=key_serde,
             value_serde=value_serde,
             by_value=by_value,
-            limit=None if as_json else limit,
+            limit=SHOWN if limit is None and not (as_json or to) else limit,
             progress=sys.stderr.isatty(),
         ) as found:
-            _print_differences(found, as_json=as_json)
+            _give_differences(found, to, overwrite=overwrite, as_json=as_json)
 
 
-def _print_differences(found: StoreDiff, *, as_json: bool) -> None:
-    if as_json:
+def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_json: bool) -> None:
+    from kstoolkit.stores.rows.exporting import export as written_to  # noqa: PLC0415 - loads Arrow
+
+    if to is not None:
+        written_to(found, to, overwrite=overwrite)
+    elif as_json:
         sys.stdout.writelines(f"{line}\n" for line in found.json_lines())
     else:
         for each in found.rows():
@@ -161,6 +182,7 @@ def export(
     family: str | None = FAMILY,
     version: int | None = VERSION,
     batch: int | None = BATCH,
+    other_folders: list[str] | None = OTHER_FOLDERS,
 ) -> None:
     """Write the rows of a store to a file.
 
@@ -170,8 +192,9 @@ def export(
 
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told |= {"key_serde": key_serde, "value_serde": value_serde}
+    told |= {"other_folders": other_folders or None}
     with opened_store(path, version=version, batch=batch, **told) as store:
-        count = written_to(store.rows(), to, overwrite=overwrite)
+        count = written_to(store, to, overwrite=overwrite)
     say(f"{format_count(count)} rows are in {to}.")
 
 
@@ -181,11 +204,13 @@ def growth(
     retention: str | None = RETENTION,
     now: str | None = NOW,
     key_serde: str | None = KEY_SERDE,
+    value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
     window_size: str | None = WINDOW_SIZE,
     family: str | None = FAMILY,
     version: int | None = VERSION,
     batch: int | None = BATCH,
+    other_folders: list[str] | None = OTHER_FOLDERS,
     top: int = TOP,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
@@ -197,39 +222,8 @@ def growth(
     from kstoolkit.stores.growth.growing import growth as grown  # noqa: PLC0415 - loads RocksDB
 
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
-    with opened_store(path, version=version, batch=batch, key_serde=key_serde, **told) as store:
-        found = grown(store, retention=retention, now=now, top=top)
-    if as_json:
-        print_json([_reasons_in_flags(found.to_dict())])
-        return
-    for sentence in found.verdict:
-        say(in_flags(sentence))
-    if found.keys:
-        say()
-        rows = [[str(each.key), format_count(each.num_rows), _size(each)] for each in found.keys]
-        print_table(["largest keys", "rows", "bytes"], rows)
-
-
-def _reasons_in_flags(told: dict[str, Any]) -> dict[str, Any]:
-    """Return a record as it is, but for the sentences in it: keys and values are the user's."""
-    return {
-        name: _in_flags(value) if name in _SENTENCES else _of_part(value)
-        for name, value in told.items()
-    }
-
-
-def _of_part(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_of_part(each) for each in value]
-    return _reasons_in_flags(value) if isinstance(value, dict) else value
-
-
-def _in_flags(told: Any) -> Any:
-    if isinstance(told, dict):
-        return {name: in_flags(why) for name, why in told.items()}
-    return [in_flags(sentence) for sentence in told]
-
-
-def _size(use: KeyUse) -> str:
-    least = "at least " if use.error_bytes else ""
-    return f"{least}{format_bytes(use.data_bytes)}"
+    told |= {"key_serde": key_serde, "value_serde": value_serde}
+    told |= {"other_folders": other_folders or None}
+    with opened_store(path, version=version, batch=batch, **told) as store:
+        found = grown(store, retention=retention, now=moment_given(now), top=top)
+    print_growth(found, as_json=as_json)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kstoolkit.cli.remarks import left_out_as_notes
 from kstoolkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ __all__ = [
     "FAMILY",
     "KEY_SERDE",
     "KIND",
+    "NAMED",
+    "OTHER_FOLDERS",
     "SERDES",
     "SINCE",
     "STORE",
@@ -31,6 +34,7 @@ __all__ = [
     "VERSION",
     "VERSIONS",
     "WINDOW_SIZE",
+    "check_not_empty",
     "opened_side",
     "opened_store",
 ]
@@ -75,6 +79,14 @@ FAMILY = typer.Option(
     "[default: those that the application writes to]",
     show_default=False,
 )
+OTHER_FOLDERS = typer.Option(
+    None,
+    "--other-folder",
+    metavar="PATH",
+    help="A folder elsewhere with files of the store; may be given several times.  [default: those "
+    "that the store names]",
+    show_default=False,
+)
 VERSION = typer.Option(
     None,
     metavar="N",
@@ -108,14 +120,22 @@ ACTION = typer.Option(
     help="Of kstoolkit's counts, compare those of one action, as a long.  [default: each, as JSON]",
     show_default=False,
 )
+NAMED = typer.Option(
+    None,
+    "--store",
+    metavar="NAME",
+    help="Of a folder that is not one store, such as a state directory: all partitions of the "
+    "store of this name.  [default: the folder is the store]",
+    show_default=False,
+)
 TOTAL = typer.Option(
     False, "--total", help="Of kstoolkit's counts, compare the sums of all actions, as a long."
 )
 SINCE = typer.Option(
     None,
     metavar="T",
-    help="Only rows from this moment on: that of the window's start, or without windows the row's "
-    "own.  [default: all]",
+    help="Only rows from this moment on, as 2026-03-03T12:00Z or in epoch ms: that of the window's "
+    "start, or without windows the row's own.  [default: all]",
     show_default=False,
 )
 UNTIL = typer.Option(
@@ -139,14 +159,15 @@ def opened_store(
     Raises
     ------
     ConfigurationError
-        If there are no versions to choose from, or both are given.
+        If the path is empty, there are no versions to choose from, or both are given.
     KstoolkitError
         If there is no such store or version.
     """
     from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
 
-    with open_store(path, **told) as store:
+    check_not_empty(path)
+    with left_out_as_notes(), open_store(path, **told) as store:
         if isinstance(store, SparkStore) and (version, batch) != (None, None):
             yield store.at(version, batch=batch)
             return
@@ -159,6 +180,7 @@ def opened_side(
     path: str,
     counted: dict[str, Any],
     *,
+    store: str | None = None,
     version: int | None = None,
     batch: int | None = None,
     **told: Any,
@@ -171,6 +193,8 @@ def opened_side(
         As :func:`opened_store` takes them.
     counted
         How to count: see :func:`kstoolkit.stores.comparing.owncounts.own_counts`.
+    store
+        The name of a store, of which all partitions below ``path`` are meant.
 
     Raises
     ------
@@ -179,15 +203,34 @@ def opened_side(
     KstoolkitError
         If it can't be read.
     """
+    from kstoolkit.stores.comparing.folders import opened_partitions  # noqa: PLC0415 - RocksDB
     from kstoolkit.stores.comparing.owncounts import own_counts  # noqa: PLC0415 - loads RocksDB
 
-    with own_counts(path, window_size=told["window_size"], **counted) as ours:
-        if ours is None:
-            with opened_store(path, version=version, batch=batch, **told) as store:
-                yield store
-        else:
-            _check_is_latest(path, version=version, batch=batch)
+    check_not_empty(path)
+    with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:
+        if ours is None and store is None:
+            with opened_store(path, version=version, batch=batch, **told) as found:
+                yield found
+            return
+        _check_is_latest(path, version=version, batch=batch)
+        if ours is not None:
             yield ours
+            return
+        with opened_partitions(path, str(store), **told) as parts:
+            yield parts
+
+
+def check_not_empty(path: str) -> None:
+    """Refuse an empty path, which would be this folder: a variable of the shell's is not set.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is empty.
+    """
+    if not path:
+        message = "The path is empty."
+        raise ConfigurationError(message, hint="Give a folder; this one is a dot.")
 
 
 def _check_is_latest(path: str, *, version: int | None, batch: int | None) -> None:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, SHOWN
+from kstoolkit.cli.asking import key_given, moment_given, prefix_given
+from kstoolkit.cli.flags import reasons_in_flags
+from kstoolkit.cli.options import AS_JSON
 from kstoolkit.cli.storeoptions import (
     BATCH,
     FAMILY,
     KEY_SERDE,
     KIND,
+    OTHER_FOLDERS,
     SINCE,
     STORE,
     UNTIL,
     VALUE_SERDE,
     VERSION,
     WINDOW_SIZE,
+    check_not_empty,
     opened_store,
 )
+from kstoolkit.cli.storetable import as_told, store_table, unclear
 from kstoolkit.cli.terminal import note, print_json, print_table, say
-from kstoolkit.units import format_bytes, format_count
-
-if TYPE_CHECKING:
-    from kstoolkit.stores.discovery.foundstore import FoundStore
+from kstoolkit.units import format_count
 
 __all__ = ["rows", "stores"]
 
@@ -37,19 +37,39 @@ FOLDER = typer.Argument(
     show_default=False,
 )
 KEY = typer.Option(
-    None, metavar="K", help="Only rows of this key.  [default: all]", show_default=False
-)
-PREFIX = typer.Option(
-    None, metavar="P", help="Only rows whose key begins so.  [default: all]", show_default=False
-)
-LIMIT = typer.Option(
     None,
-    min=0,
-    metavar="N",
-    help=f"How many rows to print.  [default: {SHOWN}, and with --json all]",
+    metavar="K",
+    help="Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or "
+    """some, as '{"user": "anna"}', or the value of the only one.  [default: all]""",
     show_default=False,
 )
-DOUBTFUL = 0.5
+PREFIX = typer.Option(
+    None,
+    metavar="P",
+    help="Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.  "
+    "[default: all]",
+    show_default=False,
+)
+LIMIT = typer.Option(
+    None, min=0, metavar="N", help="How many rows to print.  [default: all]", show_default=False
+)
+TOLD_KIND = typer.Option(
+    None,
+    "--kind",
+    metavar="NAME",
+    help="What kind those stores are that do not tell it themselves.  [default: recognised]",
+    show_default=False,
+)
+UNUSED_KEY_SERDE, UNUSED_VALUE_SERDE, UNUSED_WINDOW_SIZE = (
+    typer.Option(
+        None,
+        f"--{name}",
+        metavar="X",
+        help="As for rows, growth, export and diff; here it changes nothing, as no row is shown.",
+        show_default=False,
+    )
+    for name in ("key-serde", "value-serde", "window-size")
+)
 LOOK = typer.Option(
     True,
     "--look/--no-look",
@@ -57,23 +77,34 @@ LOOK = typer.Option(
 )
 
 
-def stores(path: str = FOLDER, *, look: bool = LOOK, as_json: bool = AS_JSON) -> None:
+def stores(
+    path: str = FOLDER,
+    *,
+    look: bool = LOOK,
+    kind: str | None = TOLD_KIND,
+    _key_serde: str | None = UNUSED_KEY_SERDE,
+    _value_serde: str | None = UNUSED_VALUE_SERDE,
+    _window_size: str | None = UNUSED_WINDOW_SIZE,
+    as_json: bool = AS_JSON,
+) -> None:
     """Print which stores lie under a folder.
 
     Of Spark's checkpoints, versions are the oldest and the newest that can be read. The fields of
-    --json: path, engine, application, partition, store, kind, confidence, reasons, segments,
-    size_bytes, num_entries, versions, offset, closed, is_locked, and more; unknown says why a null
-    is one.
+    --json: path, engine, application, partition, store, kind, confidence, reasons, segments (each
+    with start_ms and end_ms), size_bytes, num_entries, versions, offset, closed, is_locked, and
+    more; unknown says why a null is one.
     """
     from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
 
+    check_not_empty(path)
     found = discover(path, look=look, progress=sys.stderr.isatty())
+    listed = [each if kind is None else as_told(each, kind) for each in found]
     if as_json:
-        print_json(found.to_dicts())
-    elif found:
-        header = ["store", "kind", "engine", "application", "part", "segments", "size", "entries"]
-        header += ["versions"] * any(each.engine == "spark" for each in found) + ["folder"]
-        print_table(header, [_cells(each, found.root, header) for each in found])
+        print_json(reasons_in_flags(each.to_dict()) for each in listed)
+    elif listed:
+        print_table(*store_table(listed, found.root))
+        for why in unclear(listed):
+            note(why)
     else:
         note(f"No stores in {path}.")
     for folder, why in found.unreadable.items():
@@ -95,6 +126,7 @@ def rows(
     version: int | None = VERSION,
     batch: int | None = BATCH,
     limit: int | None = LIMIT,
+    other_folders: list[str] | None = OTHER_FOLDERS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print the rows of a store, as its application sees them.
@@ -107,7 +139,6 @@ def rows(
     """
     from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
 
-    shown = limit if limit is not None or as_json else SHOWN
     with opened_store(
         path,
         version=version,
@@ -117,8 +148,15 @@ def rows(
         value_serde=value_serde,
         window_size=window_size,
         column_family=family,
+        other_folders=other_folders or None,
     ) as store:
-        found = store.rows(key=key, prefix=prefix, since=since, until=until, limit=shown)
+        found = store.rows(
+            key=key_given(key, store),
+            prefix=prefix_given(prefix),
+            since=moment_given(since),
+            until=moment_given(until),
+            limit=limit,
+        )
         undecoded = count = 0
         for some in found.batches():
             count += len(some)
@@ -133,33 +171,3 @@ def rows(
     if undecoded:
         noun = "row" if undecoded == 1 else "rows"
         note(f"{format_count(undecoded)} {noun} could not be decoded, and stand there in hex.")
-
-
-def _kind(found: FoundStore) -> str:
-    if found.kind is None:
-        return "unknown"
-    doubtful = found.confidence is not None and found.confidence < DOUBTFUL
-    return f"{found.kind}?" if doubtful else found.kind
-
-
-def _cells(found: FoundStore, root: Path, header: list[str]) -> list[str]:
-    part = found.task or ("all" if found.partition is None else str(found.partition))
-    return [
-        found.store,
-        _kind(found),
-        found.engine,
-        found.application or "unknown",
-        part,
-        format_count(len(found.segments)) if found.segments else "none",
-        format_bytes(found.size_bytes),
-        format_count(found.num_entries),
-        *([_versions(found)] if "versions" in header else []),
-        str(Path(found.path).relative_to(root)) if found.path != str(root) else ".",
-    ]
-
-
-def _versions(found: FoundStore) -> str:
-    if found.versions is None:
-        return "unknown" if found.engine == "spark" else "none"
-    oldest, newest = found.versions
-    return str(newest) if oldest == newest else f"{oldest} to {newest}"

@@ -23,6 +23,7 @@ DRAWN_BY: dict[str, str] = {
     "Findings": "findings.plot_findings",
     "Run": "run.plot_run",
     "Batches": "run.plot_batches",
+    "RunStatus": "watching.plot_status",
     "DeadLetters": "run.plot_dead_letters",
     "pipeline.summary.Summary": "run.plot_summary",
     "FoundStores": "found.plot_found_stores",

@@ -82,4 +82,5 @@ def picture(
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
     width = round(figure.get_size_inches()[0] * _DPI / 2)
-    return Picture(target.getvalue(), ax.get_title(loc="left"), width)
+    alt = " ".join(ax.get_title(loc="left").split())
+    return Picture(target.getvalue(), alt, width)

@@ -43,6 +43,7 @@ class Background:
         self._tell = tell
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
 
     @property
     def is_busy(self) -> bool:
@@ -57,12 +58,13 @@ class Background:
         job
             Is given the event that tells it to end.
         """
-        if self.is_busy:
-            return False
-        self._stop = threading.Event()
-        work = threading.Thread(target=self._run, args=(job, self._stop), daemon=True)
-        self._thread = work
-        work.start()
+        with self._starting:
+            if self.is_busy:
+                return False
+            self._stop = threading.Event()
+            work = threading.Thread(target=self._run, args=(job, self._stop), daemon=True)
+            work.start()
+            self._thread = work
         return True
 
     def every(self, seconds: float, job: Callable[[], object]) -> bool:
@@ -77,13 +79,16 @@ class Background:
 
     def stop(self) -> None:
         """Tell the job to end, and wait for it; from within the job, only tell."""
-        self._stop.set()
+        with self._starting:
+            self._stop.set()
         self.wait()
 
     def wait(self) -> None:
         """Wait until the job has ended, ten seconds at most."""
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(_LONGEST_WAIT_SECONDS)
+        with self._starting:
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_LONGEST_WAIT_SECONDS)
 
     def _run(self, job: Callable[[threading.Event], object], stop: threading.Event) -> None:
         try:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
     from tests.browser.jupyterlab import Lab
 
@@ -52,29 +52,7 @@ def test_findings_are_filtered_looked_at_and_marked_by_mouse_and_keyboard(
         expect(panel.get_by_text("5 of 5 findings.")).to_be_visible()
         expect(panel.locator("img")).to_be_visible()
         screenshot(page, "findings")
-        panel.get_by_label("Rule", exact=True).select_option("Ceiling 8 per 1 minute")
-        expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
-        panel.get_by_label("Rule", exact=True).select_option("all rules")
-        panel.get_by_label("Window", exact=True).select_option("1 hour")
-        expect(panel.get_by_text("4 of 5 findings.")).to_be_visible()
-        panel.get_by_label("User", exact=True).fill("ann")
-        page.keyboard.press("Tab")
-        expect(panel.get_by_text("2 of 5 findings.")).to_be_visible()
-        panel.get_by_label("Action", exact=True).fill("read")
-        page.keyboard.press("Tab")
-        expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
-        panel.get_by_label("Action", exact=True).fill("")
-        panel.get_by_label("User", exact=True).fill("")
-        page.keyboard.press("Tab")
-        panel.get_by_label("From (UTC)").fill("2015-09-12T10:00")
-        page.keyboard.press("Tab")
-        expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
-        panel.get_by_label("Until (UTC)").fill("2015-09-12T10:00")
-        page.keyboard.press("Tab")
-        expect(panel.get_by_text("0 of 5 findings.")).to_be_visible()
-        panel.get_by_label("Until (UTC)").fill("2015-09-12T11:00")
-        page.keyboard.press("Tab")
-        expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
+        use_filters(page, panel)
         panel.get_by_label("Findings", exact=True).select_option(index=2)
         expect(panel.get_by_text("Bo did “read” 7 times")).to_be_visible()
         panel.get_by_role("button", name="Previous").click()
@@ -100,6 +78,33 @@ def test_findings_are_filtered_looked_at_and_marked_by_mouse_and_keyboard(
         expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
 
 
+def use_filters(page: Page, panel: Locator) -> None:
+    """Use each filter; in the end three findings are left."""
+    panel.get_by_label("Rule", exact=True).select_option("Ceiling 8 per 1 minute")
+    expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
+    panel.get_by_label("Rule", exact=True).select_option("all rules")
+    panel.get_by_label("Window", exact=True).select_option("1 hour")
+    expect(panel.get_by_text("4 of 5 findings.")).to_be_visible()
+    panel.get_by_label("User", exact=True).fill("ann")
+    page.keyboard.press("Tab")
+    expect(panel.get_by_text("2 of 5 findings.")).to_be_visible()
+    panel.get_by_label("Action", exact=True).fill("read")
+    page.keyboard.press("Tab")
+    expect(panel.get_by_text("1 of 5 findings.")).to_be_visible()
+    panel.get_by_label("Action", exact=True).fill("")
+    panel.get_by_label("User", exact=True).fill("")
+    page.keyboard.press("Tab")
+    panel.get_by_label("From (UTC)").fill("2015-09-12T10:00")
+    page.keyboard.press("Tab")
+    expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
+    panel.get_by_label("Until (UTC)").fill("2015-09-12T10:00")
+    page.keyboard.press("Tab")
+    expect(panel.get_by_text("0 of 5 findings.")).to_be_visible()
+    panel.get_by_label("Until (UTC)").fill("2015-09-12T11:00")
+    page.keyboard.press("Tab")
+    expect(panel.get_by_text("3 of 5 findings.")).to_be_visible()
+
+
 def test_hostile_names_are_text_on_a_dark_narrow_page(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path
 ) -> None:
@@ -115,7 +120,9 @@ def test_hostile_names_are_text_on_a_dark_narrow_page(
             expect(panel.locator("td").nth(1)).not_to_be_empty()
         listed.select_option(index=1)
         expect(panel.locator("td").nth(1)).to_have_text("<script>alert(1)</script>")
-        expect(panel.locator("img")).to_have_attribute("alt", re.compile("<script>alert"))
+        expect(panel.locator("img")).to_have_attribute(
+            "alt", re.compile("^No counts of <script>ale")
+        )
         panel.get_by_role("button", name="Mark user as known").click()
         expect(panel.get_by_text("<script>alert(1)</script> is known now")).to_be_visible()
         screenshot(page, "findings-hostile-dark-800")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import kstoolkit
-from kstoolkit.cli.flags import hints_in_flags, in_flags
+from kstoolkit.cli.flags import hints_in_flags, in_flags, reasons_in_flags
 from kstoolkit.errors import InputError
 from tests.cli.commands import given
 
@@ -28,6 +28,9 @@ QUOTED = re.compile(r'"([^"\n]*)"')
         ("Name another, or say overwrite=True.", "or say --overwrite."),
         ("Choose one by column_family=...: seen, total.", "by --column-family: seen, total."),
         ("Say of which, by window_size=.", "by --window-size."),
+        ("Read another version of the state: its", "Read another --version of the state"),
+        ("Give the key's bytes instead.", "in hex, as --key 0x00ff."),
+        ("Give key=... with the values", "Give --key with the values"),
         ("Give action= or total=True.", "Give --action or --total."),
         ("rows: give rows(since=..., until=...), or raise disk_bytes.", "--since or --until."),
         ("in Python: tickers=...; a_pid=3", "in Python: tickers=...; a_pid=3"),
@@ -64,6 +67,11 @@ def test_no_sentence_of_the_rooms_of_stores_speaks_python_after_that() -> None:
     assert len(told) >= 6
     for sentence in told:
         assert not argument.search(in_flags(sentence)), sentence
+
+
+def test_what_the_user_calls_so_is_no_sentence() -> None:
+    told = {"keys": [{"key": {"unknown": 5, "verdict": ["window_size=."]}}]}
+    assert reasons_in_flags(told)["keys"][0]["key"]["unknown"] == 5
 
 
 def test_a_hint_is_put_so_and_the_error_goes_on() -> None:

@@ -40,6 +40,14 @@ def test_a_difference_is_an_object_for_programs(tmp_path: Path) -> None:
     assert (row["change"], row["key"], row["value_a"], row["value_b"]) == ("changed", "z", 3, 4)
 
 
+def test_a_limit_bounds_differences_for_programs_too(minutes: Path, tmp_path: Path) -> None:
+    other = write_minutes(tmp_path / "minutes", ["Cy"], segments=5)
+    for more, number in (((), 20), (("--json",), 90), (("--json", "--limit", 2), 2)):
+        answer = given("diff", minutes, other, *more)
+        assert len(answer.out.splitlines()) == number
+        assert answer.err == "30 added, 60 removed, 0 changed, 0 equal.\n"
+
+
 def test_a_store_equals_itself_and_is_not_touched(minutes: Path) -> None:
     before = appearance(minutes)
     answer = given("diff", minutes, minutes)
@@ -58,6 +66,20 @@ def test_growth_says_what_is_past_its_time(minutes: Path) -> None:
     # The newest window begins at 4:50 from the start: what began by 3:50 is expired.
     assert told["expired"]["num_rows"] == 2 * 24
     assert [each["is_past"] for each in told["segments"]] == [True, True, True, False, False]
+
+
+def test_growth_names_what_takes_most_of_each(minutes: Path, tmp_path: Path) -> None:
+    answer = given("growth", minutes, "--top", 2, "--value-serde", "long")
+    tables = [part.splitlines() for part in answer.out.split("\n\n")[1:]]
+    heads = [lines[0].split("  ")[0] for lines in tables]
+    assert heads == ["largest keys", "largest windows"]
+    assert tables[0][1].split()[:2] == ["'Anna'", "30"]
+    assert tables[1][1].startswith("2023-11-14 23:00 UTC  2 ")
+    assert [len(lines) for lines in tables] == [3, 3]
+    keys = {b"%b-%d" % (kind, n): b"" for kind in (b"user", b"page") for n in range(9_000)}
+    plain = write_store(tmp_path / "plain", default=keys)
+    *_, table = given("growth", plain, "--top", 2).out.split("\n\n")
+    assert table.startswith("largest prefixes  rows  ")
 
 
 def test_growth_takes_a_folder_or_an_open_store(minutes: Path) -> None:

@@ -8,10 +8,10 @@
     snappy  82 "SNAPPY" 00 · version (4) · oldest reader (4) · length (4) · block · …
             numbers big-endian
     zstd    frames, as everywhere
+    lzf     see kstoolkit.formats.spark.lzf
 
-The codec is told by the first bytes. LZF, which Spark can write too, is not read
-(``org.apache.spark.io.CompressionCodec``; ``net.jpountz.lz4.LZ4BlockOutputStream``;
-``org.xerial.snappy.SnappyOutputStream``).
+The codec is told by the first bytes (``org.apache.spark.io.CompressionCodec``;
+``net.jpountz.lz4.LZ4BlockOutputStream``; ``org.xerial.snappy.SnappyOutputStream``).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.spark import lzf
 from kstoolkit.formats.spark.xxhash32 import xxhash32
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["decompressed"]
 
-_LZ4, _SNAPPY, _ZSTD, _LZF = b"LZ4Block", b"\x82SNAPPY\x00", b"\x28\xb5\x2f\xfd", b"ZV"
+_LZ4, _SNAPPY, _ZSTD = b"LZ4Block", b"\x82SNAPPY\x00", b"\x28\xb5\x2f\xfd"
 _LZ4_HEAD, _SNAPPY_HEAD = 21, 16
 _LZ4_STORED, _LZ4_PACKED = 0x10, 0x20
 _LZ4_SEED, _LZ4_CHECKSUM = 0x9747B28C, 0x0FFFFFFF
@@ -60,12 +61,8 @@ def decompressed(raw: bytes) -> Iterator[bytes]:
         return _snappy(raw)
     if raw.startswith(_ZSTD):
         return _zstd(raw)
-    if raw.startswith(_LZF):
-        message = "A file of state that LZF compressed, which kstoolkit does not read."
-        hint = (
-            "Set spark.sql.streaming.stateStore.compression.codec to lz4 or zstd for new queries."
-        )
-        raise FormatError(message, hint=hint)
+    if raw.startswith(lzf.MAGIC):
+        return lzf.chunks_of(raw)
     message = f"A file of state begins with {raw[:8].hex()!r}, as no codec of Spark's does."
     raise FormatError(message, hint=_HINT)
 

@@ -11,6 +11,7 @@ import re
 from typing import Any, TypeVar
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.foreignversion import foreign_version
 
 __all__ = ["integer", "items", "member", "object_of", "shown", "text", "texts", "versioned_lines"]
 
@@ -73,7 +74,7 @@ def versioned_lines(raw: bytes, what: str, known: range) -> tuple[int, list[str]
         raise FormatError(message, hint=_DAMAGED)
     version = int(first[1:])
     if version not in known:
-        raise FormatError.version(what, version, known[-1])
+        raise foreign_version(what, version, known[-1], "Spark")
     return version, rest
 
 

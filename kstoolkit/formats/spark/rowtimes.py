@@ -39,6 +39,7 @@ class _Column:
     name: str
     in_key: bool
     per_ms: int = 1
+    is_expiry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,11 @@ class RowTimes:
     def of(cls, family: Family) -> RowTimes:
         """Return where a family's times are."""
         return cls(_window(family), _time(family))
+
+    @property
+    def are_expiries(self) -> bool:
+        """Whether a row's time is when it expires, or when its timer fires."""
+        return self.time is not None and self.time.is_expiry
 
     def windows(
         self, family: Family, key: ByteColumn, value: ByteColumn
@@ -96,11 +102,11 @@ def _time(family: Family) -> _Column | None:
     if family.name.startswith("$"):
         for name in ("expiryTimestampMs", "expirationMs"):
             if name in key or name in value:
-                return _Column(name, in_key=name in key)
+                return _Column(name, in_key=name in key, is_expiry=True)
     if value == family.value.names == ["expiresAtMicros"]:
-        return _Column(value[0], in_key=False, per_ms=_MICROS)
+        return _Column(value[0], in_key=False, per_ms=_MICROS, is_expiry=True)
     if family.value.names == ["value", _TTL] and _TTL in value:
-        return _Column(_TTL, in_key=False)
+        return _Column(_TTL, in_key=False, is_expiry=True)
     for columns, in_key in ((family.value, False), (family.key, True)):
         for field in columns.fields:
             if field.is_event_time and getattr(field.type, "name", "") in _TIMESTAMPS:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import FormatError
+from kstoolkit.formats.foreignversion import foreign_version
 from kstoolkit.formats.spark.javadata import JavaData
 from kstoolkit.formats.spark.jsontext import object_of
 from kstoolkit.formats.spark.keys import KeyEncoder
@@ -96,7 +96,7 @@ def _version(data: JavaData) -> int:
         msg = f"it begins with {text[:20]!r}, not with its version"
         raise data.fault(msg)
     if int(text[1]) not in _KNOWN:
-        raise FormatError.version(data.what, int(text[1]), _KNOWN[-1])
+        raise foreign_version(data.what, int(text[1]), _KNOWN[-1], "Spark")
     return int(text[1])
 
 

@@ -137,7 +137,10 @@ def _members(raw: bytes) -> dict[str, bytes]:
         entries = archive.infolist()
         sizes = sum(entry.file_size for entry in entries)
         if len(entries) > _MOST_MEMBERS or sizes > min(_MOST_BYTES, len(raw) * _LARGEST_RATIO):
-            message = f"A snapshot of {len(entries):,} files of {sizes:,} bytes in {len(raw):,}."
+            message = (
+                f"A snapshot's zip of {len(raw):,} bytes says that it holds {len(entries):,} files "
+                f"of {sizes:,} bytes, which is more than any of Spark's."
+            )
             raise FormatError(message, hint=_HINT)
         return {entry.filename: _content(archive, entry) for entry in entries}
 

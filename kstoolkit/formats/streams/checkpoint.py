@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.foreignversion import foreign_version
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
@@ -59,7 +60,7 @@ def read_checkpoint(content: bytes) -> Checkpoint:
     lines = _lines(content)
     version, count = _number(lines[0]), _number(lines[1])
     if version != _VERSION:
-        raise FormatError.version(_NAME, version, _VERSION)
+        raise foreign_version(_NAME, version, _VERSION, "Kafka Streams")
     entries = [_entry(line) for line in lines[_HEAD_LINES:]]
     if len(entries) != count:
         message = f"A checkpoint file that says {count} lines and has {len(entries)}."

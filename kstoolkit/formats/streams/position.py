@@ -12,6 +12,7 @@ nothing. (``PositionSerde`` of Kafka Streams 3.2; on disk in the column family `
 from __future__ import annotations
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.foreignversion import foreign_version
 from kstoolkit.formats.streams.cursor import Cursor
 
 __all__ = ["Position", "read_position"]
@@ -42,7 +43,7 @@ def read_position(blob: bytes) -> Position:
     try:
         version = cursor.byte()
         if version:
-            raise FormatError.version(_NAME, version, 0)
+            raise foreign_version(_NAME, version, 0, "Kafka Streams")
         return dict(
             pair for _ in range(_count(cursor, _TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
         )

@@ -16,9 +16,11 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 
-__all__ = ["check_is_path", "check_is_store", "stores_below"]
+__all__ = ["check_is_path", "check_is_store", "irregular_files", "stores_below"]
 
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
+_READ = re.compile(r"\d+\.(sst|blob|log)|(MANIFEST|OPTIONS)-\d+.*|CURRENT|IDENTITY|LOG.*")
+_SEGMENT = re.compile(r"[.:-][0-9]{1,19}")
 _LARGEST_CURRENT_BYTES = 4096
 _FOLDERS_LOOKED_INTO = 2_000
 _NAMED = 3
@@ -55,10 +57,13 @@ def check_is_store(folder: Path) -> None:
     StorePermissionError
         If this user may not look into it.
     EncryptedStoreError, DamagedStoreError
-        If its CURRENT file names no MANIFEST.
+        If its CURRENT file names no MANIFEST, or what should be a file of it is none.
     """
     check_is_path(folder)
     try:
+        odd = irregular_files(folder)
+        if odd:
+            raise _no_files(folder, odd)
         with (folder / "CURRENT").open("rb") as file:
             current = file.read(_LARGEST_CURRENT_BYTES)
     except PermissionError as error:
@@ -71,9 +76,35 @@ def check_is_store(folder: Path) -> None:
         raise _no_manifest(folder, current)
 
 
+def irregular_files(folder: Path) -> set[str]:
+    """Return the names of what should be a store's file and is none: a pipe, a socket, a device.
+
+    To open one may take for ever: a pipe waits until somebody writes.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be listed.
+    """
+    with os.scandir(folder) as entries:
+        return {
+            each.name
+            for each in entries
+            if _READ.fullmatch(each.name) and not each.is_file() and not _leads_nowhere(each)
+        }
+
+
+def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
+    """Return whether what was listed is gone by now, or is a link to what is not there."""
+    return not Path(entry).exists()
+
+
 def stores_below(folder: Path) -> list[Path]:
-    """Return some stores below a folder, nearest first; it stops after a few thousand folders."""
-    found: list[Path] = []
+    """Return some stores below a folder, nearest first; it stops after a few thousand folders.
+
+    Of a store in segments it is the folder that holds them.
+    """
+    found: dict[Path, None] = {}
     waiting = deque([folder])
     for _ in range(_FOLDERS_LOOKED_INTO):
         if not waiting or len(found) > _NAMED:
@@ -82,9 +113,9 @@ def stores_below(folder: Path) -> list[Path]:
         with suppress(OSError), os.scandir(here) as entries:
             inside = sorted(entries, key=lambda each: each.name)
             if any(each.name == "CURRENT" for each in inside):
-                found.append(here)
+                found[_whole(here, folder)] = None
             waiting.extend(Path(each) for each in inside if each.is_dir(follow_symlinks=False))
-    return found
+    return list(found)
 
 
 def _no_path(folder: Path, why: str) -> NoStoreError:
@@ -111,7 +142,8 @@ def _where_stores_lie(folder: Path) -> str:
     below = stores_below(folder)
     if below:
         more = ", and more" if len(below) > _NAMED else ""
-        return f"There is one in {', '.join(map(str, below[:_NAMED]))}{more}."
+        told = f"There is one in {', '.join(map(str, below[:_NAMED]))}{more}."
+        return told if len(below) == 1 else f"{told} kstoolkit stores {folder} lists them all."
     if any(folder.glob("*.zip")):
         return _UNPACK
     return (
@@ -119,6 +151,22 @@ def _where_stores_lie(folder: Path) -> str:
         "<state.dir>/<application.id>/<task>/rocksdb/<store>, and those of windows under "
         "<task>/<store>/<segment>."
     )
+
+
+def _whole(found: Path, asked: Path) -> Path:
+    """Return the folder of the store that what was found is a segment of, or what was found."""
+    parent = found.parent
+    number = found.name.removeprefix(parent.name)
+    is_segment = number != found.name and _SEGMENT.fullmatch(number)
+    return parent if is_segment and parent != asked else found
+
+
+def _no_files(folder: Path, names: set[str]) -> DamagedStoreError:
+    message = (
+        f"The store {folder} can't be read: {', '.join(sorted(names))} is no file, but a pipe, a "
+        "socket, a device or a folder."
+    )
+    return DamagedStoreError(message, hint="Copy the store's files into a folder of their own.")
 
 
 def _no_manifest(folder: Path, current: bytes) -> EncryptedStoreError | DamagedStoreError:

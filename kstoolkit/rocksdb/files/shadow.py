@@ -147,7 +147,8 @@ class Shadow:
         if needed + _SPARE_BYTES > free:
             message = (
                 f"No room in {self.path.parent} to copy {file.name} of {format_bytes(needed)}: "
-                f"{format_bytes(free)} are free, of which {format_bytes(_SPARE_BYTES)} stay so."
+                f"{format_bytes(free)} are free there, and {format_bytes(_SPARE_BYTES)} are to be "
+                "left for others."
             )
             hint = "Give scratch= (or TMPDIR) a folder on the store's own disk: no copies there."
             raise StoreResourceError(message, hint=hint)
@@ -160,7 +161,8 @@ def _names(folder: Path, wanted: re.Pattern[str]) -> list[str]:
     CURRENT comes before the MANIFEST that it names.
     """
     with os.scandir(folder) as entries:
-        names = [each.name for each in entries if wanted.fullmatch(each.name)]
+        # A pipe among them would be waited for.
+        names = [each.name for each in entries if wanted.fullmatch(each.name) and each.is_file()]
     return sorted(names)
 
 

@@ -17,6 +17,7 @@ from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
 from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.faults import TrialCancelled, TrialFailed
+from kstoolkit.rocksdb.lab.keeping import make_room, places_to_keep
 from kstoolkit.rocksdb.lab.levelwork import work_by_level
 from kstoolkit.rocksdb.lab.listening import Listener
 from kstoolkit.rocksdb.lab.recorded import moment_of, trial_of
@@ -44,15 +45,16 @@ def compare_profiles(
     seconds: float = 60.0,
     disk_bytes: int = 4 << 30,
     folder: str | os.PathLike[str] | None = None,
+    keep: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     listener: Listener | None = None,
 ) -> Comparison:
     """Return what the same writes and gets cost under each profile.
 
     Each profile gets a new store in a process of its own, one after the other, so that none lives
-    off another's memory; its store is removed afterwards. Statistics are on in all of them. Gets
-    stand between writes, so that they meet the tree as it grows; they may be served by the kernel's
-    page cache. Write-ahead logs are as each profile says.
+    off another's memory; its store is removed afterwards, or kept. Statistics are on in all of
+    them. Gets stand between writes, so that they meet the tree as it grows; they may be served by
+    the kernel's page cache. Write-ahead logs are as each profile says.
 
     Parameters
     ----------
@@ -69,6 +71,9 @@ def compare_profiles(
         on disk too, and may take as much.
     folder
         On whose disk the stores are made. By default, where temporary files are.
+    keep
+        Where to leave them instead, each with its log in a folder of its profile's name, to be
+        looked into; made if it isn't there. What an earlier comparison kept there is replaced.
     progress
         Whether to show a bar on stderr. By default, if stderr is a terminal.
     listener
@@ -80,6 +85,8 @@ def compare_profiles(
         If there are no profiles, two have one name, or a limit or the workload makes no sense.
     InputError
         If there are no rows to replay, or ``folder`` is none.
+    OutputError
+        If a store can't be kept: something else has its place.
     TrialFailed
         If a trial comes to no end: its process fails or is killed, or no write gets through; a
         ``TrialCancelled`` if the listener cancelled it. The ``found`` of the error has the trials
@@ -95,6 +102,7 @@ def compare_profiles(
     True
     """
     chosen, planned = chosen_profiles(profiles), _workload(workload)
+    kept = places_to_keep(keep, chosen)
     limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
@@ -104,7 +112,9 @@ def compare_profiles(
         bar.reset(planned.writes * len(chosen))
         for number, profile in enumerate(chosen):
             bar.set_description_str(profile.name)
-            path = place / "store"
+            path = kept.get(profile.name, place / "store")
+            if kept:
+                make_room(path, planned, profile)
             show = partial(_show, bar, heard, profile.name, number * planned.writes)
             request = trial_request(planned, profile, path, rows=rows)
             try:
@@ -113,7 +123,8 @@ def compare_profiles(
                 failed.found = _comparison(planned, found, levels)
                 raise
             levels += work_by_level(profile.name, path)
-            shutil.rmtree(path)
+            if not kept:
+                shutil.rmtree(path)
     return _comparison(planned, found, levels)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from kstoolkit.formats.serdes import serde_of
 from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
 from kstoolkit.stores.comparing.difference import DIFFERENCES
+from kstoolkit.stores.comparing.folders import both_opened
 from kstoolkit.stores.comparing.identity import END_BYTES
 from kstoolkit.stores.comparing.matching import NOWHERE, match
 from kstoolkit.stores.comparing.merging import merged
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.comparing.matching import Matches
     from kstoolkit.stores.rows.readable import HasRows, SerdeLike
+    from kstoolkit.units import Duration
 
 __all__ = ["diff_stores"]
 
@@ -45,9 +47,13 @@ _DISK_BYTES = 16 << 30
 
 
 def diff_stores(
-    a: HasRows | Rows,
-    b: HasRows | Rows,
+    a: HasRows | Rows | str | os.PathLike[str],
+    b: HasRows | Rows | str | os.PathLike[str],
     *,
+    store: str | None = None,
+    window_size: Duration | None = None,
+    action: str | None = None,
+    total: bool = False,
     key_serde: SerdeLike | None = None,
     value_serde: SerdeLike | None = None,
     by_value: bool = False,
@@ -69,7 +75,18 @@ def diff_stores(
     ----------
     a, b
         The stores, or some of their rows, such as ``store.rows(since="2025-01-01")``; open until
-        this returns.
+        this returns. Or their folders, as :func:`kstoolkit.open_store` takes them; also those of a
+        changelog of kstoolkit's, of a run's output, and of a level of a replica, which stand for
+        its counts.
+    store
+        Of a folder that is none of these, such as a state directory of Kafka Streams: the name of
+        the store in it of which all partitions are compared.
+    window_size
+        Of folders: how long windows are, where a store does not tell; and which windows of a
+        changelog or a run are meant.
+    action, total
+        Of folders of kstoolkit's counts: those of one action, or the sums of all, as longs, which
+        is what a count store of Kafka Streams keeps; neither: each action's, as JSON.
     key_serde, value_serde
         How to read keys and values of both; None: as each store was told to, or as is guessed.
     by_value
@@ -87,8 +104,8 @@ def diff_stores(
     Raises
     ------
     ConfigurationError
-        If ``disk_bytes`` is not enough, ``limit`` is below 0, there is no such serde, or the rows
-        given have a limit of their own.
+        If ``disk_bytes`` is not enough, ``limit`` is below 0, there is no such serde, the rows
+        given have a limit of their own, or something is told of folders where there are none.
     StoreResourceError
         If there is no scratch disk, or no room on it.
     KstoolkitError
@@ -108,7 +125,30 @@ def diff_stores(
     if limit is not None and limit < 0:
         message = f"limit is {limit}: there are no fewer differences than none."
         raise ConfigurationError(message, hint="Give 0 or more; None is all.")
-    rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in (a, b))
+    told: dict[str, Any] = {"store": store, "window_size": window_size}
+    with both_opened(a, b, **told, action=action, total=total) as opened:
+        rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in opened)
+        return _diff(
+            rows_a,
+            rows_b,
+            by_value=by_value,
+            limit=limit,
+            disk_bytes=disk_bytes,
+            scratch=scratch,
+            progress=progress,
+        )
+
+
+def _diff(
+    rows_a: Rows,
+    rows_b: Rows,
+    *,
+    by_value: bool,
+    limit: int | None,
+    disk_bytes: int,
+    scratch: str | os.PathLike[str] | None,
+    progress: bool,
+) -> StoreDiff:
     folder = new_scratch_folder(scratch)
     try:
         with translated(folder.path):

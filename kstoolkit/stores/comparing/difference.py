@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.stores.comparing.sides import ROW, rows_from
 from kstoolkit.stores.rows.decodedrows import FamilyRow, decoded_rows
+from kstoolkit.stores.rows.valuetext import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,7 @@ class Difference:
         sign = {"added": "+", "removed": "-", "changed": "~"}[self.change]
         if self.a is None or self.b is None:
             return f"{sign} {self.row}"
-        return f"{sign} {self.b}, was {self.a.value!r}"
+        return f"{sign} {self.b}, was {value_text(self.a.value)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that ``kstoolkit diff --json`` prints."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import Readable
     from kstoolkit.units import Duration
 
-__all__ = ["own_counts"]
+__all__ = ["is_own_counts", "own_counts"]
 
 
 @contextmanager
@@ -71,6 +71,19 @@ def own_counts(
         message = f"The changelog {changelog.path} has counts of windows of {known}."
         raise ConfigurationError(message, hint="Say of which, by window_size=.")
     yield changelog_counts(changelog, window=window_size, action=action, total=total)
+
+
+def is_own_counts(path: str) -> bool:
+    """Return whether a folder is one that :func:`own_counts` reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> is_own_counts(tempfile.mkdtemp())
+    False
+    """
+    folder = Path(path).absolute()
+    return is_replica_level(folder) or _changelog(folder) is not None
 
 
 def _changelog(folder: Path) -> Changelog | None:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import Readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import HasRows
     from kstoolkit.stores.rows.rowview import RowSource
 
@@ -25,7 +25,7 @@ def together(stores: Sequence[HasRows]) -> Readable:
     Parameters
     ----------
     stores
-        The stores, open until the rows are read; the first one's serdes read all of them.
+        The stores, open until the rows are read; the serdes of the first that has some read all.
 
     Raises
     ------
@@ -42,10 +42,15 @@ def together(stores: Sequence[HasRows]) -> Readable:
     if not stores:
         message = "There is no store among those to take together."
         raise ConfigurationError(message, hint="Give one or more, such as a store's partitions.")
-    first, sources = stores[0], [each.source for each in stores]
+    sources = [each.source for each in stores]
+    first = next((each for each in stores if _has_rows(each)), stores[0])
     names = dict.fromkeys(source.name for source in sources)
     source = _Together(", ".join(names), sources)
     return Readable(source, key_serde=first.key_serde, value_serde=first.value_serde)
+
+
+def _has_rows(store: HasRows) -> bool:
+    return any(len(rows) for rows in store.source.read(Asked()))
 
 
 @dataclass(frozen=True, slots=True)

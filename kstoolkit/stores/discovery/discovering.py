@@ -22,6 +22,7 @@ from kstoolkit.stores.discovery.replicalevels import (
     replica_level,
     replica_levels,
 )
+from kstoolkit.stores.discovery.segmentnames import are_segments, real_path
 from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
 from kstoolkit.stores.discovery.streamsstore import streams_store
 from kstoolkit.stores.discovery.walking import Layout, Walk
@@ -90,21 +91,31 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
         yield from part
         return
     places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
-    for key, group in groupby(places, key=_same_store):
+    for _, group in groupby(places, key=_same_store):
         together = list(group)
         streams = [(folder, place) for folder, _, place in together if place is not None]
-        if streams:
+        here = together[0][0]
+        if _are_of_streams([place for _, place in streams]):
             yield streams_store(streams, root)
         elif together[0][1] is Layout.REPLICA:
-            yield from _readable(replica_levels(Path(key)), Path(key), walk)
+            yield from _readable(replica_levels(here), here, walk)
         elif together[0][1] is Layout.SPARK:
-            yield from spark_stores(Checkpoint(Path(key)), Path(key))
+            yield from spark_stores(Checkpoint(here), here)
         else:
-            yield _plain(Path(key))
+            yield from (_plain(folder) for folder, _, _ in together)
 
 
-def _part_of_a_whole(root: Path) -> list[FoundStore] | None:
+def _are_of_streams(places: list[StreamsPlace]) -> bool:
+    """Return whether places are Kafka Streams': a number in a name may be somebody else's."""
+    if not places or not places[0].is_by_name_alone:
+        return bool(places)
+    starts_ms = (each.segment_start_ms for each in places)
+    return are_segments(each for each in starts_ms if each is not None)
+
+
+def _part_of_a_whole(path: Path) -> list[FoundStore] | None:
     """Return what a folder inside of a replica or a checkpoint holds; None if it is in neither."""
+    root = real_path(path)
     if is_replica_level(root):
         return [replica_level(root)]
     if is_replica_segment(root):
@@ -127,16 +138,15 @@ def _place(folder: Path, layout: Layout) -> StreamsPlace | None:
     return streams_place(folder) if layout is Layout.ROCKSDB else None
 
 
-def _same_store(found: tuple[Path, Layout, StreamsPlace | None]) -> str:
+def _same_store(found: tuple[Path, Layout, StreamsPlace | None]) -> tuple[Path, str | None]:
     folder, _, place = found
-    return str(folder if place is None else place.folder)
+    return (folder, None) if place is None else (place.folder, place.store)
 
 
 def _plain(folder: Path) -> FoundStore:
     """Return a store of which no place says whose it is; its column families may."""
     held = on_disk([folder])
-    entries = None if held.num_entries is None else sum(held.num_entries.values())
-    unknown = {} if entries is not None else {"num_entries": "a file of it does not tell"}
+    counted = held.counted()
     return FoundStore(
         str(folder),
         "kafka-streams" if STREAMS_FAMILIES & {*held.column_families} else "rocksdb",
@@ -145,16 +155,24 @@ def _plain(folder: Path) -> FoundStore:
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
-        num_entries=entries,
+        wal_bytes=held.wal_bytes,
+        num_entries=counted.num_entries,
+        num_deletions=counted.num_deletions,
+        estimated_keys=counted.estimated_keys,
         format_versions=held.format_versions,
-        unknown=unknown | {"kind": _NO_PLACE},
+        unknown=counted.unknown | {"kind": _NO_PLACE},
     )
 
 
 def _with_lock(found: FoundStore, locks: Locks) -> FoundStore:
     if found.engine == "spark":
-        why = "Spark puts no lock on a checkpoint"
-        return replace(found, unknown=found.unknown | {"is_locked": why})
+        unknown = {
+            "is_locked": "Spark puts no lock on a checkpoint",
+            "num_deletions": "only the SST files in its snapshots tell",
+        }
+        if found.num_entries is None:
+            unknown["estimated_keys"] = found.unknown.get("num_entries", "its files do not tell")
+        return replace(found, estimated_keys=found.num_entries, unknown=found.unknown | unknown)
     folders = [Path(each.path) for each in found.segments] or [Path(found.path)]
     told = [locks.is_locked(folder) for folder in folders]
     if True in told:

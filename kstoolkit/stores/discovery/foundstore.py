@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,15 +17,26 @@ Engine = Literal["kafka-streams", "spark", "kstoolkit", "rocksdb"]
 """Who wrote a store; ``rocksdb`` if nothing says more."""
 
 _GUESS = 0.5
+_NO_END = "the names of at least two segments, to the ms, would tell"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSegment(Record):
-    """A segment of a store: the folder, and from when on its rows are, epoch ms UTC."""
+    """A segment of a store: the folder, and the times that its rows are of, epoch ms UTC.
+
+    ``end_ms`` is when they end at the latest, as far as the starts of all segments tell; a store of
+    few segments may have shorter ones. None if only one is there.
+    """
 
     path: str
     start_ms: int = of_source(Source.STORE)
     size_bytes: int = of_source(Source.STORE)
+    end_ms: int | None = of_source(Source.FORMULA, None)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Why its end is unknown, if it is."""
+        return {} if self.end_ms is not None else {"end_ms": _NO_END}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -58,8 +69,14 @@ class FoundStore(Record):
         The names of its column families.
     size_bytes, disk_bytes
         How long its files are, and what they take on the disk.
+    wal_bytes
+        How long its WALs are among them: rows in those alone are in none of the counts below.
     num_entries
         Rows, older versions and tombstones in its files: RocksDB's own counts of them.
+    num_deletions
+        The tombstones among them.
+    estimated_keys
+        About how many keys these are, as RocksDB estimates it: a tombstone takes away an entry.
     num_not_rewritten
         Those of them that an upgrade to a newer kind of store has not rewritten: they lie in the
         column family of the older kind, in its form.
@@ -93,7 +110,10 @@ class FoundStore(Record):
     column_families: tuple[str, ...] = of_source(Source.OPTIONS, ())
     size_bytes: int = of_source(Source.STORE, 0)
     disk_bytes: int = of_source(Source.STORE, 0)
+    wal_bytes: int = of_source(Source.STORE, 0)
     num_entries: int | None = of_source(Source.STORE, None)
+    num_deletions: int | None = of_source(Source.STORE, None)
+    estimated_keys: int | None = of_source(Source.FORMULA, None)
     num_not_rewritten: int | None = of_source(Source.STORE, 0)
     format_versions: tuple[int, ...] = of_source(Source.STORE, ())
     versions: tuple[int, int] | None = of_source(Source.STORE, None)
@@ -113,7 +133,7 @@ class FoundStore(Record):
     def __repr__(self) -> str:
         whose = f" of {self.application!r}" if self.application else ""
         part = "" if self.partition is None else f", partition {self.partition}"
-        segments = f", {format_count(len(self.segments))} segments" if self.segments else ""
+        segments = f", {counted(len(self.segments), 'segments')}" if self.segments else ""
         guess = " (a guess)" if self.confidence is not None and self.confidence < _GUESS else ""
         return (
             f"FoundStore({self.store!r}{whose}, {self.engine} {self.kind or 'of unknown kind'}"
@@ -141,7 +161,5 @@ class FoundStores(Records[FoundStore]):
     def __repr__(self) -> str:
         size = format_bytes(sum(each.size_bytes for each in self))
         hidden = len(self.unreadable)
-        missed = f", {format_count(hidden)} folders could not be read" if hidden else ""
-        return (
-            f"FoundStores({format_count(len(self))} stores in {str(self.root)!r}, {size}{missed})"
-        )
+        missed = f", {counted(hidden, 'folders')} could not be read" if hidden else ""
+        return f"FoundStores({counted(len(self), 'stores')} in {str(self.root)!r}, {size}{missed})"

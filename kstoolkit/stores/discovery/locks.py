@@ -21,7 +21,7 @@ import fcntl, os, struct, sys
 form = "hhqqi4x"
 for line in sys.stdin.buffer:
     try:
-        file = os.open(bytes.fromhex(line.decode()), os.O_RDONLY)
+        file = os.open(bytes.fromhex(line.decode()), os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         answer = "free"
     except OSError:

@@ -12,9 +12,11 @@ from kstoolkit.formats.streams.offsets import read_offsets
 from kstoolkit.formats.streams.segments import segment_interval_ms
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.stores.discovery.changelogs import changelog_of
-from kstoolkit.stores.rows.statestore import recognised_as
+from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path
+from kstoolkit.stores.rows.statestore import doubted, recognised_as, recognised_at
 
 if TYPE_CHECKING:
+    from kstoolkit.formats.streams.recognising import Recognised
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 
@@ -44,12 +46,7 @@ def looked_into(found: FoundStore) -> FoundStore:
 
 
 def _told(found: FoundStore, store: Store, segment: FoundSegment | None) -> FoundStore:
-    guess = recognised_as(
-        store,
-        None,
-        start_ms=None if segment is None else segment.start_ms,
-        interval_ms=segment_interval_ms(each.start_ms for each in found.segments),
-    )
+    guess = _recognised(found, store, segment)
     unknown = {name: why for name, why in found.unknown.items() if name != "kind"}
     told = replace(
         found,
@@ -59,7 +56,31 @@ def _told(found: FoundStore, store: Store, segment: FoundSegment | None) -> Foun
         column_families=store.column_families,
         unknown=unknown,
     )
+    if segment is None and found.wal_bytes:
+        told = _with_wal(told, store)
     return _with_ending(told, store) if OFFSETS in store.column_families else told
+
+
+def _recognised(found: FoundStore, store: Store, segment: FoundSegment | None) -> Recognised:
+    if segment is None:
+        return recognised_at(store, real_path(found.path), None)[0]
+    guess = recognised_as(
+        store,
+        None,
+        start_ms=segment.start_ms,
+        interval_ms=segment_interval_ms(each.start_ms for each in found.segments),
+    )
+    folder = real_path(segment.path).parent.name
+    return guess if folder == found.store else doubted(guess, by_name_alone(found.store, folder))
+
+
+def _with_wal(found: FoundStore, store: Store) -> FoundStore:
+    """Return what was found with an estimate that counts what lies in its WAL alone, too."""
+    told = [store.summary(each).estimated_rows for each in store.column_families if each != OFFSETS]
+    if None in told:
+        return found
+    unknown = {name: why for name, why in found.unknown.items() if name != "estimated_keys"}
+    return replace(found, estimated_keys=sum(each or 0 for each in told), unknown=unknown)
 
 
 def _with_ending(found: FoundStore, store: Store) -> FoundStore:

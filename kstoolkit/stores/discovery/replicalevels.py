@@ -8,6 +8,7 @@ from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 from kstoolkit.stores.discovery.ondisk import folder_bytes, on_disk
+from kstoolkit.stores.levels import segment_span_ms
 from kstoolkit.stores.replicafile import FILE
 from kstoolkit.units import format_duration
 
@@ -47,7 +48,7 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
     starts = {each: segment_start_ms(level.name, each.name) for each in folders}
     segments = {each: start_ms for each, start_ms in starts.items() if start_ms is not None}
     held = on_disk(segments)
-    entries = None if held.num_entries is None else sum(held.num_entries.values())
+    counted = held.counted()
     return FoundStore(
         str(only or level),
         "kstoolkit",
@@ -56,13 +57,16 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
         kind="window",
         confidence=1.0,
         reasons=("a level of a replica",),
-        segments=_segments(segments),
+        segments=_segments(segments, int(level.name)),
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
-        num_entries=entries,
+        wal_bytes=held.wal_bytes,
+        num_entries=counted.num_entries,
+        num_deletions=counted.num_deletions,
+        estimated_keys=counted.estimated_keys,
         format_versions=held.format_versions,
-        unknown={} if entries is not None else {"num_entries": "a file of it does not tell"},
+        unknown=counted.unknown,
     )
 
 
@@ -70,10 +74,12 @@ def _is_length(name: str) -> bool:
     return name.isascii() and name.isdigit()
 
 
-def _segments(starts: dict[Path, int]) -> Records[FoundSegment]:
+def _segments(starts: dict[Path, int], window_ms: int) -> Records[FoundSegment]:
     sizes = {each: folder_bytes(each) for each in starts}
     found = [
-        FoundSegment(str(each), starts[each], size)
+        FoundSegment(
+            str(each), starts[each], size, end_ms=segment_span_ms(window_ms, starts[each]).stop
+        )
         for each, size in sizes.items()
         if size is not None
     ]

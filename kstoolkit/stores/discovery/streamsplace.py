@@ -7,6 +7,7 @@ r"""What the place of a folder says of a Kafka Streams store.
         <sub-topology>_<partition>/rocksdb/<store>          a store of a task
         <sub-topology>_<partition>/<store>/<store>.<ms>     a segment of one
         __<topology>__/<sub-topology>_<partition>/…         the same of a named topology
+    <anywhere>/<store>.<ms>                                 a segment of a copy
 
 (``StateDirectory`` of ``org.apache.kafka.streams.processor.internals``.)
 """
@@ -14,10 +15,10 @@ r"""What the place of a folder says of a Kafka Streams store.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.stores.discovery.segmentnames import real_path, segment_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,8 @@ class StreamsPlace:
         The task; None for a global store.
     segment_start_ms
         Where the segment that lies here begins, epoch ms UTC; None if the whole store does.
+    is_by_name_alone
+        Whether only the segment's own name says so: the folder that it lies in is called otherwise.
     """
 
     folder: Path
@@ -60,11 +63,12 @@ class StreamsPlace:
     subtopology: int | None = None
     partition: int | None = None
     segment_start_ms: int | None = None
+    is_by_name_alone: bool = False
 
     @property
     def is_global(self) -> bool:
         """Whether every instance of the application has all of this store."""
-        return self.partition is None
+        return self.partition is None and not self.is_by_name_alone
 
 
 def streams_place(folder: Path) -> StreamsPlace | None:
@@ -73,7 +77,7 @@ def streams_place(folder: Path) -> StreamsPlace | None:
     Parameters
     ----------
     folder
-        An absolute path.
+        An absolute path; if it is a link, the place is that which it leads to.
 
     Examples
     --------
@@ -84,11 +88,31 @@ def streams_place(folder: Path) -> StreamsPlace | None:
     >>> streams_place(Path("/var/lib/app/global/rocksdb/config")).is_global
     True
     """
+    real = real_path(folder)
+    place = _place(real)
+    if place is None or real == folder:
+        return place
+    # Whoever asks knows the store by the path that they gave.
+    return replace(place, folder=folder if place.segment_start_ms is None else folder.parent)
+
+
+def _place(folder: Path) -> StreamsPlace | None:
     parent = folder.parent
     if parent.name == _WHOLE:
         return _of_task(parent.parent, folder, folder.name, None)
-    start_ms = segment_start_ms(parent.name, folder.name)
-    return None if start_ms is None else _of_task(parent.parent, parent, parent.name, start_ms)
+    named = segment_name(folder)
+    if named is None:
+        return None
+    if named.is_in_its_store:
+        return _of_task(parent.parent, parent, named.store, named.start_ms)
+    return StreamsPlace(
+        parent,
+        parent,
+        None,
+        named.store,
+        segment_start_ms=named.start_ms,
+        is_by_name_alone=True,
+    )
 
 
 def _of_task(task: Path, folder: Path, store: str, start_ms: int | None) -> StreamsPlace | None:

@@ -9,13 +9,15 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.streams.checkpoint import read_checkpoint
 from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.recognising import recognise
+from kstoolkit.formats.streams.segments import segment_interval_ms
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 from kstoolkit.stores.discovery.ondisk import OnDisk, folder_bytes, on_disk
+from kstoolkit.stores.discovery.segmentnames import BY_NAME_ALONE, by_name_alone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from kstoolkit.stores.discovery.streamsplace import StreamsPlace
@@ -51,6 +53,7 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         Where they were looked for: if that is a segment, the others of the store are not asked for.
     """
     folders = [folder for folder, _ in places]
+    is_alone = len(places) == 1 and places[0][1].is_by_name_alone
     place, held = places[0][1], on_disk(folders)
     families = tuple(name for name in held.column_families if name != OFFSETS)
     kind, confidence, reasons = _kind(families, place)
@@ -62,9 +65,10 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     if offset is None:
         unknown["offset"] = no_offset
     if held.num_entries is None:
-        unknown |= dict.fromkeys(("num_entries", "num_not_rewritten"), _NOT_TOLD)
+        unknown["num_not_rewritten"] = _NOT_TOLD
+    counted = held.counted(_but_offsets(held))
     return FoundStore(
-        str(root if root in folders else place.folder),
+        str(folders[0] if is_alone or root in folders else place.folder),
         "kafka-streams",
         place.application,
         place.store,
@@ -78,11 +82,14 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
-        num_entries=_entries(held),
+        wal_bytes=held.wal_bytes,
+        num_entries=counted.num_entries,
+        num_deletions=counted.num_deletions,
+        estimated_keys=counted.estimated_keys,
         num_not_rewritten=_not_rewritten(held),
         format_versions=held.format_versions,
         offset=offset,
-        unknown=unknown,
+        unknown=unknown | counted.unknown,
     )
 
 
@@ -97,13 +104,15 @@ def _kind(
     guess = recognise(families, nothing, nothing, place=lies)  # type: ignore[arg-type] # one of both
     if guess.confidence < _CERTAIN:
         return None, None, ()
-    return str(guess.kind), guess.confidence, guess.reasons
+    if not place.is_by_name_alone:
+        return str(guess.kind), guess.confidence, guess.reasons
+    why = by_name_alone(place.store, place.folder.name)
+    return str(guess.kind), round(guess.confidence * BY_NAME_ALONE, 3), (*guess.reasons, why)
 
 
-def _entries(held: OnDisk) -> int | None:
-    if held.num_entries is None:
-        return None
-    return sum(count for family, count in held.num_entries.items() if family != OFFSETS)
+def _but_offsets(held: OnDisk) -> set[str]:
+    """Return the column families that hold what the application put in."""
+    return {*(held.num_entries or {})} - {OFFSETS}
 
 
 def _not_rewritten(held: OnDisk) -> int | None:
@@ -123,13 +132,23 @@ def _no_sign(place: StreamsPlace) -> str:
 
 
 def _segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
-    sizes = [(folder, place.segment_start_ms, folder_bytes(folder)) for folder, place in places]
+    starts = {folder: place.segment_start_ms for folder, place in places}
+    length_ms = _length_ms(starts)
     found = [
-        FoundSegment(str(folder), start_ms, size)
-        for folder, start_ms, size in sizes
-        if start_ms is not None and size is not None
+        FoundSegment(
+            str(folder), start_ms, size, end_ms=None if length_ms is None else start_ms + length_ms
+        )
+        for folder, start_ms in starts.items()
+        if start_ms is not None and (size := folder_bytes(folder)) is not None
     ]
     return Records(sorted(found, key=lambda each: each.start_ms), "segments")
+
+
+def _length_ms(starts: Mapping[Path, int | None]) -> int | None:
+    """Return how long segments are at most; None if fewer than two, or minutes, tell of it."""
+    known = [each for each in starts.values() if each is not None]
+    to_the_ms = all(folder.name.endswith(str(start)) for folder, start in starts.items())
+    return segment_interval_ms(known) if len(known) > 1 and to_the_ms else None
 
 
 def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
@@ -138,8 +157,12 @@ def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
     ``why`` is so if there is no checkpoint file.
     """
     for name in (_CHECKPOINT, f"{_CHECKPOINT}_{place.store}"):
+        path = place.task_folder / name
+        if path.exists() and not path.is_file():
+            why = f"what should be the checkpoint file is none: {name}"
+            continue
         try:
-            told = read_checkpoint((place.task_folder / name).read_bytes()).offsets
+            told = read_checkpoint(path.read_bytes()).offsets
         except OSError:
             continue
         except FormatError as error:

@@ -102,13 +102,15 @@ def _above_watermark(growth: Growth) -> Remark | None:
     watermark = growth.horizon.watermark_ms
     if watermark is None or growth.expired.num_below_watermark:
         return None
+    if growth.num_untimed_rows == growth.num_rows:
+        return None  # there is nothing to hold against it
     text = f"No row is at or before the watermark, {moment_text(watermark)}: all of it has to stay."
     return Remark(Weight.IN_ORDER, 0.0, text)
 
 
 def _ran_ahead(growth: Growth) -> Remark | None:
     newest, now = growth.horizon.stream_time_ms, growth.horizon.now_ms
-    if newest is None or now is None or newest <= now:
+    if newest is None or now is None or newest <= now or growth.expired.num_past_ttl is not None:
         return None
     text = (
         f"Its newest row is of {moment_text(newest)}, later than {moment_text(now)}: a record from "
@@ -159,6 +161,8 @@ def _not_judged(growth: Growth) -> Remark | None:
     horizon = growth.horizon
     if horizon.kept_ms is not None or horizon.watermark_ms is not None or growth.clock is None:
         return None
+    if growth.checkpoint is not None:
+        return None  # it tells what takes rows out
     if growth.clock == Clock.TIMESTAMP and growth.engine != "spark":
         return None
     text = f"What is expired is unknown: {horizon.unknown['inferred_retention_ms']}."

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.discovery.segmentnames import real_path
+from kstoolkit.stores.growth.checkpointuse import checkpoint_use
 from kstoolkit.stores.growth.measuring import growth as measured
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
@@ -80,7 +83,7 @@ def growth(
         opened=_rocksdbs(store),
         retention=retention,
         now=now,
-        watermark=store.watermark_ms if isinstance(store, SparkStore) else None,
+        checkpoint=checkpoint_use(store) if isinstance(store, SparkStore) else None,
         prefix_bytes=prefix_bytes,
         top=top,
     )
@@ -88,8 +91,32 @@ def growth(
 
 def _found(store: OpenedStore) -> FoundStore | None:
     """Return what the store's place says of it, with the kind that its rows tell."""
-    here = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
-    return replace(here[0], kind=store.kind) if here else None
+    if isinstance(store, SparkStore):
+        return _whole(store)
+    real = real_path(store.path)
+    for each in discover(store.path):
+        is_segmented = isinstance(store, SegmentedStore) and each.store == store.name
+        if is_segmented or real_path(each.path) == real:
+            return replace(each, kind=store.kind)
+    return None
+
+
+def _whole(store: SparkStore) -> FoundStore | None:
+    """Return all stores and partitions of an operator that are read, as one."""
+    place = store.place
+    folders = {place.operator.folder(at, name) for at in place.partitions for name in place.stores}
+    parts = [each for each in discover(store.path) if Path(each.path) in folders]
+    if not parts:
+        return None
+    return replace(
+        parts[0],
+        path=str(store.path),
+        store=store.name,
+        partition=place.partition,
+        kind=store.kind,
+        size_bytes=sum(each.size_bytes for each in parts),
+        disk_bytes=sum(each.disk_bytes for each in parts),
+    )
 
 
 def _rocksdbs(store: OpenedStore) -> Iterable[Store]:

@@ -12,6 +12,7 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.records import Figure, Records
+    from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.records import (
         Age,
         Deletions,
@@ -61,6 +62,10 @@ class Growth(Record):
         to be told one by one, how many spans of their starts.
     size_bytes, disk_bytes
         How long the store's files are, and what they take on the disk.
+    checkpoint
+        What a checkpoint of Spark's keeps of it: versions in files. None of any other store.
+    left_out
+        Folders of it that could not be read, or were not, and why: they are in no other figure.
     """
 
     store: str
@@ -85,6 +90,8 @@ class Growth(Record):
     num_windows: int | None = of_source(Source.STORE)
     size_bytes: int | None = of_source(Source.STORE)
     disk_bytes: int | None = of_source(Source.STORE)
+    checkpoint: CheckpointUse | None = None
+    left_out: tuple[str, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -96,7 +103,7 @@ class Growth(Record):
         """Return the figures that are one number each; of its parts as ``expired.num_rows``."""
         # Not by super(): it does not work in a class that slots have made anew.
         found = Record.figures(self)
-        for name in ("horizon", "expired", "deletions", "versions"):
+        for name in ("horizon", "expired", "deletions", "versions", "checkpoint"):
             part: Record | None = getattr(self, name)
             told = [] if part is None else part.figures()
             found += [replace(each, name=f"{name}.{each.name}") for each in told]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import Kind
+from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.clock import Clock
 from kstoolkit.stores.growth.records import Horizon
 from kstoolkit.stores.growth.retention import (
@@ -19,6 +20,7 @@ from kstoolkit.stores.growth.retention import (
 )
 
 if TYPE_CHECKING:
+    from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.tallies import Tallies
 
 __all__ = ["horizon_of"]
@@ -31,7 +33,7 @@ _IN_FOLDERS = {Clock.WINDOW_START, Clock.SESSION_END}
 """Clocks of stores that have a folder for each segment."""
 
 _FOR_EVER = "this kind of store keeps rows until they are deleted"
-_BY_WATERMARK = "Spark keeps rows by its watermark: give watermark="
+_BY_WATERMARK = "in Spark's state a watermark or a time to live decides, and none is known"
 _NOT_TOLD = "only the segments of Kafka Streams' stores speak of it: give retention="
 _NOT_TWO = "fewer than two segments do not tell how long one is"
 _OUTSIDE = "its rows do not lie in the segments that their times belong to"
@@ -43,7 +45,11 @@ _NO_TIME = "there is no row with a time"
 
 
 def horizon_of(
-    tallies: Tallies, *, retention_ms: int | None = None, now_ms: int | None = None
+    tallies: Tallies,
+    *,
+    retention_ms: int | None = None,
+    now_ms: int | None = None,
+    checkpoint: CheckpointUse | None = None,
 ) -> Horizon:
     """Return from when on a store keeps rows.
 
@@ -53,7 +59,10 @@ def horizon_of(
         What all of its rows add up to.
     retention_ms, now_ms
         Its retention, and the moment to judge by, if they were given.
+    checkpoint
+        What a checkpoint of Spark's keeps of it, if it lies in one.
     """
+    by_watermark = checkpoint is None or checkpoint.eviction is Eviction.WATERMARK
     interval = _interval(tallies, retention_ms)
     inferred = _inferred(tallies, interval) if retention_ms is None else None
     bounds = None if inferred is None else inferred[1]
@@ -61,7 +70,7 @@ def horizon_of(
     horizon = Horizon(
         stream_time_ms=tallies.greatest_time_ms,
         now_ms=now_ms,
-        watermark_ms=tallies.watermark_ms,
+        watermark_ms=tallies.watermark_ms if by_watermark else None,
         retention_ms=retention_ms,
         inferred_retention_ms=None if inferred is None else inferred[0],
         inferred_least_ms=_least_retention_ms(tallies, least_ms) if retention_ms is None else None,
@@ -75,7 +84,10 @@ def horizon_of(
         expected_segments=_expected_segments(tallies, horizon),
         kept_from_ms=_kept_from_ms(tallies, horizon),
     )
-    return replace(horizon, unknown=_unknown(tallies, horizon))
+    unknown = _unknown(tallies, horizon)
+    if checkpoint is not None and horizon.watermark_ms is None:
+        unknown["watermark_ms"] = checkpoint.why_no_watermark
+    return replace(horizon, unknown=unknown)
 
 
 def _interval(tallies: Tallies, retention_ms: int | None) -> Between | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
+    from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
     from kstoolkit.units import Duration
@@ -60,6 +61,7 @@ def growth(
     retention: Duration | None = None,
     now: Moment | None = None,
     watermark: Moment | None = None,
+    checkpoint: CheckpointUse | None = None,
     prefix_bytes: int | None = None,
     key_serde: str | Serde | Callable[[bytes], Any] | None = None,
     top: int = 10,
@@ -84,6 +86,8 @@ def growth(
         its newest row.
     watermark
         Spark's watermark: rows at or before it are counted.
+    checkpoint
+        What a checkpoint of Spark's keeps of it; it tells the watermark, too.
     prefix_bytes
         How long the prefixes of keys are that rows are summed up by; None takes the greatest
         length of which there are few.
@@ -116,8 +120,9 @@ def growth(
     segments: Records[FoundSegment] = Records((), "segments") if found is None else found.segments
     watermark_ms, now_ms = (None if at is None else moment_ms(at) for at in (watermark, now))
     retention_ms = None if retention is None else parse_duration(retention)
-    tallies = tallied(source.read(Asked()), _no_rows_yet(found, watermark_ms, prefix_bytes))
-    horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms)
+    cut_ms = watermark_ms if checkpoint is None else checkpoint.cut_ms
+    tallies = tallied(source.read(Asked()), _no_rows_yet(found, cut_ms, prefix_bytes))
+    horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms, checkpoint=checkpoint)
     files = [StoreFiles.of(each) for each in opened]
     uses = segments_of(tallies, horizon, segments, {each.path: each for each in files})
     return Growth(
@@ -126,14 +131,17 @@ def growth(
         kind=tallies.kind,
         clock=None if tallies.clock is None else str(tallies.clock),
         horizon=horizon,
-        expired=expired_of(tallies, horizon, uses),
+        expired=expired_of(tallies, horizon, uses, checkpoint),
         deletions=deletions_of(files, tallies.num_on_disk),
         versions=versions_of(tallies),
         segments=uses,
         windows=windows_of(tallies, top),
         prefixes=prefixes_of(tallies, top),
         keys=keys_of(tallies, top, serde),
-        ages=ages_of(tallies, horizon),
+        ages=ages_of(tallies, horizon, checkpoint),
+        checkpoint=checkpoint,
+        # Asked once the rows were read: only then some of it shows to be damaged.
+        left_out=tuple(map(str, getattr(store, "left_out", ()))),
         **_sums(tallies),
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.clock import Clock
 from kstoolkit.stores.growth.records import Age, Expired, Horizon, SegmentUse, Versions
 from kstoolkit.stores.growth.uses import share_of
 
 if TYPE_CHECKING:
     from kstoolkit.stores.discovery.foundstore import FoundSegment
+    from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.deletions import StoreFiles
     from kstoolkit.stores.growth.tallies import Tallies
     from kstoolkit.stores.growth.times import Spans
@@ -21,10 +23,16 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 _AGES_MS = (_HOUR_MS, _DAY_MS, 7 * _DAY_MS, 30 * _DAY_MS)
 _NOT_OPENED = "its RocksDB was not handed over"
+_NO_TTL = "it is no state of Spark's whose variables have a time to live"
 
 
-def expired_of(tallies: Tallies, horizon: Horizon, segments: Records[SegmentUse]) -> Expired:
-    """Return what is past the retention or the watermark, and still there."""
+def expired_of(
+    tallies: Tallies,
+    horizon: Horizon,
+    segments: Records[SegmentUse],
+    checkpoint: CheckpointUse | None = None,
+) -> Expired:
+    """Return what is past the retention, the watermark or a time to live, and still there."""
     unknown: dict[str, str] = {}
     below = None
     if horizon.kept_from_ms is None:
@@ -38,8 +46,12 @@ def expired_of(tallies: Tallies, horizon: Horizon, segments: Records[SegmentUse]
         unknown |= dict.fromkeys(("num_past_segments", "past_segments_bytes"), why)
     if horizon.watermark_ms is None:
         no_watermark = ("num_below_watermark", "below_watermark_bytes")
-        unknown |= dict.fromkeys(no_watermark, "no watermark was given")
+        why = "no watermark was given" if checkpoint is None else checkpoint.why_no_watermark
+        unknown |= dict.fromkeys(no_watermark, why)
     has_watermark = horizon.watermark_ms is not None
+    has_ttl = checkpoint is not None and checkpoint.eviction is Eviction.TTL
+    if not has_ttl:
+        unknown |= dict.fromkeys(("num_past_ttl", "past_ttl_bytes"), _NO_TTL)
     return Expired(
         num_rows=None if below is None else below.num_rows,
         data_bytes=None if below is None else below.data_bytes,
@@ -49,6 +61,8 @@ def expired_of(tallies: Tallies, horizon: Horizon, segments: Records[SegmentUse]
         past_segments_bytes=sum(each.size_bytes for each in past) if judged else None,
         num_below_watermark=tallies.num_below if has_watermark else None,
         below_watermark_bytes=tallies.below_bytes if has_watermark else None,
+        num_past_ttl=tallies.num_below if has_ttl else None,
+        past_ttl_bytes=tallies.below_bytes if has_ttl else None,
         unknown=unknown,
     )
 
@@ -121,11 +135,15 @@ def versions_of(tallies: Tallies) -> Versions | None:
     )
 
 
-def ages_of(tallies: Tallies, horizon: Horizon) -> Records[Age]:
+def ages_of(
+    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
+) -> Records[Age]:
     """Return how many rows were not updated for an hour, a day, a week and 30 days.
 
-    None if the store has windows, or its rows have no times.
+    None if the store has windows, or its rows have no times, or those of their ends.
     """
+    if checkpoint is not None and checkpoint.eviction is Eviction.TTL:
+        return Records((), "ages")
     at_ms = horizon.judged_at_ms
     if tallies.clock is not Clock.TIMESTAMP or at_ms is None or tallies.greatest_time_ms is None:
         return Records((), "ages")

@@ -173,7 +173,8 @@ class Expired(Record):
     """What is older than the retention, and still there.
 
     ``num_rows`` and ``data_bytes`` are at least so much, and at most ``error_`` more. Where the
-    retention judged by is only the most that it can be, more may be expired.
+    retention judged by is only the most that it can be, more may be expired. ``past_ttl`` are those
+    of Spark's state whose time to live was over when the latest micro-batch ran.
     """
 
     num_rows: int | None = of_source(Source.STORE, None)
@@ -184,6 +185,8 @@ class Expired(Record):
     past_segments_bytes: int | None = of_source(Source.FORMULA, None)
     num_below_watermark: int | None = of_source(Source.STORE, None)
     below_watermark_bytes: int | None = of_source(Source.STORE, None)
+    num_past_ttl: int | None = of_source(Source.STORE, None)
+    past_ttl_bytes: int | None = of_source(Source.STORE, None)
     unknown: dict[str, str] = field(default_factory=dict)
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock
 from kstoolkit.stores.growth.expiry import EXPIRY_RULES
 from kstoolkit.stores.growth.remark import Remark, Weight
+from kstoolkit.stores.growth.sparkrules import SPARK_RULES, retained_versions
 from kstoolkit.stores.growth.wording import amount, moment_text, share_text
+from kstoolkit.stores.rows.valuetext import value_text
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ _MUCH_DEAD = 1.5
 _MUCH_OF_ALL = 0.05
 _MORE_THAN_EVEN = 3
 """How many times its even share something takes at least, for it to be worth a sentence."""
+_LONGEST_KEY = 80
+"""How many characters of a key a sentence shows."""
 _MUCH_PREALLOCATED_BYTES = 1 << 20
 """RocksDB sets 4 MiB aside for each MANIFEST; below one of these nobody would ask."""
 
@@ -34,8 +38,9 @@ _MUCH_PREALLOCATED_BYTES = 1 << 20
 def verdict_on(growth: Growth) -> tuple[str, ...]:
     """Return the sentences, the most important first; there is at least one."""
     if not growth.num_rows and not growth.num_undecoded_rows:
-        return ("The store has no rows.", *_texts(_deleted, _preallocated, growth=growth))
-    found = _texts(*EXPIRY_RULES, *_RULES, growth=growth)
+        empty = (_deleted, _preallocated, retained_versions, _left_out)
+        return ("The store has no rows.", *_texts(*empty, growth=growth))
+    found = _texts(*EXPIRY_RULES, *SPARK_RULES, *_RULES, growth=growth)
     told = amount(growth.num_rows, growth.data_bytes)
     return found or (f"No figure here says why it would not shrink: it has {told}.",)
 
@@ -108,6 +113,8 @@ def _amplified(growth: Growth) -> Remark | None:
 
 def _preallocated(growth: Growth) -> Remark | None:
     size, disk = growth.size_bytes, growth.disk_bytes
+    if growth.engine == "spark":  # its checkpoints hold packed files alone
+        return None
     if size is None or disk is None or disk - size < max(size, _MUCH_PREALLOCATED_BYTES):
         return None
     text = (
@@ -141,10 +148,14 @@ def _largest_key(growth: Growth) -> Remark | None:
     told = amount(largest.num_rows, largest.data_bytes)
     more = f", and at most {format_bytes(largest.error_bytes)} more" if largest.error_bytes else ""
     text = (
-        f"One key{whose}, {largest.key!r}, takes {told}{more}: "
+        f"One key{whose}, {_shortened(value_text(largest.key))}, takes {told}{more}: "
         f"{share_text(largest.share, 1)} of the data."
     )
     return Remark(Weight.USE, largest.share, text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}… ({len(text):,} long)"
 
 
 def _largest_prefix(growth: Growth) -> Remark | None:
@@ -156,7 +167,7 @@ def _largest_prefix(growth: Growth) -> Remark | None:
         return None  # it is the largest key alone, of which another sentence speaks
     told = amount(largest.num_rows, largest.data_bytes)
     text = (
-        f"Keys that begin with {largest.prefix!r} take {told}: "
+        f"Keys that begin with {_shortened(repr(largest.prefix))} take {told}: "
         f"{share_text(largest.share, 1)} of the data."
     )
     return Remark(Weight.USE, largest.share, text)
@@ -190,6 +201,16 @@ def _undecoded(growth: Growth) -> Remark | None:
     return Remark(Weight.UNKNOWN, 0.0, text)
 
 
+def _left_out(growth: Growth) -> Remark | None:
+    count = len(growth.left_out)
+    if not count:
+        return None
+    parts = "1 folder of it is" if count == 1 else f"{format_count(count)} folders of it are"
+    more = "" if count == 1 else ", and more"
+    text = f"{parts} left out of all figures of rows: {growth.left_out[0].rstrip('.')}{more}."
+    return Remark(Weight.UNKNOWN, 1.0, text)
+
+
 def _no_times(growth: Growth) -> Remark | None:
     if growth.kind not in ONE_ROW_A_KEY or growth.clock != Clock.TIMESTAMP:
         return None
@@ -210,5 +231,6 @@ _RULES = (
     _largest_prefix,
     _largest_window,
     _undecoded,
+    _left_out,
     _no_times,
 )

@@ -24,7 +24,8 @@ class Asked:
     Parameters
     ----------
     key
-        Rows of this key, as the application's bytes.
+        Rows of this key, as the application's bytes; where a store's keys are more than those, as
+        in a foreign-key join, also as what they are.
     prefix
         Rows whose key begins with these bytes.
     window_start_ms
@@ -61,13 +62,18 @@ class Asked:
             return wanted
         wanted[list(rows.problems)] = False
         if self.key is not None:
-            wanted &= rows.record_key.equal_to(self.key)
+            wanted &= self._has_key(self.key, rows)
         if self.prefix is not None:
             wanted &= rows.record_key.part(end=len(self.prefix)).equal_to(self.prefix)
         if self.window_start_ms is not None:
             start, known = numbers_of(rows.window_start_ms, len(rows))
             wanted &= known & (start == self.window_start_ms)
         return wanted & self._in_span(rows)
+
+    @staticmethod
+    def _has_key(key: bytes, rows: RowColumns) -> NDArray[np.bool_]:
+        has = rows.record_key.equal_to(key)
+        return has if rows.inner_key is None else has | rows.key.equal_to(key)
 
     def _in_span(self, rows: RowColumns) -> NDArray[np.bool_]:
         within = np.ones(len(rows), dtype=bool)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import FormatError
 from kstoolkit.formats.bytecolumn import ByteColumn
 
 if TYPE_CHECKING:
@@ -20,6 +21,13 @@ def row_batches(
 ) -> Iterator[tuple[ByteColumn, ByteColumn]]:
     """Yield the keys and the values of some thousands of rows at a time, or of some megabytes.
 
+    Rows up to damage among them come before its error.
+
+    Raises
+    ------
+    FormatError
+        If the next row can't be read.
+
     Examples
     --------
     >>> [len(keys) for keys, _ in row_batches([(b"k", b"v")] * 10_000)]
@@ -30,12 +38,18 @@ def row_batches(
     keys: list[bytes] = []
     values: list[bytes] = []
     held = 0
-    for key, value in rows:
-        keys.append(key)
-        values.append(value)
-        held += len(key) + len(value)
-        if held >= _MOST_BYTES or len(keys) == _MOST_ROWS:
-            yield ByteColumn.of(keys), ByteColumn.of(values)
-            keys, values, held = [], [], 0
+    damage: FormatError | None = None
+    try:
+        for key, value in rows:
+            keys.append(key)
+            values.append(value)
+            held += len(key) + len(value)
+            if held >= _MOST_BYTES or len(keys) == _MOST_ROWS:
+                yield ByteColumn.of(keys), ByteColumn.of(values)
+                keys, values, held = [], [], 0
+    except FormatError as error:
+        damage = error
     if keys:
         yield ByteColumn.of(keys), ByteColumn.of(values)
+    if damage is not None:
+        raise damage

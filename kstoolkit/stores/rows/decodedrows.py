@@ -36,7 +36,7 @@ class FamilyRow(StoreRow):
     --------
     >>> row = FamilyRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", family="seen")
     >>> print(row)
-    seen {'user': 'a'}: {'n': 7}
+    seen {"user": "a"}: {"n": 7}
     >>> row.to_dict("default")["family"]
     'seen'
     """
@@ -45,7 +45,8 @@ class FamilyRow(StoreRow):
 
     def __str__(self) -> str:
         # Not by super(): it does not work in a class that slots have made anew.
-        return f"{self.family} {StoreRow.__str__(self)}"
+        row = StoreRow.__str__(self)
+        return row if self.family is None else f"{self.family} {row}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
         """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -14,12 +12,15 @@ import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.rowcolumns import HEADERS
+from kstoolkit.stores.rows.appearing import appearing, check_is_elsewhere
 from kstoolkit.stores.rows.jsonlines import json_text
+from kstoolkit.stores.rows.readable import HasRows
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator
 
 __all__ = ["Exportable", "export"]
@@ -51,7 +52,9 @@ class Exportable(Protocol):
         ...
 
 
-def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = False) -> int:
+def export(
+    rows: Exportable | HasRows, path: str | os.PathLike[str], *, overwrite: bool = False
+) -> int:
     """Write rows to a file, and return how many.
 
     They are written beside the file, under a hidden name that becomes its own at the end: the file
@@ -60,13 +63,15 @@ def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = 
     Parameters
     ----------
     rows
-        Rows of a store, or the differences of two.
+        A store, some rows of one, or the differences of two.
     path
-        The file, in a folder that is there. Its name says what to write: ``.parquet``, ``.jsonl``
-        or ``.json`` (one JSON object a line), ``.csv``; the texts also with ``.gz`` or ``.zst``
-        behind. Parquet has the columns of ``to_arrow()``, and so has CSV, with bytes in hex,
-        headers as JSON, texts in quotes, and times that are no date as epoch ms; a JSON object has
-        the fields of ``json_lines()``.
+        The file, in a folder that is there, and not in the store's own. Its name says what to
+        write: ``.parquet``, ``.jsonl`` or ``.json`` (one JSON object a line), ``.csv``; the texts
+        also with ``.gz`` or ``.zst`` behind. Parquet has the columns of ``to_arrow()``, and so has
+        CSV, with bytes in hex, headers as JSON, texts in quotes, and times that are no date as
+        epoch ms; a JSON object has the fields of ``json_lines()``. Texts in CSV are as they are:
+        whoever opens the file with a spreadsheet should import those columns as text, as one that
+        begins with ``=`` is a formula to it.
     overwrite
         Whether a file that is there is to be replaced.
 
@@ -75,7 +80,9 @@ def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = 
     ConfigurationError
         If the name ends otherwise.
     OutputError
-        If the file is there already, or can't be written.
+        If the file is there already, lies in the folder of the store, or can't be written.
+    StoreResourceError
+        If there is no room for it.
 
     Examples
     --------
@@ -88,7 +95,10 @@ def export(rows: Exportable, path: str | os.PathLike[str], *, overwrite: bool = 
     """
     target = Path(path)
     write = _writer(target)
-    with _appearing(target, overwrite=overwrite) as beside:
+    if isinstance(rows, HasRows):
+        check_is_elsewhere(target, rows)
+        rows = rows.rows()
+    with appearing(target, overwrite=overwrite) as beside:
         return write(rows, beside)
 
 
@@ -106,30 +116,6 @@ def _writer(target: Path) -> Callable[[Exportable, Path], int]:
     message = f"The name {target.name!r} does not say what to write."
     hint = "End it in .parquet, .jsonl or .csv; the last two also with .gz or .zst behind."
     raise ConfigurationError(message, hint=hint)
-
-
-@contextmanager
-def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a hidden path that becomes the target's at the end, or goes."""
-    _check_free(target, overwrite=overwrite)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        yield beside
-        _check_free(target, overwrite=overwrite)
-        beside.replace(target)
-    except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        message = f"Rows can't be written to {str(target)!r}: {why}."
-        hint = "Name a file in a folder that exists, that you may write to, and that has room."
-        raise OutputError(message, hint=hint) from error
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _check_free(target: Path, *, overwrite: bool) -> None:
-    if not overwrite and os.path.lexists(target):
-        message = f"There is a file {str(target)!r} already."
-        raise OutputError(message, hint="Name another, or say overwrite=True.")
 
 
 def _parquet(rows: Exportable, path: Path) -> int:

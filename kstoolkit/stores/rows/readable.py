@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
@@ -14,14 +14,20 @@ from kstoolkit.formats.guessing import guess_serde
 from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
-from kstoolkit.stores.rows.rowview import Rows
+from kstoolkit.stores.rows.rowestimate import RowEstimate
+from kstoolkit.stores.rows.rowview import Estimating, Rows
 
 if TYPE_CHECKING:
     from kstoolkit.formats.guessing import Guess
+    from kstoolkit.rocksdb.records import Record
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["HasRows", "ReadAs", "Readable", "SerdeLike"]
+__all__ = ["Buffer", "HasRows", "ReadAs", "Readable", "SerdeLike"]
+
+Buffer = bytes | bytearray | memoryview
+
+_NO_ESTIMATE = "nothing but its rows tells: count(exact=True) reads them"
 
 SerdeLike = str | Serde | Callable[[bytes], Any]
 """A serde, its name, or a callable that returns the value of some bytes."""
@@ -64,7 +70,7 @@ class HasRows(ABC):
         self,
         *,
         key: Any = None,
-        prefix: str | bytes | None = None,
+        prefix: str | Buffer | None = None,
         window: Moment | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
@@ -77,7 +83,8 @@ class HasRows(ABC):
         Parameters
         ----------
         key
-            Rows of this key: a value that the key's serde can write, or the bytes themselves.
+            Rows of this key: a value that the key's serde can write, or the bytes themselves, as
+            any object that has a buffer of them.
         prefix
             Rows whose key begins so; text is taken as UTF-8, what a shell passed on as bytes as
             those.
@@ -94,8 +101,8 @@ class HasRows(ABC):
         Raises
         ------
         ConfigurationError
-            If a moment is none, the limit is below 0, there is no such serde, or ``key`` is nothing
-            that it can write.
+            If a moment is none, the limit is no number or below 0, there is no such serde, ``key``
+            is nothing that it can write, or ``prefix`` neither text nor bytes.
 
         """
         reads_key = self.key_serde if key_serde is None else serde_of(key_serde)
@@ -103,12 +110,33 @@ class HasRows(ABC):
         moments = [None if each is None else moment_ms(each) for each in (window, since, until)]
         asked = Asked(
             key=None if key is None else _key_bytes(key, reads_key),
-            prefix=prefix.encode(errors="surrogateescape") if isinstance(prefix, str) else prefix,
+            prefix=None if prefix is None else _prefix_bytes(prefix),
             window_start_ms=moments[0],
             since_ms=moments[1],
             until_ms=moments[2],
         )
         return Rows(self.source, asked, reads_key, reads_value, limit=limit)
+
+    @overload
+    def count(self, *, exact: Literal[True]) -> int: ...
+
+    @overload
+    def count(self, *, exact: Literal[False] = False) -> Record: ...
+
+    def count(self, *, exact: bool = False) -> int | Record:
+        """Return about how many rows there are, and who says so; or exactly, after reading them.
+
+        Parameters
+        ----------
+        exact
+            Whether to read all rows and count them.
+        """
+        if exact:
+            return self.rows().count()
+        source = self.source
+        number = source.estimated_rows() if isinstance(source, Estimating) else None
+        unknown = {} if number is not None else {"num_rows": _NO_ESTIMATE}
+        return RowEstimate(number, unknown)
 
     @property
     def key_serde(self) -> Serde:
@@ -159,11 +187,28 @@ class Readable(HasRows):
 
 
 def _key_bytes(key: Any, serde: Serde) -> bytes:
-    if isinstance(key, bytes):
-        return key
+    if isinstance(key, Buffer):
+        return bytes(key)
     if serde.encode is None:
         message = (
             f"The serde {serde.name!r} can read keys, but nobody told it how to write {key!r}."
         )
         raise ConfigurationError(message, hint="Give the key's bytes instead.")
+    if serde.name == "string" and not isinstance(key, str):
+        # What any object is as text is hardly ever a key.
+        message = f"The keys are text, and {key!r} is of type {type(key).__name__}."
+        raise ConfigurationError(message, hint="Give text or bytes, or say key_serde=...")
     return serde.encode(key)
+
+
+def _prefix_bytes(prefix: object) -> bytes:
+    if isinstance(prefix, Buffer):
+        return bytes(prefix)
+    if not isinstance(prefix, str):
+        message = f"The prefix {prefix!r} is neither text nor bytes."
+        raise ConfigurationError(message, hint="Give the first characters, or bytes, of keys.")
+    try:
+        return prefix.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        message = f"The prefix {prefix!r} has half a character, which no UTF-8 has."
+        raise ConfigurationError(message, hint="Give whole characters, or bytes.") from error

@@ -6,6 +6,7 @@ import sys
 import warnings
 from html import escape
 from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -75,15 +76,13 @@ class Rows(Viewed):
     Raises
     ------
     ConfigurationError
-        If the limit is below 0.
+        If the limit is no whole number, or below 0.
     """
 
     def __init__(
         self, source: RowSource, asked: Asked, key: Serde, value: Serde, *, limit: int | None = None
     ) -> None:
-        if limit is not None and limit < 0:
-            message = f"limit is {limit}: there are no fewer rows than none."
-            raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+        _check_limit(limit)
         self.source, self.asked, self.limit = source, asked, limit
         self.key_serde, self.value_serde = key, value
 
@@ -129,6 +128,11 @@ class Rows(Viewed):
         pyarrow.Table
             ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
             ``key_bytes``, ``value_bytes``, ``problem``.
+
+        Raises
+        ------
+        ConfigurationError
+            If the limit is no whole number, or below 0.
         """
         return self._table(limit)
 
@@ -151,6 +155,7 @@ class Rows(Viewed):
         return f"{head}{table.to_pandas().to_html(escape=True, index=False)}{more}"
 
     def _table(self, limit: int | None) -> pa.Table:
+        _check_limit(limit)
         # One row more than is shown tells whether there are more.
         table = _joined(self._decoded(_smaller(self.limit, None if limit is None else limit + 1)))
         if limit is None or len(table) <= limit:
@@ -172,6 +177,17 @@ class Rows(Viewed):
         for rows in self.source.read(self.asked):
             wanted = self.asked.chosen(rows)
             yield rows if wanted.all() else rows.take(wanted)
+
+
+def _check_limit(limit: object) -> None:
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, Integral):
+        message = f"limit is {limit!r}, which is no whole number."
+        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+    if int(limit) < 0:
+        message = f"limit is {limit}: there are no fewer rows than none."
+        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
 
 
 def _shortened(line: str) -> str:

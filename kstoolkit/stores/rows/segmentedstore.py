@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import InputError
-from kstoolkit.formats.streams.segments import segment_interval_ms, segment_start_ms
-from kstoolkit.rocksdb.faults import ColumnFamilyError, translated
+from kstoolkit.formats.streams.segments import segment_interval_ms
+from kstoolkit.rocksdb.faults import ColumnFamilyError
 from kstoolkit.rocksdb.files.levels import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path
+from kstoolkit.stores.rows.leftout import say_left_out
 from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.segments import SegmentPart, Segments
-from kstoolkit.stores.rows.statestore import recognised_as
+from kstoolkit.stores.rows.segments import Segments
+from kstoolkit.stores.rows.statestore import doubted, recognised_as
 from kstoolkit.stores.rows.streamsource import StreamSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
     from pathlib import Path
 
@@ -27,9 +31,12 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.rows.leftout import LeftOut
     from kstoolkit.stores.rows.readable import ReadAs
+    from kstoolkit.stores.rows.segmentfolders import SegmentFolders
 
-__all__ = ["SegmentedStore", "segment_folders"]
+__all__ = ["SegmentedStore"]
 
 
 class SegmentedStore(HasRows):
@@ -37,7 +44,8 @@ class SegmentedStore(HasRows):
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. A few segments are opened at once, and
     show how they were then. Of more, each is opened when it is come to, and few stay open; one that
-    its writer drops meanwhile, as it has expired, is left out.
+    its writer drops meanwhile, as it has expired, is left out. So is one that is damaged, with a
+    warning.
 
     Parameters
     ----------
@@ -45,31 +53,48 @@ class SegmentedStore(HasRows):
         The folder that holds the segments; an attribute too.
     segments
         The segments, closed with this store; an attribute too: what RocksDB tells of each.
+    folders
+        What was found of them.
     read_as
         How to read them.
     """
 
-    def __init__(self, path: Path, segments: Segments, read_as: ReadAs) -> None:
+    def __init__(
+        self, path: Path, segments: Segments, folders: SegmentFolders, read_as: ReadAs
+    ) -> None:
         self.path, self.segments, self.read_as = path, segments, read_as
+        self._folders = folders
 
     @classmethod
     def open(
         cls,
         path: Path,
-        folders: dict[int, Path],
+        folders: SegmentFolders,
         read_as: ReadAs,
         *,
         scratch: str | PathLike[str] | None = None,
     ) -> Self:
-        """Return the store whose segments lie in some folders, by where they begin."""
-        segments = Segments(path, folders, scratch)
+        """Return the store whose segments lie in some folders.
+
+        Warns
+        -----
+        LeftOutWarning
+            If something among them is left out, or can't be read.
+        """
+        say_left_out(path, list(folders.left_out))
+        segments = Segments(path, folders.by_start, scratch)
         segments.open_if_few()
-        return cls(path, segments, read_as)
+        return cls(path, segments, folders, read_as)
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return self.path.absolute().name
+        return self._folders.store
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What lies among the segments and is not read, and the segments that could not be."""
+        return (*self._folders.left_out, *self.segments.unreadable)
 
     @property
     def segment_interval_ms(self) -> int | None:
@@ -86,7 +111,12 @@ class SegmentedStore(HasRows):
         """What kind of store it is, how sure that is, and why; the largest segment tells."""
         start_ms, largest = self.segments.largest()
         interval_ms = self.segment_interval_ms
-        return recognised_as(largest, self.read_as.kind, start_ms=start_ms, interval_ms=interval_ms)
+        found = recognised_as(
+            largest, self.read_as.kind, start_ms=start_ms, interval_ms=interval_ms
+        )
+        if not self._folders.is_by_name_alone:
+            return found
+        return doubted(found, by_name_alone(self.name, real_path(self.path).name))
 
     @property
     def kind(self) -> str:
@@ -104,7 +134,7 @@ class SegmentedStore(HasRows):
         return StreamSource(
             self.name,
             self.recognised.kind,
-            [SegmentPart(self.segments, start_ms, span) for start_ms, span in spans.items()],
+            [_SegmentPart(self.segments, start_ms, span) for start_ms, span in spans.items()],
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
         )
@@ -177,21 +207,22 @@ class SegmentedStore(HasRows):
         return f"SegmentedStore({str(self.path)!r}, {len(self.segments)} segments)"
 
 
-def segment_folders(folder: Path) -> dict[int, Path]:
-    """Return the segments in a folder, by where they begin; none if it is a RocksDB itself.
+@dataclass(frozen=True, slots=True)
+class _SegmentPart:
+    """A segment as a part of a store's rows.
 
-    Raises
-    ------
-    StorePermissionError
-        If this user may not look into it.
+    ``span_ms`` is the time that its windows begin in, or its sessions end in, epoch ms UTC; None if
+    it is not known how long the segments are.
     """
-    name = folder.absolute().name
-    with translated(folder):
-        if not folder.is_dir() or (folder / "CURRENT").exists():
-            return {}
-        starts = ((segment_start_ms(name, each.name), each) for each in folder.iterdir())
-        return {
-            start_ms: each
-            for start_ms, each in starts
-            if start_ms is not None and (each / "CURRENT").exists()
-        }
+
+    segments: Segments
+    start_ms: int
+    span_ms: range | None
+
+    def opened(self) -> Store | None:
+        """Return the segment's RocksDB; None if it expired meanwhile, or can't be opened."""
+        return self.segments.there(self.start_ms)
+
+    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows of it as far as they can be read; the other segments' come after them."""
+        return self.segments.rows_of(self.start_ms, rows)

@@ -11,26 +11,37 @@ import resource
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from kstoolkit.rocksdb.faults import DamagedStoreError, NoStoreError, StoreClosedError
+from kstoolkit.errors import FormatError
+from kstoolkit.rocksdb.faults import (
+    NoStoreError,
+    StoreClosedError,
+    StoreFault,
+    StorePermissionError,
+)
+from kstoolkit.rocksdb.files.otherfolders import MissingFolderError
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.rows.leftout import LeftOut, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
     from pathlib import Path
 
-__all__ = ["SegmentPart", "Segments"]
+    from kstoolkit.errors import KstoolkitError
+
+__all__ = ["Segments"]
 
 _MOST_OPEN = 16
 _SHARE_OF_FILES = 2  # of the files that this process may open, the share that stays open at most
 _FILES_BESIDE = 8  # that an open store has open beside its SST files
 _ROWS_LIE_IN = (".sst", ".blob", ".log")
 _LOOKS, _PAUSE_S = 4, 0.05
+_ITS_OWN = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
+"""What is wrong with one segment alone: the others can be read."""
 
 
 class Segments(Mapping[int, Store]):
@@ -62,6 +73,8 @@ class Segments(Mapping[int, Store]):
         self._open: WeakValueDictionary[int, Store] = WeakValueDictionary()
         self._latest: dict[int, Store] = {}
         self._num_files: dict[int, int] = {}
+        self._faults: dict[int, KstoolkitError] = {}
+        self._torn: dict[int, KstoolkitError] = {}
         self._is_closed = False
 
     def __getitem__(self, start_ms: int) -> Store:
@@ -92,6 +105,12 @@ class Segments(Mapping[int, Store]):
         return dict(self._folders)
 
     @property
+    def unreadable(self) -> tuple[LeftOut, ...]:
+        """Those that were asked for and could not be opened, or not read to the end, and why."""
+        known = self._torn | self._faults
+        return tuple(LeftOut(self._folders[at], error.message) for at, error in known.items())
+
+    @property
     def are_named_to_the_ms(self) -> bool:
         """Whether the names tell exactly where they begin: the oldest releases' tell minutes."""
         return all(each.name.endswith(str(at)) for at, each in self._folders.items())
@@ -107,13 +126,36 @@ class Segments(Mapping[int, Store]):
             opening.pop_all()
 
     def there(self, start_ms: int) -> Store | None:
-        """Return a segment; None if its folder is gone, as that of an expired one soon is."""
+        """Return a segment; None if it is gone, as an expired one soon is, or can't be opened.
+
+        Warns
+        -----
+        LeftOutWarning
+            If it can't be opened.
+        """
+        if start_ms in self._faults:
+            return None
         try:
             return self[start_ms]
-        except (NoStoreError, DamagedStoreError):
+        except _ITS_OWN as error:
             if not _goes(self._folders[start_ms]):
-                raise
+                self._note(start_ms, error, self._faults)
         return None
+
+    def rows_of(
+        self, start_ms: int, rows: Iterator[tuple[bytes, bytes]]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows of a segment, as far as they can be read.
+
+        Warns
+        -----
+        LeftOutWarning
+            If that is not to the end.
+        """
+        try:
+            yield from rows
+        except FormatError as error:
+            self._note(start_ms, error, self._torn)
 
     def all_there(self) -> Iterator[tuple[int, Store]]:
         """Yield those that are not gone, one after the other."""
@@ -129,12 +171,16 @@ class Segments(Mapping[int, Store]):
         ------
         NoStoreError
             If all of them are gone.
+        KstoolkitError
+            If none of them can be opened.
         """
         sizes = {at: sum(_sizes(each, _ROWS_LIE_IN)) for at, each in self._folders.items()}
         for start_ms in sorted(self, key=lambda each: -sizes[each]):
             store = self.there(start_ms)
             if store is not None:
                 return start_ms, store
+        if self._faults:
+            raise next(iter(self._faults.values()))
         message = f"The segments in {self._path} are all gone."
         raise NoStoreError(message, hint="Is the store being removed? Then open it no more.")
 
@@ -149,6 +195,12 @@ class Segments(Mapping[int, Store]):
     def __repr__(self) -> str:
         return f"Segments({str(self._path)!r}, {len(self)}, of which {len(self._open)} are open)"
 
+    def _note(self, start_ms: int, error: KstoolkitError, among: dict[int, KstoolkitError]) -> None:
+        """Keep in mind that a segment can't be read, and say so the first time."""
+        if start_ms not in among:
+            among[start_ms] = error
+            say_left_out(self._path, [LeftOut(self._folders[start_ms], error.message)])
+
     def _keep(self, start_ms: int, store: Store) -> None:
         """Hold a segment open, and let go of the ones asked for longest ago."""
         self._latest.pop(start_ms, None)
@@ -160,23 +212,6 @@ class Segments(Mapping[int, Store]):
         ):
             # Not closed: somebody may hold it. Whom nobody holds goes, and closes, at once.
             del self._latest[next(iter(self._latest))]
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPart:
-    """A segment as a part of a store's rows.
-
-    ``span_ms`` is the time that its windows begin in, or its sessions end in, epoch ms UTC; None if
-    it is not known how long the segments are.
-    """
-
-    segments: Segments
-    start_ms: int
-    span_ms: range | None
-
-    def opened(self) -> Store | None:
-        """Return the segment's RocksDB; None if it expired meanwhile, and is gone."""
-        return self.segments.there(self.start_ms)
 
 
 def _goes(folder: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,16 +11,27 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.streams.evidence import MOST_ROWS
 from kstoolkit.formats.streams.kinds import OFFSETS, live_family
 from kstoolkit.formats.streams.recognising import Recognised, recognise
-from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.segmentnames import (
+    BY_NAME_ALONE,
+    by_name_alone,
+    real_path,
+    segment_name,
+)
 from kstoolkit.stores.rows.batching import row_batches
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.streamsource import Part, StreamSource
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.stores.discovery.segmentnames import SegmentName
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["StateStore", "recognised_as"]
+__all__ = ["StateStore", "doubted", "recognised_as", "recognised_at"]
+
+_FITS = 0.85
+"""How sure it is that rows are a segment's which have such times; others are at most half so."""
 
 
 class StateStore(Store, HasRows):
@@ -31,13 +43,13 @@ class StateStore(Store, HasRows):
     @property
     def name(self) -> str:
         """What it is called: the name of its folder, without a segment's start."""
-        folder = self.path.absolute()
-        return folder.name if self._segment_start_ms is None else folder.parent.name
+        named = self._found[1]
+        return real_path(self.path).name if named is None else named.store
 
-    @cached_property
+    @property
     def recognised(self) -> Recognised:
         """What kind of store it is, how sure that is, and why."""
-        return recognised_as(self, self.read_as.kind, start_ms=self._segment_start_ms)
+        return self._found[0]
 
     @property
     def kind(self) -> str:
@@ -55,10 +67,50 @@ class StateStore(Store, HasRows):
             family=self.read_as.column_family,
         )
 
-    @property
-    def _segment_start_ms(self) -> int | None:
-        folder = self.path.absolute()
-        return segment_start_ms(folder.parent.name, folder.name)
+    @cached_property
+    def _found(self) -> tuple[Recognised, SegmentName | None]:
+        return recognised_at(self, real_path(self.path), self.read_as.kind)
+
+
+def recognised_at(
+    store: Store, folder: Path, told: str | None
+) -> tuple[Recognised, SegmentName | None]:
+    """Return what kind a RocksDB holds, and of which store it is a segment; None if of none.
+
+    Parameters
+    ----------
+    store
+        The RocksDB.
+    folder
+        The folder that it lies in, without links: its name may be that of a segment. If nothing but
+        that says so, its rows have to fit.
+    told
+        What the user says that it is; None: nothing.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no kind as the user says.
+    """
+    named = segment_name(folder)
+    if named is None:
+        return recognised_as(store, told), None
+    found = recognised_as(store, told, start_ms=named.start_ms)
+    if named.is_in_its_store:
+        return found, named
+    # A column family alone leaves no doubt of itself, but none either of its rows' times.
+    if told is None and found.confidence < _FITS:
+        return recognised_as(store, told), None
+    why = by_name_alone(named.store, folder.parent.name)
+    return doubted(found, why), named
+
+
+def doubted(found: Recognised, why: str) -> Recognised:
+    """Return what was recognised, less sure, as only the segments' own names say what they are."""
+    reasons = (*found.reasons, why)
+    if found.confidence == 1:  # it was told
+        return replace(found, reasons=reasons)
+    return replace(found, confidence=round(found.confidence * BY_NAME_ALONE, 3), reasons=reasons)
 
 
 def recognised_as(

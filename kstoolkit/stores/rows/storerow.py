@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from kstoolkit.stores.rows.valuetext import hex_text, value_text
 
 __all__ = ["StoreRow"]
 
@@ -31,6 +33,8 @@ class StoreRow:
         The application's own bytes; all bytes on disk, if there is a ``problem``.
     problem
         Why the row could not be taken apart.
+    is_expiry
+        Whether ``timestamp_ms`` is when the row expires.
     """
 
     key: Any
@@ -42,22 +46,28 @@ class StoreRow:
     key_bytes: bytes
     value_bytes: bytes | None
     problem: str | None = None
+    is_expiry: bool = field(default=False, kw_only=True)
 
     def __str__(self) -> str:
-        """Return the row as people read it.
+        r"""Return the row as people read it.
 
         Examples
         --------
         >>> print(StoreRow("a", 7, 0, 60_000, None, None, b"a", b"7"))
         'a' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: 7
+        >>> print(StoreRow(b"\x00?", None, None, None, None, None, b"\x00?", b"", "too short"))
+        0x003f: 0x (too short)
         """
         window = "" if self.window_start_ms is None else f" [{_time(self.window_start_ms)}"
         if self.window_start_ms is not None:
             end = self.window_end_ms
             window += "]" if end is None else f" to {_time(end)}]"
-        at = "" if self.timestamp_ms is None else f" at {_time(self.timestamp_ms)}"
-        why = "" if self.problem is None else f" ({self.problem})"
-        return f"{self.key!r}{window}{at}: {self.value!r}{why}"
+        at = "until" if self.is_expiry else "at"
+        at = "" if self.timestamp_ms is None else f" {at} {_time(self.timestamp_ms)}"
+        if self.problem is not None:  # which is what both cells would say
+            raw = f"{hex_text(self.key_bytes)}: {hex_text(self.value_bytes)}"
+            return f"{raw} ({self.problem})"
+        return f"{value_text(self.key)}{window}{at}: {value_text(self.value)}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
         """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name.

@@ -36,6 +36,10 @@ class StorePart(Protocol):
         """Return it, open; None if it is gone."""
         ...
 
+    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows of it, up to where they are damaged, if others come after them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -51,6 +55,10 @@ class Part:
     def opened(self) -> Store:
         """Return the RocksDB."""
         return self.store
+
+    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        """Return rows as they are: damage among them is raised."""
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +90,7 @@ class StreamSource:
         for part in self.parts:
             store = part.opened() if self._may_hold(part, asked) else None
             if store is not None:
-                yield from self._of_part(store, part.span_ms, asked)
+                yield from self._of_part(part, store, asked)
 
     def estimated_rows(self) -> int | None:
         """Return about how many rows there are on disk, by RocksDB's estimates; None without."""
@@ -113,13 +121,13 @@ class StreamSource:
         # An upgrade leads from default on: what is in neither is in none that is older still.
         return [live, *sorted(older, key=lambda each: each == DEFAULT)]
 
-    def _of_part(self, store: Store, span: range | None, asked: Asked) -> Iterator[RowColumns]:
+    def _of_part(self, part: StorePart, store: Store, asked: Asked) -> Iterator[RowColumns]:
         newer: list[str] = []
         for family in self._families_of(store):
-            rows = self._rows(store, family, span, asked)
+            rows = self._rows(store, family, part.span_ms, asked)
             if newer:
                 rows = _not_rewritten(rows, store, tuple(newer))
-            for keys, values in row_batches(rows):
+            for keys, values in row_batches(part.readable(rows)):
                 yield self._taken_apart(family, keys, values)
             newer.append(family)
 

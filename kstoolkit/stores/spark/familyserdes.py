@@ -6,7 +6,8 @@ family's number, in 2 bytes, as keys on disk do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.serdes import Decoded, Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids
+from kstoolkit.formats.spark.unsafewriting import written_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,8 +51,12 @@ class FamilySerdes:
 
     @property
     def key(self) -> Serde:
-        """What reads keys: a struct each."""
-        return self._of({_number(each): each.key_serde for each in self.families})
+        """What reads keys: a struct each; of one family, also what writes them."""
+        serde = self._of({_number(each): each.key_serde for each in self.families})
+        if self.are_marked:
+            return serde
+        [family] = self.families
+        return replace(serde, encode=partial(written_key, family.key, family.encoder))
 
     @property
     def value(self) -> Serde:
@@ -70,15 +76,26 @@ class FamilySerdes:
         Raises
         ------
         ConfigurationError
-            If keys of several families are asked for by their bytes, or there is no such serde.
+            If keys of several families are asked for, a prefix is text, or there is no such serde.
         """
         told = {name: value for name, value in asked.items() if value is not None}
         if self.are_marked and told.keys() & {"key", "prefix"}:
             names = ", ".join(each.name for each in self.families)
-            message = "Keys are asked for by their bytes, and each column family has its own kind."
+            message = "Keys of several column families are asked for, and each has its own columns."
             raise ConfigurationError(message, hint=f"Choose one by column_family=...: {names}.")
+        if isinstance(told.get("prefix"), str) and "key_serde" not in told:
+            raise self._no_prefix(told["prefix"])
         serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
         return told | serdes
+
+    def _no_prefix(self, prefix: str) -> ConfigurationError:
+        names = ", ".join(name for each in self.families for name in each.key.names)
+        message = (
+            f"No key begins with the text {prefix!r}: keys of Spark's state are binary rows of the "
+            f"columns {names or 'none'}."
+        )
+        hint = "Give key=... with the values of all columns or of some, or the prefix in bytes."
+        return ConfigurationError(message, hint=hint)
 
     def _of(self, serdes: Mapping[int, Serde]) -> Serde:
         if len(serdes) == 1:

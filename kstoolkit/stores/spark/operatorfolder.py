@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import InputError
 from kstoolkit.formats.spark.operatormetadata import read_operator_metadata
 from kstoolkit.formats.spark.schemafile import read_schema_file
+from kstoolkit.rocksdb.faults import MissingFileError
 from kstoolkit.stores.spark.checkpoint import numbers_in
 from kstoolkit.stores.spark.readfile import read_with
 
@@ -60,14 +61,23 @@ class OperatorFolder:
 
         Raises
         ------
+        MissingFileError
+            If there is none, as of a checkpoint of an older Spark.
         FormatError
-            If the file is missing, damaged, or of a version that is not known.
+            If the file is damaged, or of a version that is not known.
         """
         written = numbers_in(self.path / "_metadata" / "v2")
         latest = max((each for each in written if each <= batch), default=None)
         folder = self.path / "_metadata"
         path = folder / "metadata" if latest is None else folder / "v2" / str(latest)
-        return read_with(path, read_operator_metadata)
+        try:
+            return read_with(path, read_operator_metadata)
+        except MissingFileError as error:
+            hint = (
+                "Spark before 4.0 wrote none, and its state is not read; or was it removed, or not "
+                "copied with the rest?"
+            )
+            raise MissingFileError(error.message, hint=hint) from error
 
     def folder(self, partition: int, store: str) -> Path:
         """Return where the state of a partition lies, for one store."""

@@ -29,7 +29,7 @@ class PartitionRow(StoreRow):
     --------
     >>> row = PartitionRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", partition=1)
     >>> print(row)
-    {'user': 'a'}: {'n': 7} (partition 1)
+    {"user": "a"}: {"n": 7} (partition 1)
     >>> row.to_dict("default")["partition"]
     1
     """
@@ -73,6 +73,8 @@ class _DecodedParts(DecodedRows):
 
     def __iter__(self) -> Iterator[StoreRow]:
         rows = DecodedRows.__iter__(self)
+        if "expires" in self.raw.details:
+            rows = (replace(row, is_expiry=True) for row in rows)
         partition = self.raw.details.get("partition")
         if partition is None:
             return rows
@@ -121,9 +123,11 @@ def _with_parts(rows: DecodedRows) -> _DecodedParts:
 def _in_partition(row: StoreRow, partition: int) -> StoreRow:
     has_family = isinstance(row, FamilyRow)
     cells = (*(_OF_FAMILY if has_family else _OF_ROW)(row), partition)
-    return FamilyPartitionRow(*cells) if has_family else PartitionRow(*cells)
+    kind = FamilyPartitionRow if has_family else PartitionRow
+    return kind(*cells, is_expiry=row.is_expiry)
 
 
 _OF_ROW, _OF_FAMILY = (
-    attrgetter(*(each.name for each in fields(kind))) for kind in (StoreRow, FamilyRow)
+    attrgetter(*(each.name for each in fields(kind) if not each.kw_only))
+    for kind in (StoreRow, FamilyRow)
 )

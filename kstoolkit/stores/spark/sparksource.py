@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kstoolkit.formats.spark.rowtimes import RowTimes
 from kstoolkit.stores.rows.batching import row_batches
 from kstoolkit.stores.spark.familyserdes import FamilySerdes, family_mark, marked
 
@@ -112,6 +113,8 @@ class SparkSource:
             name: pa.repeat(pa.scalar(told[name], kind), len(rows))
             for name, kind in self.extra_columns.items()
         }
+        if family is not None and RowTimes.of(family).are_expiries:
+            columns["expires"] = pa.repeat(pa.scalar(value=True), len(rows))
         if columns:
             rows = replace(rows, details=rows.details | columns)
         if family is None or not self.serdes.are_marked:

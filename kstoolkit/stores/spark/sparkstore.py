@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.rowview import Rows
 from kstoolkit.stores.spark.describedstore import DescribedStore
 from kstoolkit.stores.spark.familyserdes import FamilySerdes
 from kstoolkit.stores.spark.keycount import KeyCount, key_count
+from kstoolkit.stores.spark.someofkey import SomeOfKey, is_some_of_key
 from kstoolkit.stores.spark.sparkrows import SparkRows
 from kstoolkit.stores.spark.sparksource import SparkSource
 from kstoolkit.stores.spark.stateversion import StateVersion
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.layouts import Family
-    from kstoolkit.stores.rows.rowview import Rows
     from kstoolkit.stores.spark.partitionstate import PartitionState
     from kstoolkit.stores.spark.place import SparkPlace
     from kstoolkit.stores.spark.storeversion import StoreVersion
@@ -114,16 +115,18 @@ class SparkStore(DescribedStore, HasRows):
         internal
             Whether to return also what operators keep for themselves: timers, counts, expiry.
         asked
-            Which rows, and how to read them. ``key`` takes bytes, those of the key's row.
+            Which rows, and how to read them. ``key`` takes the values of the key's columns by name,
+            of all columns or of some, which reads all rows; the value alone, if there is one
+            column; or bytes, those of the key's row.
 
         Raises
         ------
         ConfigurationError
-            As there, and if ``key`` or ``prefix`` is asked of several column families.
+            As there, and if ``key`` or ``prefix`` is asked of several column families, or a prefix
+            is text.
         """
         if not internal:
-            rows = super().rows(**self.source.serdes.asked(asked))
-            return SparkRows(rows, self.source.extra_columns)
+            return self._rows(asked)
         families = list(self.families.values())
         rows = self._readable(families).rows(**FamilySerdes(families).asked(asked))
         return SparkRows(rows, self._source(families).extra_columns)
@@ -196,6 +199,17 @@ class SparkStore(DescribedStore, HasRows):
             message = f"The store {self.path} has no column family {name!r}."
             raise ColumnFamilyError(message, hint=f"It has: {', '.join(self.families)}.")
         return [self.families[name]]
+
+    def _rows(self, asked: dict[str, Any]) -> Rows:
+        """Return rows of the families that are chosen."""
+        source, key = self.source, asked.get("key")
+        if key is None or len(source.wanted) != 1 or not is_some_of_key(source.wanted[0], key):
+            return SparkRows(super().rows(**source.serdes.asked(asked)), source.extra_columns)
+        rows = super().rows(**source.serdes.asked(asked | {"key": None}))
+        some = SomeOfKey(source, source.wanted[0], key)
+        some.values  # noqa: B018 - which raises, if they are none of the columns
+        found = Rows(some, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit)
+        return SparkRows(found, source.extra_columns)
 
     def _source(self, families: list[Family]) -> SparkSource:
         parts = self._at.parts(self._opened, families)

@@ -144,7 +144,11 @@ def test_a_file_that_ends_too_soon_is_said() -> None:
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
-        (b"ZV\x00\x00", "LZF"),
+        (b"ZV\x00\x00", "no LZF chunk at byte 0"),
+        (b"ZV\x00\x00\x01xZV\x02\x00\x00", "no LZF chunk at byte 6"),
+        (b"ZV\x01\x00\x02\x00\x03\x20\x00", "no LZF chunk at byte 0"),
+        (b"ZV\x01\x00\x02\x00\x09\x00a", "no LZF chunk at byte 0"),
+        (b"ZV\x01\x00\x03\x00\x09\x00a\xe0", "no LZF chunk at byte 0"),
         (b"", "no codec"),
         (b"PK\x03\x04", "no codec"),
         (b"LZ4Block\x25" + struct.pack("<III", 1, 2**31, 0) + b"x", "no LZ4 block at byte 0"),

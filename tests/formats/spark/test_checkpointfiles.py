@@ -76,7 +76,8 @@ def test_of_damaged_files_nothing_but_our_own_error_is_raised(
 @pytest.mark.parametrize("name", READERS)
 @given(raw=st.binary(max_size=200))
 def test_of_rubbish_nothing_but_our_own_error_is_raised(name: str, raw: bytes) -> None:
-    with pytest.raises(FormatError):
+    # Not always: an offset log with nothing after its version has no settings, as Spark reads it.
+    with suppress(FormatError):
         READERS[name](raw)
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.errors import ConfigurationError
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.cli.commands import given, rows
 from tests.stores.kafkastreams.archives import unpacked
 from tests.stores.replicas import restored
+from tests.stores.streamsstores import START_MS, int64, write_minutes, write_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +96,8 @@ def test_a_replica_is_compared_with_its_changelog_and_with_kafka_streams(
     assert given("diff", theirs, level, *OF_MINUTES, "--total").err.endswith(equal)
     write(ours / "changelog", 2, {MINUTE: {(0, "Bo", "act"): 5}})
     answer = given("diff", level, ours, *OF_MINUTES)
-    assert answer.out == "+ 'Bo' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: {'act': 5}\n"
+    window = "[1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]"
+    assert answer.out == f"+ 'Bo' {window}: {{\"act\": 5}}\n"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +115,66 @@ def test_what_cannot_be_compared_is_a_mistake(
     answer = given("diff", ours, ours, *options)
     assert (answer.code, answer.out) == (2, "")
     assert told in answer.err
+
+
+def test_in_python_folders_are_compared_alike(
+    theirs: Path, ours: Path, events: dict[tuple[int, str], int]
+) -> None:
+    told: dict[str, Any] = {"window_size": "1 minute", "total": True}
+    with kst.diff_stores(theirs, ours, **told) as diff:
+        assert (diff.added, diff.changed, diff.equal) == (0, 0, len(events))
+    with kst.open_store(theirs) as store, kst.diff_stores(store, str(ours), **told) as diff:
+        assert (diff.changed, diff.equal) == (0, len(events))
+    with kst.diff_stores(theirs, ours, window_size="1 minute", by_value=True) as diff:
+        assert diff.equal == 0
+    with pytest.raises(ConfigurationError, match="Neither side is a folder of kstoolkit's counts"):
+        kst.diff_stores(theirs, theirs, total=True)
+    with (
+        kst.open_store(theirs) as store,
+        pytest.raises(ConfigurationError, match="open already: window_size can't be told"),
+    ):
+        kst.diff_stores(store, store, window_size="1 minute")
+
+
+def test_all_partitions_of_a_store_are_one_side(tmp_path: Path) -> None:
+    ours, state = tmp_path / "run", tmp_path / "state" / "my-app"
+    starts = range(START_MS, START_MS + HOUR, 10 * MINUTE)
+    write_minutes(state / "0_0" / "minutes", ["Anna"], segments=1)
+    write_minutes(state / "0_1" / "minutes", ["Bo"], segments=1)
+    write_store(state / "0_1" / "rocksdb" / "other", default={b"x": int64(1)})
+    counted: Rows = {
+        (start, user, "act"): start // MINUTE for start in starts for user in ("Anna", "Bo")
+    }
+    write(ours / "changelog", 1, {MINUTE: counted})
+    which = ("--store", "minutes", *OF_MINUTES, "--total")
+    answer = given("diff", tmp_path / "state", ours, *which)
+    assert answer.err == "0 added, 0 removed, 0 changed, 12 equal.\n"
+    with kst.diff_stores(
+        tmp_path / "state", ours, store="minutes", window_size="1 minute", total=True
+    ) as diff:
+        assert (diff.equal, diff.removed) == (12, 0)
+    answer = given("diff", tmp_path / "state", ours, "--store", "hours", *OF_MINUTES)
+    assert (answer.code, answer.out) == (2, "")
+    assert "no store 'hours'" in answer.err
+    assert "Hint: There are: minutes, other." in answer.err
+    write_minutes(tmp_path / "state" / "app-2" / "0_0" / "minutes", ["Cy"], segments=1)
+    answer = given("diff", tmp_path / "state", ours, *which)
+    assert answer.code == 2
+    assert "2 applications or operators" in answer.err
+
+
+def test_differences_are_written_to_a_file(theirs: Path, ours: Path, tmp_path: Path) -> None:
+    path = tmp_path / "diff.csv"
+    answer = given("diff", theirs, ours, *OF_MINUTES, "--to", path)
+    assert (answer.code, answer.out) == (0, "")
+    assert " changed, " in answer.err
+    lines = path.read_text("utf-8").splitlines()
+    assert lines[0].startswith('"change","key"')
+    assert len(lines) > 70
+    assert given("diff", theirs, ours, *OF_MINUTES, "--to", path).code == 2
+    again = given("diff", theirs, ours, *OF_MINUTES, "--to", path, "--overwrite", "--limit", 3)
+    assert again.code == 0
+    assert len(path.read_text("utf-8").splitlines()) == 4
 
 
 def test_stores_of_others_have_no_actions(theirs: Path) -> None:

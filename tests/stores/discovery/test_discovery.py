@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from kstoolkit.errors import InputError
+from kstoolkit.rocksdb.faults import DamagedStoreError
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.locks import Locks
 from kstoolkit.stores.discovery.streamsplace import streams_place
@@ -236,6 +238,7 @@ def test_folders_that_may_not_be_read_are_named_wherever_one_begins(tmp_path: Pa
     script = f"""
 import os
 from pathlib import Path
+from kstoolkit.rocksdb.faults import DamagedStoreError
 from kstoolkit.stores.discovery.discovering import discover
 if os.getuid() == 0:
     os.setgid(65534)
@@ -360,7 +363,100 @@ print(walk.unreadable)
 
 @pytest.mark.parametrize(
     "path",
-    ["/a/rocksdb/x", "/a/0_x/rocksdb/x", "/a/0_0/x/y.1", "/a/0_0/x/x.y", "/x.1", "/"],
+    ["/a/rocksdb/x", "/a/0_x/rocksdb/x", "/a/0_0/x/y.z", "/a/0_0/x/x.y", "/x", "/"],
 )
 def test_other_places_are_nobodys(path: str) -> None:
     assert streams_place(Path(path)) is None
+
+
+@pytest.mark.parametrize("name", ["x.1", "x.5000", f"x.{START_MS + 1}", "x-209913012300"])
+def test_a_number_in_a_name_is_not_always_a_segments_start(tmp_path: Path, name: str) -> None:
+    write_store(tmp_path / "any" / name, default={b"a": b"1"})
+    [found] = discover(tmp_path)
+    assert (found.engine, found.store, len(found.segments)) == ("rocksdb", name, 0)
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_a_copy_of_a_store_is_known_by_its_segments(tmp_path: Path, *, look: bool) -> None:
+    minutes = write_minutes(tmp_path / "shop" / "0_0" / "minutes", ["Anna"])
+    copy = tmp_path / "copies" / "seg"
+    shutil.copytree(minutes, copy)
+    [found] = discover(copy.parent, look=look)
+    assert (found.engine, found.store, len(found.segments)) == ("kafka-streams", "minutes", 3)
+    assert Path(found.path) == copy
+    assert found.application is None
+    if look:
+        assert found.kind == "window"
+        assert found.confidence is not None
+        assert 0.5 < found.confidence < 0.9
+        assert any("lie in 'seg'" in each for each in found.reasons)
+    [alone] = discover(copy / f"minutes.{START_MS}", look=look)
+    assert (alone.store, len(alone.segments), alone.path) == (
+        "minutes",
+        1,
+        str(copy / f"minutes.{START_MS}"),
+    )
+
+
+def test_a_link_to_a_store_is_the_store(state: Path, tmp_path: Path) -> None:
+    task = state / "my-app" / "0_1"
+    for folder in ("minutes", "rocksdb/counts"):
+        link = tmp_path / f"to-{folder[:3]}"
+        link.symlink_to(task / folder, target_is_directory=True)
+        [found] = discover(link)
+        assert (found.application, found.task) == ("my-app", "0_1")
+        assert Path(found.path) == link
+        assert found.store == Path(folder).name
+
+
+def test_segments_tell_when_their_rows_end(state: Path) -> None:
+    ends = [each.end_ms for each in named(discover(state))["minutes"].segments]
+    assert ends == [START_MS + number * HOUR_MS for number in (1, 2, 3)]
+    [lonely] = named(discover(state))["old"].segments
+    assert lonely.end_ms is None
+    assert "at least two segments" in lonely.unknown["end_ms"]
+
+
+def test_keys_are_estimated_without_what_tombstones_stand_for(tmp_path: Path) -> None:
+    path = tmp_path / "kv"
+    store = Rdict(str(path), Options(raw_mode=True))
+    for number in range(100):
+        store[b"%d" % number] = b"1"
+    store.flush()
+    for number in range(40):
+        del store[b"%d" % number]
+    store.flush()
+    store.close()
+    [found] = discover(path)
+    assert (found.num_entries, found.num_deletions, found.estimated_keys) == (140, 40, 60)
+
+
+def test_rows_that_lie_in_the_wal_alone_are_not_counted_as_none(tmp_path: Path) -> None:
+    path = tmp_path / "kv"
+    store = Rdict(str(path), Options(raw_mode=True))
+    for number in range(1000):
+        store[b"%d" % number] = b"1"
+    store.flush_wal(sync=True)
+    [found] = discover(path)
+    assert found.wal_bytes > 1000
+    assert (found.num_entries, found.estimated_keys) == (None, None)
+    assert "all may be in its WAL" in found.unknown["num_entries"]
+    [seen] = discover(path, look=True)
+    assert seen.estimated_keys == 1000
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["CURRENT", "LOCK", "000777.sst", "OPTIONS-999999"])
+def test_a_pipe_among_the_files_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    path = write_store(tmp_path / "shop" / "0_0" / "rocksdb" / "kv", default={b"a": b"1"})
+    (path / name).unlink(missing_ok=True)
+    os.mkfifo(path / name)
+    os.mkfifo(path.parents[1] / ".checkpoint")
+    [found] = discover(tmp_path, look=True)
+    assert "none: .checkpoint" in found.unknown["offset"]
+    if name == "LOCK":
+        assert found.kind == "key-value"
+        return
+    assert f"{name} is no file, but a pipe" in found.unknown["kind"]
+    with pytest.raises(DamagedStoreError, match="is no file, but a pipe"):
+        open_store(path)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.stores.growth.checkpointuse import CheckpointUse, Eviction
 from kstoolkit.stores.growth.measuring import growth
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
 from tests.stores.growth.listedrows import (
@@ -46,6 +47,11 @@ def five_segments() -> tuple[list[RowColumns], tuple[int, ...]]:
 def measured(*parts: RowColumns, kind: str | None = "window", **options: Any) -> Growth:
     starts = options.pop("segments", ())
     return growth(Listed(list(parts)), found=found(kind, *starts), **options)
+
+
+def of_spark(rows: RowColumns, use: CheckpointUse, **options: Any) -> Growth:
+    store = found("aggregation", engine="spark")
+    return growth(Listed([rows]), found=store, checkpoint=use, **options)
 
 
 def test_segments_that_are_past_are_named_with_why_they_are_still_there() -> None:
@@ -266,7 +272,7 @@ def test_rows_at_or_before_sparks_watermark_are_counted() -> None:
     assert growth(Listed([rows]), found=store, watermark=0).verdict[0].startswith("No row is at")
     nothing = growth(Listed([rows]), found=store)
     assert nothing.expired.unknown["num_below_watermark"] == "no watermark was given"
-    assert "give watermark=" in nothing.verdict[-1]
+    assert "a watermark or a time to live decides, and none is known" in nothing.verdict[-1]
 
 
 def test_without_windows_it_is_a_rows_own_time_that_the_watermark_is_held_against() -> None:
@@ -399,8 +405,102 @@ def test_where_nothing_is_to_be_said_the_size_is() -> None:
 def test_a_spark_store_without_a_watermark_says_what_is_missing() -> None:
     found_ = growth(Listed([stamped(("a", 0), ("b", 0))]), found=found("dedup", engine="spark"))
     assert found_.verdict[-1] == (
-        "What is expired is unknown: Spark keeps rows by its watermark: give watermark=."
+        "What is expired is unknown: in Spark's state a watermark or a time to live decides, and "
+        "none is known."
     )
+
+
+def test_a_query_without_a_watermark_is_told_that_nothing_is_evicted() -> None:
+    rows = stamped(("a", None), ("b", None))
+    found_ = of_spark(rows, CheckpointUse(Eviction.WATERMARK, NOON_MS))
+    assert found_.verdict == (
+        "The query has no watermark: Spark evicts no row of this store, however old it is.",
+    )
+    assert found_.horizon.unknown["watermark_ms"] == "the query has none"
+    assert found_.expired.unknown["num_below_watermark"] == "the query has none"
+
+
+def test_rows_without_times_are_not_held_against_a_watermark() -> None:
+    use = CheckpointUse(Eviction.WATERMARK, NOON_MS, NOON_MS - HOUR_MS)
+    [told] = of_spark(stamped(("a", None)), use).verdict
+    assert told == (
+        "Its rows have no time that could be held against the watermark, 2023-11-15 11:00 UTC: "
+        "Spark evicts none of them."
+    )
+    [some] = of_spark(stamped(("a", NOON_MS), ("b", None)), use).verdict
+    assert some.startswith("No row is at or before the watermark")
+
+
+@pytest.mark.parametrize(
+    ("eviction", "told"),
+    [
+        (Eviction.CODE, "each stays until the query's own code removes it"),
+        (Eviction.NEVER, "it stays for as long as the query runs"),
+    ],
+)
+def test_where_no_watermark_decides_none_is_spoken_of(eviction: Eviction, told: str) -> None:
+    use = CheckpointUse(eviction, NOON_MS, NOON_MS)
+    found_ = of_spark(stamped(("a", NOON_MS - HOUR_MS)), use)
+    assert len(found_.verdict) == 1
+    assert told in found_.verdict[0]
+    assert found_.horizon.watermark_ms is None
+    assert str(eviction) in found_.horizon.unknown["watermark_ms"]
+
+
+def test_rows_past_their_time_to_live_are_counted_and_those_without_one_named() -> None:
+    use = CheckpointUse(Eviction.TTL, NOON_MS)
+    rows = stamped(("a", NOON_MS), ("b", NOON_MS + 1), ("c", NOON_MS + DAY_MS), ("d", None))
+    found_ = of_spark(rows, use, now=NOON_MS)
+    assert (found_.expired.num_past_ttl, found_.expired.past_ttl_bytes) == (1, 9)
+    assert found_.expired.num_below_watermark is None
+    assert found_.verdict == (
+        (
+            "1 row (9 B), 25 % of the rows, was past its time to live when the latest micro-batch "
+            "ran, 2023-11-15 12:00 UTC. Reads hide such rows, and Spark removes them at the end of "
+            "a micro-batch."
+        ),
+        "1 row has no time to live: such a row stays until the query's own code removes it.",
+    )
+    assert not found_.ages
+    live = of_spark(stamped(("a", NOON_MS + 1)), use)
+    assert live.verdict == (
+        "No row was past its time to live when the latest micro-batch ran, 2023-11-15 12:00 UTC.",
+    )
+
+
+def test_versions_of_a_checkpoint_are_named_with_what_they_take() -> None:
+    use = CheckpointUse(
+        Eviction.CODE,
+        NOON_MS,
+        num_versions=100,
+        oldest_version=1601,
+        newest_version=1700,
+        num_snapshots=20,
+        snapshots_bytes=20 << 10,
+        num_changelogs=167,
+        changelogs_bytes=15 << 10,
+        num_others=187,
+        others_bytes=3 << 10,
+        size_bytes=38 << 10,
+        disk_bytes=1400 << 10,
+    )
+    store = found("transformWithState: a", engine="spark", disk_bytes=1400 << 10)
+    found_ = growth(Listed([stamped(("a", None))]), found=store, checkpoint=use)
+    assert found_.verdict[1].startswith(
+        "Its checkpoint keeps 100 versions of it, 1601 to 1700: 20 files of snapshots (20.0 KiB), "
+        "167 changelogs (15.0 KiB) and 187 other files (3.0 KiB); the rows that are read here are "
+        "9 B. The 38.0 KiB of these files take 1.4 MiB on the disk, as small files take whole "
+        "blocks. Spark keeps as many as spark.sql.streaming.minBatchesToRetain says"
+    )
+    assert not any("MANIFEST" in each for each in found_.verdict)
+    assert found_.to_dict()["checkpoint"]["num_changelogs"] == 167
+
+
+def test_a_long_key_is_not_said_whole() -> None:
+    rows = part([b"x" * 10_000, *[b"%d" % number for number in range(99)]])
+    [told] = [each for each in measured(rows, kind="list-value").verdict if "One key" in each]
+    assert len(told) < 200
+    assert "… (10,002 long)" in told
 
 
 def test_the_segments_of_others_have_no_retention_to_infer() -> None:

@@ -121,4 +121,4 @@ def test_a_replica_that_missed_a_batch_differs_from_its_changelog(
         ) as diff:
             assert [str(each).partition(" ")[0] for each in diff] == ["~", "+"]
             assert Counter(each.change for each in diff) == {"changed": 1, "added": 1}
-            assert "{'read': 5}, was {'read': 2}" in str(next(iter(diff)))
+            assert '{"read": 5}, was {"read": 2}' in str(next(iter(diff)))

@@ -21,11 +21,13 @@ from hypothesis import strategies as st
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
+from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.comparing.comparing import diff_stores
 from kstoolkit.stores.comparing.listedrows import ListedRows, listed
 from kstoolkit.stores.rows.exporting import export
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import Readable
+from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
@@ -220,9 +222,29 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 ) -> None:
     hidden = tmp_path / f".rows{suffix}.{os.getpid()}.part"
     hidden.symlink_to("/dev/full")
-    with pytest.raises(OutputError, match=f": {os.strerror(errno.ENOSPC)}\\.\n"):
+    with pytest.raises(StoreResourceError, match=f": {os.strerror(errno.ENOSPC)}\\.\n"):
         export(store.rows(), tmp_path / f"rows{suffix}")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_store_is_written_as_its_rows_are(store: Readable, tmp_path: Path) -> None:
+    assert export(store, tmp_path / "a.csv") == export(store.rows(), tmp_path / "b.csv") == 30
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_nothing_is_written_into_a_stores_own_folder(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "kv", default={b"a": b"1"})
+    before = sorted(path.iterdir())
+    (tmp_path / "link").symlink_to(path)
+    with open_store(path) as opened:
+        for folder in (path, tmp_path / "link"):
+            with pytest.raises(OutputError, match="lies in the store's own folder"):
+                export(opened, folder / "rows.csv")
+        assert export(opened, tmp_path / "rows.csv") == 1
+    assert sorted(path.iterdir()) == before
+    partition = make_checkpoint(tmp_path / "query")
+    with open_store(partition) as opened, pytest.raises(OutputError, match="/query'"):
+        export(opened, partition.parents[2] / "offsets" / "rows.csv")
 
 
 class BrokenOff(ListedRows):

@@ -4,6 +4,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,10 @@ import kstoolkit as kst
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreClosedError
 from kstoolkit.stores.growth.growing import growth
+from kstoolkit.stores.rows.leftout import LeftOutWarning
 from kstoolkit.stores.rows.readable import ReadAs
-from kstoolkit.stores.rows.segmentedstore import SegmentedStore, segment_folders
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
+from kstoolkit.stores.rows.segmentfolders import segment_folders
 from tests.rocksdb.madestores import appearance
 from tests.stores.streamsstores import (
     HOUR_MS,
@@ -121,17 +124,54 @@ def test_segments_that_expire_meanwhile_are_left_out(many: Path) -> None:
 def test_a_segment_that_goes_while_a_store_is_opened_is_left_out(tmp_path: Path) -> None:
     path = write_minutes(tmp_path / "minutes", ["Anna", "Bo"])
     listed = segment_folders(path)
-    shutil.rmtree(listed[START_MS])
+    assert listed is not None
+    shutil.rmtree(listed.by_start[START_MS])
     with SegmentedStore.open(path, listed, ReadAs()) as store:
         assert store.rows().count() == 2 * ROWS_EACH
         assert growth(store).num_rows == 2 * ROWS_EACH
 
 
-def test_a_damaged_segment_is_not_left_out(many: Path) -> None:
-    [manifest] = (many / f"minutes.{START_MS}").glob("MANIFEST-*")
+def test_a_damaged_segment_is_left_out_and_said_once(many: Path) -> None:
+    damaged = many / f"minutes.{START_MS}"
+    [manifest] = damaged.glob("MANIFEST-*")
     manifest.unlink()
-    with opened(many) as store, pytest.raises(FormatError, match="MANIFEST"):
-        store.rows(key_serde="string", value_serde="long").count()
+    with opened(many) as store:
+        with pytest.warns(LeftOutWarning, match="MANIFEST-.* is missing") as said:
+            assert store.rows().count() == (NUM_SEGMENTS - 1) * ROWS_EACH
+        assert len(said) == 1
+        assert store.rows().count() == (NUM_SEGMENTS - 1) * ROWS_EACH
+        assert [each.path for each in store.left_out] == [damaged]
+        assert growth(store).num_rows == (NUM_SEGMENTS - 1) * ROWS_EACH
+
+
+def test_rows_before_the_damage_in_a_segment_and_those_of_the_next_are_read(tmp_path: Path) -> None:
+    for number in range(3):
+        start_ms = START_MS + number * HOUR_MS
+        rows = {window_key(b"u%05d" % at, start_ms): bytes(40) for at in range(20_000)}
+        write_store(tmp_path / "w" / f"w.{start_ms}", default=rows)
+    [table] = (tmp_path / "w" / f"w.{START_MS + HOUR_MS}").glob("*.sst")
+    torn = bytearray(table.read_bytes())
+    middle = len(torn) // 2
+    torn[middle : middle + 4096] = bytes(4096)
+    table.write_bytes(torn)
+    with opened(tmp_path / "w") as store:
+        with pytest.warns(LeftOutWarning, match="is damaged"):
+            count = store.rows().count()
+        assert 45_000 < count < 60_000
+        assert store.rows().count() == count
+        assert store.rows(since=START_MS + 2 * HOUR_MS).count() == 20_000
+
+
+def test_of_damaged_segments_alone_the_fault_is_told(tmp_path: Path) -> None:
+    path = write_minutes(tmp_path / "minutes", ["Anna"], segments=2)
+    for manifest in path.glob("*/MANIFEST-*"):
+        manifest.unlink()
+    with (
+        pytest.warns(LeftOutWarning),
+        opened(path) as store,
+        pytest.raises(FormatError, match="MANIFEST"),
+    ):
+        store.rows()
 
 
 def test_a_store_whose_segments_are_all_gone_says_so(many: Path) -> None:
@@ -226,3 +266,14 @@ def test_names_that_tell_minutes_alone_hide_no_rows(tmp_path: Path) -> None:
         for start in range(first, first + 4 * length, length):
             assert store.rows(since=start + 75_000, until=start + 85_000).count() == 1
             assert store.rows(window=start + 80_000, key="a").count() == 1
+
+
+def test_many_emptied_folders_are_waited_for_together(tmp_path: Path) -> None:
+    path = write_minutes(tmp_path / "minutes", ["Anna"], segments=1)
+    for number in range(1, 101):
+        (path / f"minutes.{START_MS + number * HOUR_MS}").mkdir()
+    began = time.monotonic()
+    found = segment_folders(path)
+    assert time.monotonic() - began < 2
+    assert found is not None
+    assert (len(found.by_start), len(found.left_out)) == (1, 100)

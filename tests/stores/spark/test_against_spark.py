@@ -87,6 +87,20 @@ def test_rows_of_an_operator_are_those_of_spark_after_each_batch(
     assert seen > 6
 
 
+@pytest.mark.parametrize("way", [queries.CHANGELOGS, queries.ON_HDFS])
+def test_files_that_lzf_compressed_hold_what_spark_says(
+    checkpoints: Checkpoints, tmp_path: Path, way: dict[str, str]
+) -> None:
+    settings = way | {f"{queries.STORE}compression.codec": "lzf"}
+    path = queries.run(checkpoints.events, queries.window_count, tmp_path / "lzf", settings)
+    for batch in BATCHES:
+        ours = told_here(path, batch)
+        theirs = told_by_spark(checkpoints, path, "lzf", batchId=str(batch))
+        names = ("partition_id", "key", "value")
+        assert alike(ours, *names) == alike(theirs, *names)
+        assert ours
+
+
 @pytest.mark.parametrize(
     ("query", "way"),
     [

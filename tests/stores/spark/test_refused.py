@@ -19,21 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-LZF = {f"{queries.STORE}compression.codec": "lzf"}
 AVRO = {f"{queries.STORE}encodingFormat": "avro"}
-
-
-@pytest.mark.parametrize("way", [queries.CHANGELOGS, queries.ON_HDFS])
-def test_files_that_lzf_compressed_are_refused_by_the_setting(
-    checkpoints: Checkpoints, tmp_path: Path, way: dict[str, str]
-) -> None:
-    path = queries.run(checkpoints.events, queries.window_count, tmp_path / "lzf", way | LZF)
-    with kst.open_store(path) as store, pytest.raises(FormatError, match="LZF compressed") as told:
-        store.rows().count()
-    assert "spark.sql.streaming.stateStore.compression.codec" in str(told.value)
-    answer = given("rows", path)
-    assert (answer.code, answer.out) == (1, "")
-    assert len(answer.err.splitlines()) == 2
 
 
 def test_rows_in_avro_are_refused_by_the_setting(checkpoints: Checkpoints, tmp_path: Path) -> None:

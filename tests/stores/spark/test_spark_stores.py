@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,6 +109,15 @@ def test_rows_are_those_of_the_users_variables_unless_all_are_asked_for(
         assert '"family": "total"' in next(iter(store.rows().json_lines()))
 
 
+def test_a_time_that_a_row_expires_at_is_not_shown_as_its_own(checkpoints: Checkpoints) -> None:
+    for query, is_expiry in (("dedup within", True), ("forgetting", True), ("dedup", False)):
+        with opened(checkpoints.make(query, "changelogs") / "state" / "0") as store:
+            rows = [row for row in store.rows() if row.timestamp_ms is not None]
+            assert rows or not is_expiry
+            assert {row.is_expiry for row in rows} <= {is_expiry}
+            assert all((" until 20" in str(row)) == is_expiry for row in rows)
+
+
 def test_one_family_can_be_chosen(checkpoints: Checkpoints) -> None:
     path = checkpoints.make("remembering", "changelogs") / "state" / "0" / "0"
     with opened(path) as store, opened(path, column_family="total") as chosen:
@@ -162,6 +172,7 @@ def test_rows_are_found_by_some_columns_of_their_keys(checkpoints: Checkpoints) 
     path = checkpoints.make("window", "changelogs")
     with kst.open_store(path) as store:
         rows = list(store.rows())
+        assert re.search(r'"window": {"start": "2025-01-01 00:\d\d:00", "end": "2025', str(rows[0]))
         by_user = [row for row in rows if row.key["user"] == "Anna"]
         assert 0 < len(by_user) < len(rows)
         assert list(store.rows(key={"user": "Anna"})) == by_user

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.commands import given, rows
-from tests.stores.spark.madecheckpoints import changes, make_checkpoint
+from tests.stores.spark.madecheckpoints import changes, key_of, make_checkpoint
 from tests.stores.streamsstores import int64, write_store
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def test_versions_of_two_checkpoints_are_compared_too(checkpoint: Path, tmp_path
     shutil.copytree(checkpoint, other)
     (other / "state" / "0" / "0" / "4.changelog").write_bytes(changes(Anna=7))
     answer = given("diff", checkpoint, other, "--versions", 3, 4)
-    assert answer.out == "~ {'user': 'Anna'}: {'count': 7}, was {'count': 1}\n"
+    assert answer.out == '~ {"user": "Anna"}: {"count": 7}, was {"count": 1}\n'
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,30 @@ def test_other_engines_have_no_versions(plain: Path, tmp_path: Path, command: st
     answer = given(command, plain, *more, *which)
     assert (answer.code, answer.out) == (2, "")
     assert f"of {plain}: only Spark's checkpoints keep several." in answer.err
+
+
+@pytest.mark.parametrize("key", ["Anna", '{"user": "Anna"}', key_of("Anna")[1:].hex()])
+def test_a_key_is_found_by_what_its_columns_hold(checkpoint: Path, key: str) -> None:
+    told = key if key.startswith(("A", "{")) else f"0x{key}"
+    assert counted(given("rows", checkpoint, "--key", told, "--json").out) == {"Anna": 9}
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("--key", '{"usr": "Anna"}'), "'user' is missing, 'usr' is none of them"),
+        (("--key", '{"user": '), "is no JSON"),
+        (("--key", '{"user": 5}'), "5 can't be written as the type string"),
+        (("--prefix", "An"), "Hint: Give --key with the values of all columns or of some, or the "),
+    ],
+)
+def test_a_key_that_no_row_can_have_is_a_mistake(
+    checkpoint: Path, asked: tuple[str, str], told: str
+) -> None:
+    answer = given("rows", checkpoint, *asked)
+    assert (answer.code, answer.out) == (2, "")
+    assert told in answer.err
+    assert len(answer.err.splitlines()) == 2
 
 
 def test_rows_of_all_partitions_tell_theirs(checkpoint: Path) -> None:

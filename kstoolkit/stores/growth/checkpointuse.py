@@ -1,0 +1,170 @@
+"""What a checkpoint of Spark's keeps of a store: versions in files, and what takes rows away."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kstoolkit.rocksdb.records import Record, Source, of_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from kstoolkit.stores.spark.sparkstore import SparkStore
+
+__all__ = ["CheckpointUse", "Eviction", "checkpoint_use"]
+
+_PLACES = ("", "SSTs", "logs", "_metadata")
+_BLOCK_BYTES = 512
+_TTL = "ttlExpirationMs"
+_SNAPSHOT = re.compile(r"\d+(_[\w-]+)?\.(zip|snapshot)")
+_CHANGELOG = re.compile(r"\d+(_[\w-]+)?\.(changelog|delta)")
+
+
+class Eviction(StrEnum):
+    """What takes rows out of a store of Spark's."""
+
+    WATERMARK = "the watermark"
+    TTL = "the time to live of state variables"
+    CODE = "the query's own code"
+    NEVER = "nothing: the operator counts for as long as the query runs"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointUse(Record):
+    """What a checkpoint keeps of a store.
+
+    Parameters
+    ----------
+    eviction
+        What takes rows out of it.
+    batch_at_ms
+        The clock that the latest micro-batch ran with, epoch ms UTC.
+    watermark_ms
+        The watermark that it ran with; None: the query has none.
+    num_versions, oldest_version, newest_version
+        The versions that can be read.
+    num_snapshots, snapshots_bytes
+        Files that hold a version whole; with them, SST files that several versions share.
+    num_changelogs, changelogs_bytes
+        Files that hold what a version changed.
+    num_others, others_bytes
+        All other files: checksums, and schemas.
+    size_bytes, disk_bytes
+        How long all of them are, and what they take on the disk.
+    """
+
+    eviction: Eviction
+    batch_at_ms: int = of_source(Source.STORE)
+    watermark_ms: int | None = of_source(Source.STORE, None)
+    num_versions: int = of_source(Source.STORE, 0)
+    oldest_version: int | None = of_source(Source.STORE, None)
+    newest_version: int | None = of_source(Source.STORE, None)
+    num_snapshots: int = of_source(Source.STORE, 0)
+    snapshots_bytes: int = of_source(Source.STORE, 0)
+    num_changelogs: int = of_source(Source.STORE, 0)
+    changelogs_bytes: int = of_source(Source.STORE, 0)
+    num_others: int = of_source(Source.STORE, 0)
+    others_bytes: int = of_source(Source.STORE, 0)
+    size_bytes: int = of_source(Source.STORE, 0)
+    disk_bytes: int = of_source(Source.STORE, 0)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def cut_ms(self) -> int | None:
+        """The time up to which rows are to go, epoch ms UTC; None if no time decides."""
+        match self.eviction:
+            case Eviction.WATERMARK:
+                return self.watermark_ms
+            case Eviction.TTL:
+                return self.batch_at_ms
+            case _:
+                return None
+
+    @property
+    def why_no_watermark(self) -> str:
+        """Why there is no watermark that takes rows out of the store."""
+        if self.eviction is Eviction.WATERMARK:
+            return "the query has none"
+        return f"what takes rows out of the store is {self.eviction}"
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return self.num_snapshots + self.num_changelogs + self.num_others
+
+
+def checkpoint_use(store: SparkStore) -> CheckpointUse:
+    """Return what the checkpoint keeps of an open store, of all versions.
+
+    Raises
+    ------
+    FormatError
+        If a file of the checkpoint is missing or damaged.
+    """
+    place, versions = store.place, store.versions
+    folders = [place.operator.folder(at, name) for at in place.partitions for name in place.stores]
+    files = [each for folder in folders for each in _files(folder)]
+    snapshots = [each for each in files if each.is_whole]
+    changelogs = [each for each in files if _CHANGELOG.fullmatch(each.name)]
+    size = sum(each.size_bytes for each in files)
+    known = [sum(each.size_bytes for each in some) for some in (snapshots, changelogs)]
+    log = place.operator.checkpoint.offset_log(store.batch)
+    unknown = {} if log.watermark_ms else {"watermark_ms": "the query has none"}
+    if not versions:
+        why = "no committed version has all of its files"
+        unknown |= dict.fromkeys(("oldest_version", "newest_version"), why)
+    return CheckpointUse(
+        _eviction(store),
+        log.timestamp_ms,
+        log.watermark_ms or None,
+        len(versions),
+        versions[0] if versions else None,
+        versions[-1] if versions else None,
+        len(snapshots),
+        known[0],
+        len(changelogs),
+        known[1],
+        len(files) - len(snapshots) - len(changelogs),
+        size - sum(known),
+        size,
+        sum(each.disk_bytes for each in files),
+        unknown,
+    )
+
+
+def _eviction(store: SparkStore) -> Eviction:
+    name = store.operator.name
+    if name == "globalLimit":
+        return Eviction.NEVER
+    if store.operator.variables or name.startswith("transformWithState"):
+        has_ttl = any(_TTL in each.value.names for each in store.families.values())
+        return Eviction.TTL if has_ttl else Eviction.CODE
+    is_code = "roupsWith" in name or "InPandasWithState" in name
+    return Eviction.CODE if is_code else Eviction.WATERMARK
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    is_whole: bool
+    size_bytes: int
+    disk_bytes: int
+
+
+def _files(folder: Path) -> Iterator[_File]:
+    """Yield the files of a store's partition; those that vanish meanwhile are left out."""
+    for place in _PLACES:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for each in (folder / place).iterdir():
+                with suppress(FileNotFoundError):
+                    told = each.lstat()
+                    if not each.is_dir():
+                        is_whole = place == "SSTs" or bool(_SNAPSHOT.fullmatch(each.name))
+                        is_whole &= not each.name.endswith(".crc")
+                        disk = told.st_blocks * _BLOCK_BYTES
+                        yield _File(each.name, is_whole, told.st_size, disk)

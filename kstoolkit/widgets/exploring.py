@@ -1,0 +1,230 @@
+"""Which panel fits a thing: a run, findings, a store, a profile, a plan of memory, a workload."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
+
+if TYPE_CHECKING:
+    from kstoolkit.widgets.panel import Panel
+
+__all__ = [
+    "LIES_AT",
+    "PANELS",
+    "explore",
+    "findings_panel",
+    "fitting",
+    "memory_panel",
+    "profile_panel",
+    "store_panel",
+]
+
+_RUN = "kstoolkit.pipeline.run.Run"
+_FINDINGS = "findingspanel.FindingsPanel"
+_STORES = "storepanel.StorePanel"
+_MEMORY = "memorypanel.MemoryPanel"
+_MONITOR = "runmonitor.RunMonitor"
+_PROFILE = "profilepanel.ProfilePanel"
+_LAB = "compactionlab.CompactionLab"
+
+PANELS = {
+    "kstoolkit.findings.finding.Findings": _FINDINGS,
+    "kstoolkit.rocksdb.lab.comparison.Comparison": _LAB,
+    "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
+    "kstoolkit.rocksdb.memory.measured.MemoryParts": _MEMORY,
+    "kstoolkit.rocksdb.memory.planning.MemoryPlan": _MEMORY,
+    "kstoolkit.rocksdb.profiles.profile.Profile": _PROFILE,
+    "kstoolkit.rocksdb.store.Store": _STORES,
+    "kstoolkit.stores.rows.readable.HasRows": _STORES,
+}
+"""The panel of each kind of thing, by names: what is not looked at is not imported."""
+
+LIES_AT = {
+    "kstoolkit.stores.discovery.foundstore.FoundStore": "path",
+    "kstoolkit.stores.discovery.foundstore.FoundStores": "root",
+    "kstoolkit.stores.windowreader.WindowReader": "path",
+}
+"""Things that are looked at where they lie, and what tells where that is."""
+
+_TAKES = (
+    "Give a run or its folder; findings; a store, its path, or a folder of stores; a profile or "
+    "the name of one; what plan_memory() or store.memory() returned; a workload; or a comparison."
+)
+
+
+def explore(thing: object) -> Panel:
+    """Return the panel that fits: display it by leaving it on the last line of a cell.
+
+    Parameters
+    ----------
+    thing
+        A live run (its monitor), one that has ended or its folder (its findings), findings; an
+        opened store, the path of one or of a folder of stores; a profile, or the name of one, also
+        where a folder has that name (``Path(name)`` is the folder); what ``plan_memory()`` or
+        ``store.memory()`` returned; a workload or a comparison (the compaction lab).
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no panel for it.
+    EnvironmentFault
+        If ipywidgets is not installed.
+    InputError
+        If there is nothing at the path.
+
+    Examples
+    --------
+    >>> with explore("low_disk") as panel:
+    ...     panel
+    ProfilePanel(low_disk: 0 options that differ from low_disk)
+    """
+    _need_ipywidgets()
+    return _panel(*fitting(thing))
+
+
+def fitting(thing: object) -> tuple[str, object]:
+    """Return which panel fits a thing, as ``module.Class``, and what it is to be given.
+
+    Examples
+    --------
+    >>> fitting("spark")
+    ('profilepanel.ProfilePanel', 'spark')
+    """
+    if isinstance(thing, str | os.PathLike):
+        return _at(thing)
+    kinds = [f"{each.__module__}.{each.__qualname__}" for each in type(thing).__mro__]
+    if _RUN in kinds:
+        live = getattr(thing, "is_active", False)
+        return _MONITOR if live else _FINDINGS, thing
+    for kind in kinds:
+        if kind in PANELS:
+            return PANELS[kind], thing
+        if kind in LIES_AT:
+            return _STORES, _folder(getattr(thing, LIES_AT[kind]))
+    name = type(thing).__name__
+    message = f"There is no panel for {'an' if name[:1].lower() in 'aeiou' else 'a'} {name}."
+    raise ConfigurationError(message, hint=_TAKES)
+
+
+def findings_panel(found: object) -> Panel:
+    """Return the panel of the findings of a run, of its folder, or of findings alone.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no run.
+    """
+    _need_ipywidgets()
+    if isinstance(found, str | os.PathLike):
+        found = _loaded(found)
+    return _panel(_FINDINGS, _fit(found, "run, and no findings", _FINDINGS, _MONITOR))
+
+
+def store_panel(store: object) -> Panel:
+    """Return the panel of an opened store, or of those that lie at a path.
+
+    Raises
+    ------
+    InputError
+        If there is no folder at the path.
+    """
+    _need_ipywidgets()
+    if isinstance(store, str | os.PathLike):  # the folder of a run has stores, too
+        return _panel(_STORES, _folder(store))
+    return _panel(_STORES, _fit(store, "store", _STORES))
+
+
+def memory_panel(given: object = None) -> Panel:
+    """Return the panel of the memory of a store, of a plan, or of nothing yet.
+
+    A store at a path is opened for the panel, and closed with it.
+
+    Raises
+    ------
+    KstoolkitError
+        If there is no store at the path, or it can't be opened.
+    """
+    _need_ipywidgets()
+    if given is None:
+        return _panel(_MEMORY)
+    if isinstance(given, str | os.PathLike):
+        return _memory_at(_folder(given))
+    fit = _fit(given, "store, and no plan", _STORES, _MEMORY)
+    return _memory_at(fit) if isinstance(fit, Path) else _panel(_MEMORY, fit)
+
+
+def profile_panel(profile: object = "spark") -> Panel:
+    """Return the panel of a profile, or of the one with a name.
+
+    Raises
+    ------
+    ConfigurationError
+        If no profile has that name.
+    """
+    _need_ipywidgets()
+    if not isinstance(profile, str):
+        profile = _fit(profile, "profile", _PROFILE)
+    return _panel(_PROFILE, profile)
+
+
+def _at(given: str | os.PathLike[str]) -> tuple[str, object]:
+    if given in _imported("rocksdb.profiles.named.profile_names")():
+        return _PROFILE, given
+    folder = _folder(given)
+    if (folder / "run.json").is_file():
+        return fitting(_loaded(folder))
+    return _STORES, folder
+
+
+def _memory_at(folder: Path) -> Panel:
+    with ExitStack() as held:
+        store = held.enter_context(_imported("stores.rows.opening.open_store")(folder))
+        panel = _panel(_MEMORY, store)
+        panel.on_close(held.pop_all().close)
+    return panel
+
+
+def _fit(thing: object, what: str, *panels: str) -> object:
+    """Return what one of these panels is to be given for a thing, or say what it is not."""
+    panel, given = fitting(thing)
+    if panel not in panels:
+        message = f"{type(thing).__name__} is no {what}."
+        raise ConfigurationError(message, hint=_TAKES)
+    return given
+
+
+def _loaded(path: str | os.PathLike[str]) -> Any:
+    return _imported("pipeline.run.load_run")(_folder(path))
+
+
+def _folder(given: str | os.PathLike[str]) -> Path:
+    path = Path(given)
+    if not str(given) or not path.exists():
+        message = f"There is no folder {str(given)!r}."
+        raise InputError(message, hint="Give the folder of a run, of a store, or above stores.")
+    if not path.is_dir():
+        message = f"{str(given)!r} is a file, not a folder."
+        raise InputError(message, hint="Give the folder that it lies in.")
+    return path
+
+
+def _need_ipywidgets() -> None:
+    if find_spec("ipywidgets") is None:
+        message = 'Panels need ipywidgets, which pip install "kstoolkit[lab]" installs.'
+        raise EnvironmentFault(message)
+
+
+def _panel(name: str, *given: object) -> Panel:
+    panel: Panel = _imported(f"widgets.{name}")(*given)
+    return panel
+
+
+def _imported(name: str) -> Any:
+    module, _, what = name.rpartition(".")
+    return getattr(import_module(f"kstoolkit.{module}"), what)

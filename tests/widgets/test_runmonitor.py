@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.pipeline.runstatus import RunState
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.widgets.runmonitor import RunMonitor
+from tests.pipeline.harness import source, until, write_lines
+from tests.plots.made import made_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+LEVELS = ("1 minute", "1 hour")
+SOON = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS, "0 s"))
+ROWS = [{"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}] * 5
+NEEDS_SPARK = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Start live runs over ``in`` into ``out``; they are stopped in the end."""
+    (tmp_path / "in").mkdir()
+    begun: list[Run] = []
+
+    def starting(**options: Any) -> Run:
+        given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
+        begun.append(kst.Pipeline(**given).start(tmp_path / "out", trigger="500 ms"))
+        return begun[-1]
+
+    yield starting
+    for run in begun:
+        run.stop()
+
+
+def figure(monitor: RunMonitor, what: str) -> str:
+    assert monitor.status is not None
+    return dict(monitor.status.rows())[what]
+
+
+def events_are(monitor: RunMonitor, number: int) -> bool:
+    return monitor.status is not None and monitor.status.events == number
+
+
+class TestOfALiveRun:
+    pytestmark = NEEDS_SPARK
+
+    def test_it_shows_what_comes_in_and_stops_the_run_after_asking(
+        self, start: Callable[..., Run], tmp_path: Path
+    ) -> None:
+        run = start()
+        with RunMonitor(run, seconds=0.3) as monitor:
+            write_lines(tmp_path / "in" / "a.json", [*ROWS, "no JSON"])
+            until(lambda: events_are(monitor, 5), "5 events in the panel")
+            until(lambda: figure(monitor, "waiting") == "0 files, 0 B", "nothing to wait")
+            until(lambda: "days: event time reaches" in figure(monitor, "lag"), "the newest event")
+            until(lambda: figure(monitor, "state rows").isdigit(), "the query's own figures")
+            assert figure(monitor, "state") == "counting"
+            assert "counting " in figure(monitor, "last batch")
+            assert figure(monitor, "state memory").endswith("iB")
+            assert figure(monitor, "dead letters").endswith(" 1")
+            assert repr(monitor).startswith("RunMonitor(counting, 5 events in ")
+            monitor.button.click()
+            assert monitor.button.description == "Really stop it"
+            monitor.keep.click()
+            assert run.is_active
+            assert (monitor.button.description, monitor._said.value) == ("Stop the run", "")
+            monitor.button.click()
+            monitor.button.click()
+            monitor.wait()
+            monitor.look()
+            assert figure(monitor, "state") == "stopped"
+            assert "Started again" in monitor._said.value
+            assert monitor.button.disabled
+            until(lambda: not monitor._looking.is_busy, "the end of looking")
+            monitor.look()
+            assert "<img " in monitor.static_html()
+        assert not monitor._stopping.is_busy
+        assert not run.folder.is_held()
+
+    def test_closing_it_lets_the_run_go_on(self, start: Callable[..., Run]) -> None:
+        run = start()
+        monitor = RunMonitor(run, seconds=60)
+        monitor.close()
+        assert run.is_active
+        assert not monitor._looking.is_busy
+        assert monitor.button.comm is None
+
+    def test_a_run_that_failed_says_why_and_stopping_it_lets_go_of_its_folder(
+        self, start: Callable[..., Run], tmp_path: Path
+    ) -> None:
+        run = start()
+        with RunMonitor(run, seconds=0.3) as monitor:
+            until(lambda: monitor.status and monitor.status.num_batches, "a batch")
+            (tmp_path / "out" / "findings").rename(tmp_path / "gone")
+            (tmp_path / "out" / "findings").write_text("in the way")
+            until(lambda: monitor.status and monitor.status.state is RunState.FAILED, "its end")
+            monitor.look()
+            assert figure(monitor, "state").startswith("failed: Spark gave up: ")
+            assert "Nothing is lost" in monitor._said.value
+            assert run.folder.is_held()
+            monitor.stop()
+            monitor.wait()
+            assert not run.folder.is_held()
+
+    def test_another_process_may_watch_by_the_folder(
+        self, start: Callable[..., Run], tmp_path: Path
+    ) -> None:
+        run = start()
+        write_lines(tmp_path / "in" / "a.json", ROWS)
+        with RunMonitor(kst.load_run(tmp_path / "out"), seconds=0.3) as monitor:
+            until(lambda: events_are(monitor, 5), "5 events in the panel")
+            assert figure(monitor, "state") == "counting, in another process"
+            assert figure(monitor, "state rows") == "unknown (only the process that counts knows)"
+            assert monitor.button.disabled
+            monitor.stop()
+            assert "Only the process that counts can stop" in monitor._said.value
+            assert run.is_active
+            run.stop()
+            monitor.look()
+            assert figure(monitor, "state") == "not counting at present"
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Run:
+    batches = [BatchStatistics(n, 1_000, 0.5, events=100) for n in range(3)]
+    return made_run(tmp_path / "<b>out", batches=batches)
+
+
+def test_a_folder_is_watched_and_named_as_text(ended: Run) -> None:
+    with RunMonitor(ended) as monitor:
+        monitor.look()
+        assert "300 in 3 batches" in monitor.static_html()
+        assert "<b>" not in monitor.static_html()
+        assert "&lt;b&gt;out" in monitor.static_html()
+        assert monitor.button.disabled
+
+
+def test_how_often_it_looks_can_be_changed_while_it_waits(ended: Run) -> None:
+    with RunMonitor(ended, seconds=3600) as monitor:
+        monitor.look()
+        first = monitor.status
+        monitor.set(0.2)
+        until(lambda: monitor.status is not first, "another look", seconds=10)
+        seen = monitor.status
+        until(lambda: monitor.status is not seen, "one more", seconds=10)
+
+
+def test_looking_now_does_not_wait_for_the_time(ended: Run) -> None:
+    with RunMonitor(ended, seconds=3600) as monitor:
+        monitor.look()
+        first = monitor.status
+        monitor.again.click()
+        until(lambda: monitor.status is not first, "another look", seconds=10)
+
+
+def test_a_look_that_fails_is_said_and_the_next_one_may_do(ended: Run) -> None:
+    with RunMonitor(ended, seconds=0.2) as monitor:
+        monitor.look()
+        place = ended.folder.path / "run.json"
+        kept = place.read_text()
+        place.write_text("nonsense")
+        monitor.look()
+        assert "run.json is damaged" in monitor._said.value
+        place.write_text(kept)
+        before = monitor.status
+        until(lambda: monitor.status is not before, "a look that does")
+        until(lambda: monitor._said.value == "", "nothing to complain of")
+
+
+def test_it_appears_at_once_and_closing_ends_its_thread(ended: Run) -> None:
+    before = threading.active_count()
+    began = time.monotonic()
+    monitor = RunMonitor(ended)
+    assert time.monotonic() - began < 5  # the machine may be busy; unhurried it is far less
+    monitor.close()
+    assert threading.active_count() == before
