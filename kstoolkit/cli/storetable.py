@@ -115,13 +115,13 @@ def _versions(found: FoundStore) -> str:
 
 
 def _offset(found: FoundStore) -> str:
-    return format_count(found.offset)
+    return "none" if found.engine == "spark" else format_count(found.offset)
 
 
 def _closed(found: FoundStore) -> str:
     if found.is_locked:
         return "in use"
-    return found.closed or "unknown"
+    return "none" if found.engine == "spark" else found.closed or "unknown"
 
 
 def _below(found: FoundStore, root: Path) -> str:

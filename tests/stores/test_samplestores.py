@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import kstoolkit as kst
+from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
 from tests.stores.kafkastreams.archives import archive_of
 
@@ -40,6 +41,7 @@ def test_the_rows_of_kafka_streams_are_those_that_its_application_read() -> None
 
 def test_the_rows_of_spark_grow_with_each_version() -> None:
     with kst.open_store(HOURS / "state" / "0" / "0") as store:
+        assert isinstance(store, SparkStore)
         sizes = [store.at(version).count(exact=True) for version in range(1, 9)]
     assert sizes == sorted(sizes)
     assert sizes[-1] == 1_461
