@@ -53,8 +53,10 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.compactionlab import CompactionLab as CompactionLab
     from kstoolkit.widgets.exploring import explore as explore
     from kstoolkit.widgets.findingspanel import FindingsPanel as FindingsPanel
+    from kstoolkit.widgets.memorypanel import MemoryPanel as MemoryPanel
     from kstoolkit.widgets.profilepanel import ProfilePanel as ProfilePanel
     from kstoolkit.widgets.runmonitor import RunMonitor as RunMonitor
+    from kstoolkit.widgets.storepanel import StorePanel as StorePanel
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
 
@@ -67,6 +69,7 @@ _HOMES = {
     "Exempt": "kstoolkit.findings.rules",
     "FindingsPanel": "kstoolkit.widgets.findingspanel",
     "Hop": "kstoolkit.windows",
+    "MemoryPanel": "kstoolkit.widgets.memorypanel",
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
     "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
@@ -75,6 +78,7 @@ _HOMES = {
     "RestoreHistory": "kstoolkit.stores.restorehistory",
     "Run": "kstoolkit.pipeline.run",
     "RunMonitor": "kstoolkit.widgets.runmonitor",
+    "StorePanel": "kstoolkit.widgets.storepanel",
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.stores.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",
@@ -111,6 +115,7 @@ __all__ = [
     "Exempt",
     "FindingsPanel",
     "Hop",
+    "MemoryPanel",
     "Pipeline",
     "Profile",
     "ProfileMap",
@@ -119,6 +124,7 @@ __all__ = [
     "RestoreHistory",
     "Run",
     "RunMonitor",
+    "StorePanel",
     "Unusual",
     "WindowStore",
     "Workload",

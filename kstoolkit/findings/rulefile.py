@@ -25,7 +25,7 @@ from kstoolkit.windows import Window
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["load_rules", "rules_from_json", "rules_to_json"]
+__all__ = ["load_rules", "rule_table", "rules_from_json", "rules_from_toml", "rules_to_json"]
 
 _KINDS: Mapping[str, type[Rule]] = {kind.__name__: kind for kind in (Ceiling, Exempt, Unusual)}
 
@@ -45,11 +45,39 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     """
     where = str(path)
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
         message = f"No rules can be read from {where}: {error.strerror}."
         raise ConfigurationError(message, hint="Give the path of a TOML file.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
+        message = f"{where} is no TOML: {error}."
+        raise ConfigurationError(message, hint=_EXAMPLE) from error
+    return rules_from_toml(text, where)
+
+
+def rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
+    r"""Return the rules of a TOML document, in its order.
+
+    Parameters
+    ----------
+    text
+        The document.
+    where
+        What errors call it: the path of its file.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no TOML, or a rule in it makes no sense.
+
+    Examples
+    --------
+    >>> rules_from_toml("[[rule]]\nkind = 'Exempt'\nusers = ['Anna']")
+    (Exempt(users=('Anna',), pattern=None),)
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         message = f"{where} is no TOML: {error}."
         raise ConfigurationError(message, hint=_EXAMPLE) from error
     tables = document.pop("rule", None)
@@ -74,7 +102,7 @@ def rules_to_json(rules: Iterable[Rule]) -> str:
     >>> rules_to_json([Ceiling("1 minute", 100)])
     '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
     """
-    return json.dumps([_table(rule) for rule in rules], ensure_ascii=False)
+    return json.dumps([rule_table(rule) for rule in rules], ensure_ascii=False)
 
 
 def rules_from_json(text: str) -> tuple[Rule, ...]:
@@ -91,7 +119,14 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
     )
 
 
-def _table(rule: Rule) -> dict[str, Any]:
+def rule_table(rule: Rule) -> dict[str, Any]:
+    """Return a rule as the table that a file has of it: its kind, and what was given.
+
+    Examples
+    --------
+    >>> rule_table(Ceiling("1 minute", 100))
+    {'kind': 'Ceiling', 'window': '1 minute', 'count': 100}
+    """
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
     texts = {
         name: value.label if isinstance(value, Window) else value for name, value in given.items()

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from kstoolkit.findings.evidence import evidence
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
+from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.widgets.showing import table_html
 
@@ -18,14 +19,18 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding, Findings
 
 __all__ = [
+    "MOST_LISTED",
     "finding_labels",
     "findings_table",
     "most_frequent",
     "option_label",
+    "seen",
     "story_html",
     "story_key",
     "window_labels",
 ]
+
+MOST_LISTED = 200
 
 _LONGEST_OPTION = 48
 _LONGEST_OFFERED = 100
@@ -76,6 +81,22 @@ def findings_table(findings: Sequence[Finding], of: int) -> Html:
     ]
     note = f"the first {len(findings)} of {format_count(of)}" if len(findings) < of else ""
     return table_html(_COLUMNS, rows, note)
+
+
+def seen(found: int, of: int, left_out: int) -> str:
+    """Return how many findings there are to see, and which are not listed.
+
+    Examples
+    --------
+    >>> seen(3, 5, 2)
+    '3 of 5 findings; 2 about known users left out.'
+    """
+    told = f"{format_count(found)} of {counted(of, 'findings')}"
+    if found > MOST_LISTED:
+        told += f"; the {MOST_LISTED} most severe are listed, filters show others"
+    if left_out:
+        told += f"; {format_count(left_out)} about known users left out"
+    return f"{told}."
 
 
 def story_html(finding: Finding) -> Html:

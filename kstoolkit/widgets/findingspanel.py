@@ -20,8 +20,10 @@ from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.widgets.findingfilters import LABELS, FindingFilters
 from kstoolkit.widgets.findinglabels import (
+    MOST_LISTED,
     finding_labels,
     findings_table,
+    seen,
     story_html,
     story_key,
 )
@@ -36,10 +38,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.userhistory import UserHistory
 
-__all__ = ["MOST_LISTED", "FindingsPanel"]
+__all__ = ["FindingsPanel"]
 
-MOST_LISTED = 200
 _MOST_STATIC = 20
+_NONE = FINDINGS_SCHEMA.empty_table()
 _FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 _FRAME_INCHES, _STRIP_INCHES = 1.1, 0.72
@@ -68,8 +70,8 @@ class FindingsPanel(Panel):
 
     def __init__(self, found: Run | Findings, *, rules: str | Path | None = None) -> None:
         self._run = None if isinstance(found, Findings) else found
-        self._given = found
-        self._all = self._found = Findings(FINDINGS_SCHEMA.empty_table())
+        self._given = found if isinstance(found, Findings) else Findings(_NONE)
+        self._all = self._found = Findings(_NONE)
         self._chosen: Finding | None = None
         self._asked: Finding | None = None
         self._exempt: set[str] = set()
@@ -77,9 +79,13 @@ class FindingsPanel(Panel):
         self._status, self._said, self._told, self._plot = Shown(), Shown(), Shown(), Shown()
         self._reading, self._drawing = Newest(self._said.say), Newest(self._plot.say)
         self._make_list()
-        folder = Path.cwd() if self._run is None else self._run.folder.path.parent
+        folder = Path.cwd()
+        begin_with: tuple[Rule, ...] = ()
+        if self._run is not None:
+            folder = self._run.folder.path.parent
+            begin_with = rules_from_json(self._run.settings.rules)
         self.known = KnownUsers(
-            rules or folder / "rules.toml", self._rules(), self._show_known, self.mark
+            rules or folder / "rules.toml", begin_with, self._show_known, self.mark
         )
         name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
         super().__init__(f"Findings{name}", self._children(), self._static)
@@ -88,9 +94,6 @@ class FindingsPanel(Panel):
         self._status.say("Reading what was found …")
         self.refresh()
         self.wait(_FIRST_LOOK_SECONDS)
-
-    def _rules(self) -> tuple[Rule, ...]:
-        return () if self._run is None else rules_from_json(self._run.settings.rules)
 
     def _make_list(self) -> None:
         self.filters = FindingFilters(self._show)
@@ -159,12 +162,11 @@ class FindingsPanel(Panel):
 
     def mark(self) -> None:
         """Exempt the user of the chosen finding, in the file of rules."""
-        finding = self._chosen
-        if finding is None:
+        if self._chosen is None:
             self._said.say("No finding is chosen whose user could be marked.")
             return
         try:
-            said = self.known.add(finding)
+            said = self.known.add(self._chosen)
         except KstoolkitError as error:
             self._said.say(str(error))
             return
@@ -172,8 +174,7 @@ class FindingsPanel(Panel):
         self._said.say(said)
 
     def _read(self) -> None:
-        given = self._given
-        found = given if isinstance(given, Findings) else given.findings
+        found = self._given if self._run is None else self._run.findings
         ranked = found.top(len(found))
         with self._lock:
             self._all, self._asked = ranked, None
@@ -192,10 +193,11 @@ class FindingsPanel(Panel):
     def _show(self) -> None:
         with self._lock:
             wanted = self.filters.choice().of(self._all)
-            left_out = () if self.filters.known.value else self._exempt
-            self._found = Choice().of(wanted, without_users=left_out)
+            hidden = () if self.filters.known.value else self._exempt
+            self._found = Choice().of(wanted, without_users=hidden)
             first = list(self._found[:MOST_LISTED])
-            self._status.say(self._seen(len(wanted) - len(self._found)))
+            left_out = len(wanted) - len(self._found)
+            self._status.say(seen(len(self._found), len(self._all), left_out))
             self._list(first)
 
     def _list(self, first: list[Finding]) -> None:
@@ -233,14 +235,6 @@ class FindingsPanel(Panel):
             levels = len(history.levels)
         size = (SIZE_INCHES[0], _FRAME_INCHES + _STRIP_INCHES * levels)
         self._plot.draw(lambda ax: story.plot(ax=ax), size)
-
-    def _seen(self, left_out: int) -> str:
-        told = f"{format_count(len(self._found))} of {counted(len(self._all), 'findings')}"
-        if len(self._found) > MOST_LISTED:
-            told += f"; the {MOST_LISTED} most severe are listed, filters show others"
-        if left_out:
-            told += f"; {format_count(left_out)} about known users left out"
-        return f"{told}."
 
     def __repr__(self) -> str:
         told = f"{format_count(len(self._found))} of {counted(len(self._all), 'findings')}"

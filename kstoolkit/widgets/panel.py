@@ -30,7 +30,8 @@ _STYLE = """
 .kst-panel h4, .kst-static h4 { margin: 2px 0 4px; }
 .kst-panel .kst-wraps { flex-flow: row wrap; gap: 4px 12px; align-items: center; }
 .kst-panel img, .kst-static img { max-width: 100%; height: auto; }
-.kst-panel table, .kst-static table { border-collapse: collapse; font-size: 12px; line-height: 1.4; }
+.kst-panel table, .kst-static table {
+  border-collapse: collapse; font-size: 12px; line-height: 1.4; }
 .kst-panel th, .kst-panel td, .kst-static th, .kst-static td {
   padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
 .kst-panel .kst-scrolls { overflow-x: auto; }

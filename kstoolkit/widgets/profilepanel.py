@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProfilePanel"]
 
-_WIDE = Layout(width="auto", max_width="640px")
 _LABELS = {"description_width": "96px"}
 _WRITTEN: dict[str, Callable[[Profile], str]] = {
     "rocksdict": python_source,
@@ -85,7 +84,11 @@ class ProfilePanel(Panel):
         self.button = Button(description="Set", tooltip="Give the option this value")
         self.back = Button(description="Start again", tooltip="Undo all changes")
         self.text = Textarea(
-            description="Text", disabled=False, rows=8, layout=_WIDE, style=_LABELS
+            description="Text",
+            disabled=False,
+            rows=8,
+            layout=Layout(width="auto", max_width="640px"),
+            style=_LABELS,
         )
         self.start.observe(self._begin, "value")
         self.option.observe(self._fill, "value")

@@ -33,8 +33,8 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
     """
 
     def say(self, sentence: str) -> None:
-        """Show a sentence."""
-        self.value = element("p", sentence, role="status")
+        """Show a sentence, in one line."""
+        self.value = element("p", " ".join(sentence.split()), role="status")
 
     def draw(
         self,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["StoreControls"]
 
 _AS_TOLD = "as it seems"
+_NONE = ""  # None as a value is no choice at all, and a control without text
 _SERDES = (*SERDE_NAMES, "time-windowed(string)", "session-windowed(string)")
 _LONGEST_NAME = 40
 
@@ -39,12 +40,12 @@ class StoreControls:
     """
 
     def __init__(self) -> None:
-        serdes = [(_AS_TOLD, None), *((name, name) for name in _SERDES)]
+        serdes = [(_AS_TOLD, _NONE), *((name, name) for name in _SERDES)]
         self.key_serde = Dropdown(options=serdes, description="Keys as", **_look())
         self.value_serde = Dropdown(options=serdes, description="Values as", **_look())
         self.window_size = _typed("Window size", "such as 1 minute")
-        self.version = Dropdown(options=[("latest", None)], description="Version", **_look())
-        self.family = Dropdown(options=[(_AS_TOLD, None)], description="Family", **_look())
+        self.version = Dropdown(options=[("latest", _NONE)], description="Version", **_look())
+        self.family = Dropdown(options=[(_AS_TOLD, _NONE)], description="Family", **_look())
         self.sought = _typed("Search", "a key, or 0x and hex")
         self.by = Dropdown(
             options=[("of this key", False), ("keys that begin so", True)],
@@ -75,11 +76,11 @@ class StoreControls:
         """Return what the controls say of a store."""
         return Wanted(
             path,
-            version=self.version.value,
+            version=_chosen(self.version),
             window_size=self.window_size.value.strip() or None,
-            family=self.family.value,
-            key_serde=self.key_serde.value,
-            value_serde=self.value_serde.value,
+            family=_chosen(self.family),
+            key_serde=_chosen(self.key_serde),
+            value_serde=_chosen(self.value_serde),
             sought=self.sought.value,
             is_prefix=self.by.value,
         )
@@ -103,18 +104,19 @@ class StoreControls:
                 raise ConfigurationError(message, hint=f"There are {', '.join(names)}.")
             control = getattr(self, name)
             offered = [each for _, each in getattr(control, "options", ())]
-            if offered and value not in offered:
+            chosen = _NONE if value is None else value
+            if offered and chosen not in offered:
                 message = f"{name}={value!r:.80} is none of the choices."
                 listed = ", ".join(repr(each) for each in offered[:20])
                 raise ConfigurationError(message, hint=f"There are {listed}.")
-            control.value = value if offered else value or ""
+            control.value = chosen
 
     def anew(self) -> None:
         """Forget what was said of the store before: its version, its family, what was sought."""
-        self.version.options, self.family.options = [("latest", None)], [(_AS_TOLD, None)]
+        self.version.options, self.family.options = [("latest", _NONE)], [(_AS_TOLD, _NONE)]
         self.sought.value = ""
         self.window_size.value = ""
-        self.key_serde.value = self.value_serde.value = None
+        self.key_serde.value = self.value_serde.value = _NONE
 
     def choices_of(self, store: OpenedStore | None) -> None:
         """Offer what an open store has to choose from."""
@@ -132,13 +134,17 @@ def _look() -> dict[str, Any]:
     return {"style": {"description_width": "88px"}, "layout": Layout(width="250px")}
 
 
+def _chosen(control: Dropdown) -> Any:
+    return None if control.value == _NONE else control.value
+
+
 def _typed(label: str, placeholder: str) -> Text:
     # Each letter would be a search of its own.
     return Text(description=label, placeholder=placeholder, continuous_update=False, **_look())
 
 
 def _offer(control: Dropdown, first: str, others: Sequence[tuple[str, Any]]) -> None:
-    options = ((first, None), *others)
+    options = ((first, _NONE), *others)
     if tuple(control.options) != options:
         kept = control.value
         control.options = options

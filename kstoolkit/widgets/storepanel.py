@@ -10,15 +10,20 @@ from kstoolkit.markup import Html, joined, plain, shortened
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.widgets.panel import Panel
-from kstoolkit.widgets.showing import Shown, table_html
+from kstoolkit.widgets.showing import Shown
 from kstoolkit.widgets.storegrowth import StoreGrowth
 from kstoolkit.widgets.storelist import StoreList
 from kstoolkit.widgets.storerows import StoreRows
-from kstoolkit.widgets.storesummary import facts_of_group, facts_of_path, facts_of_reading
+from kstoolkit.widgets.storesummary import (
+    facts_html,
+    facts_of_group,
+    facts_of_path,
+    facts_of_reading,
+)
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.rows.opening import OpenedStore
@@ -166,7 +171,7 @@ class StorePanel(Panel):
             return
         self.rows.forget()
         self.growing.forget()
-        self._summary.put(_table(node.name, facts_of_group(node)))
+        self._summary.put(facts_html(node.name, facts_of_group(node)))
 
     def _show(self, path: str) -> None:
         self.growing.forget()
@@ -180,7 +185,7 @@ class StorePanel(Panel):
         if store is not None and not is_stale():
             facts = facts + facts_of_reading(store)
         if not is_stale():
-            self._summary.put(_table(Path(path).name, facts))
+            self._summary.put(facts_html(Path(path).name, facts))
 
     def _static(self) -> Html:
         shown = (self.list.said, self._summary, self.rows.said, self.rows.shown)
@@ -189,7 +194,3 @@ class StorePanel(Panel):
 
 def _short(name: str) -> str:
     return shortened(plain(name), _LONGEST_NAME)
-
-
-def _table(name: str, facts: Sequence[Fact]) -> Html:
-    return table_html(("store", _short(name)), facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.markup import Html, element, isolated
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.rowview import Estimating
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
@@ -11,13 +12,23 @@ from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kstoolkit.stores.discovery.foundstore import FoundStore
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.widgets.storetree import Node
 
-__all__ = ["Fact", "facts_of_group", "facts_of_path", "facts_of_reading", "facts_of_store"]
+__all__ = [
+    "Fact",
+    "facts_html",
+    "facts_of_group",
+    "facts_of_path",
+    "facts_of_reading",
+    "facts_of_store",
+]
 
 _MOST_SEGMENTS = 50
+_LONGEST_FACT = 500
 
 Fact = tuple[str, str]
 """What it is about, and what is so."""
@@ -80,6 +91,23 @@ def facts_of_reading(store: OpenedStore) -> list[Fact]:
         why = "as it was told" if serde is not None else _guessed(store, number)
         facts.append((f"{part} read as", f"{name}, {why}"))
     return [*facts, ("rows", _rows(store))]
+
+
+def facts_html(name: str, facts: Sequence[Fact]) -> Html:
+    """Return facts as a table: why something is unknown may take more than a cell of the data.
+
+    Examples
+    --------
+    >>> facts_html("counts", [("size", "5 B")])[-61:]
+    '<tr><td>size</td><td><bdi>5 B</bdi></td></tr></tbody></table>'
+    """
+    names = (Html("store"), isolated(name, _LONGEST_FACT))
+    head = element("tr", *(element("th", each, scope="col") for each in names))
+    rows = [
+        element("tr", element("td", what), element("td", isolated(said, _LONGEST_FACT)))
+        for what, said in facts
+    ]
+    return element("table", element("thead", head), element("tbody", *rows))
 
 
 def facts_of_group(node: Node) -> list[Fact]:

@@ -53,6 +53,8 @@ def test_a_store_is_found_chosen_read_and_searched_by_keyboard_and_mouse(
         _choose(panel, "users")
         rows = panel.locator("table").nth(1).locator("tbody tr")
         expect(rows).to_have_count(20)
+        for name in ("Keys as", "Values as"):
+            expect(panel.get_by_label(name).locator("option:checked")).to_have_text("as it seems")
         expect(panel.get_by_text("closed", exact=True)).to_be_visible()
         panel.get_by_role("button", name="Next").click()
         expect(panel.get_by_text("Rows 21 to 40, and more.")).to_be_visible()

@@ -99,9 +99,11 @@ class TestOfALiveRun:
     ) -> None:
         run = start()
         with RunMonitor(run, seconds=0.3) as monitor:
-            until(lambda: monitor.status and monitor.status.num_batches, "a batch")
-            (tmp_path / "out" / "findings").rename(tmp_path / "gone")
-            (tmp_path / "out" / "findings").write_text("in the way")
+            until(lambda: monitor.status and monitor.status.newest, "a batch")
+            soon = len(run.batches()) + 3  # a batch that has not begun, and then can't
+            place = tmp_path / "out" / "findings" / "epoch=0" / f"batch={soon}"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("in the way")
             until(lambda: monitor.status and monitor.status.state is RunState.FAILED, "its end")
             monitor.look()
             assert figure(monitor, "state").startswith("failed: Spark gave up: ")

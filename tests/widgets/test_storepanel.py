@@ -141,7 +141,7 @@ def test_what_makes_no_sense_is_said_and_the_panel_goes_on(
     panel.search("anna")
     panel.wait()
     assert "no such number" in panel.static_html()
-    panel.controls.key_serde.value = None
+    panel.controls.key_serde.value = ""
     panel.search("user-07")
     panel.wait()
     assert keys(panel) == ["user-07"]
@@ -211,7 +211,7 @@ def test_versions_of_sparks_can_be_chosen_and_keys_given_as_json(
     panel.wait()
     assert keys(panel) == ['{"user": "Anna"}']
     assert panel.page[0]["value"] == '{"count": 1}'
-    panel.controls.version.value = None
+    panel.controls.version.value = ""
     panel.search('{"user": "Dee"}')
     panel.wait()
     assert panel.page[0]["value"] == '{"count": 4}'
