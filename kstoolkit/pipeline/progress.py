@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 from itertools import accumulate
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from tqdm import tqdm
 
 from kstoolkit.events.ledger import Ledger
+from kstoolkit.pipeline.offsets import files_taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,16 +109,8 @@ class InputProgress:
             admitted = Ledger(self.ledger)
             fresh = admitted.entries(self._before, len(admitted))
             self._done = [0, *accumulate(entry.size_bytes for entry in fresh)]
-        taken = self._files_taken(batch) - self._before
+        taken = (files_taken(self.checkpoint, batch) or 0) - self._before
         return self._done[min(max(taken, 0), len(self._done) - 1)]
-
-    def _files_taken(self, batch: int) -> int:
-        try:
-            lines = (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()
-        except FileNotFoundError:
-            return 0
-        told = [json.loads(line) for line in lines if line.startswith('{"files"')]
-        return int(told[0]["files"]) if told else 0
 
 
 def _size_bytes(path: str) -> int:

@@ -224,6 +224,20 @@ class RunFolder:
         """
         return Hold(self._lock())
 
+    def is_held(self) -> bool:
+        """Whether a run writes to it at present, of whatever process."""
+        try:
+            lock = os.open(self.path / ".lock", os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)  # at once: a run that begins just now must not find it held
+        return False
+
     def _lock(self) -> int:
         self._check_ours()
         try:

@@ -1,0 +1,216 @@
+"""Watching a run: look after look, each reading just what is new; in this process or another's.
+
+Nothing here writes, and a look disturbs nobody: the run's ledger and Spark's logs are read as they
+are, half a line at the end included.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter, deque
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.pipeline.batchhistory import size_bytes
+from kstoolkit.pipeline.failure import JAVA_IS_GONE
+from kstoolkit.pipeline.offsets import files_taken, newest_commit
+from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.statistics import BatchStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kstoolkit.pipeline.run import Run
+
+__all__ = ["MOST_BATCHES", "PARTS", "RunWatch"]
+
+MOST_BATCHES = 300
+"""Of which a status tells each by itself."""
+
+PARTS = {
+    "counting": ("addBatch",),
+    "input": ("latestOffset", "getBatch"),
+    "planning": ("queryPlanning",),
+    "logs": ("walCommit", "commitOffsets", "commitBatch"),
+}
+"""What a batch's time goes into, by Spark's names; the rest is ``other``."""
+
+_FIRST_CHANGES = 50
+_ELSEWHERE = "only the process that counts knows"
+_NO_FILES = "a DataFrame's source does not say"
+_NO_BATCH = "no batch has ended yet"
+
+
+class RunWatch:
+    """Looks at a run again and again.
+
+    Parameters
+    ----------
+    run
+        The run: a live one's own, or one that any process counts.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kstoolkit.pipeline.run import Run
+    >>> from kstoolkit.pipeline.runfolder import RunFolder
+    >>> RunWatch(Run(RunFolder(Path("no/run")))).look()
+    RunStatus(not counting at present, 0 events in 0 batches)
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._told: deque[BatchStatistics] = deque(maxlen=MOST_BATCHES)
+        self._progress: dict[int, Mapping[str, Any]] = {}
+        self._known: set[tuple[int, int]] = set()
+        self._late: Counter[str] = Counter()
+        self._dead: Counter[str] = Counter()
+        self._events = self._findings = 0
+        self._changes: tuple[int, int] | None = None
+        self._newest_event_ms: int | None = None
+        self._ledger_bytes = 0
+        self._sizes: list[int] = []
+
+    def look(self) -> RunStatus:
+        """Return the run as it stands."""
+        state, why = self._state()
+        self._read_statistics()
+        self._read_progress()
+        self._read_changes()
+        files, size = self._waiting()
+        return RunStatus(
+            state=state,
+            why=why,
+            at_ms=time.time_ns() // 1_000_000,
+            batches=tuple(self._batch(each) for each in self._told),
+            num_batches=len(self._known),
+            events=self._events,
+            findings=self._findings,
+            late=dict(self._late),
+            dead_letters=dict(self._dead),
+            newest_event_ms=self._newest_event_ms,
+            waiting_files=files,
+            waiting_bytes=size,
+            state_bytes=size_bytes(self._run.folder.checkpoint / "state"),
+            unknown={
+                "state_rows": _ELSEWHERE if self._run.query is None else _NO_BATCH,
+                "waiting_files": _NO_FILES,
+                "state_bytes": _NO_BATCH,
+                "newest_event_ms": "no counts yet",
+            },
+        )
+
+    def _state(self) -> tuple[RunState, str | None]:
+        if self._run.query is None:
+            held = self._run.folder.is_held()
+            return (RunState.ELSEWHERE if held else RunState.RESTING), None
+        if self._run.is_active:
+            return RunState.COUNTING, None
+        try:
+            ended_well = self._run.query.exception() is None
+        except JAVA_IS_GONE:
+            ended_well = False
+        if ended_well:
+            return RunState.STOPPED, None
+        return RunState.FAILED, self._run.failure().message
+
+    def _read_statistics(self) -> None:
+        for batch in BatchFolders(self._run.folder.path / "statistics").marked():
+            key = (batch.epoch, batch.number)
+            if key in self._known:
+                continue
+            try:
+                told = BatchStatistics.load(batch.folder)
+            except FileNotFoundError:  # Spark repeats it just now
+                continue
+            self._known.add(key)
+            self._told.append(told)
+            self._events += told.events
+            self._findings += told.findings
+            self._late.update(told.late)
+            self._dead.update(told.dead_letters)
+
+    def _read_progress(self) -> None:
+        """Take in what the query tells of its batches, all that it still knows if some are new."""
+        query = self._run.query
+        if query is None:
+            return
+        try:
+            last = query.lastProgress
+            if last is None or last["batchId"] in self._progress:
+                return
+            is_next = last["batchId"] - 1 in self._progress
+            for each in [last] if is_next else query.recentProgress:
+                self._progress[each["batchId"]] = each
+        except JAVA_IS_GONE:
+            return
+        oldest = self._told[0].batch if self._told else 0
+        self._progress = {n: each for n, each in self._progress.items() if n >= oldest}
+
+    def _read_changes(self) -> None:
+        """Take in how far event time reaches, from the ends of the changelog's new files."""
+        settings = self._run.folder.settings()
+        if settings is None:
+            return
+        finest = min(settings.cascade.windows, key=lambda window: window.size_ms)
+        batches = BatchFolders(self._run.folder.path / "changelog").marked()
+        fresh = [b for b in batches if self._changes is None or (b.epoch, b.number) > self._changes]
+        for batch in fresh[-_FIRST_CHANGES:]:
+            self._changes = (batch.epoch, batch.number)
+            for path in batch.files(".parquet"):
+                try:
+                    span = CountsFile.open(path).span_ms("window_start", finest.size_ms)
+                except FileNotFoundError:  # folded just now
+                    continue
+                if span is not None:
+                    reached = span[1] + finest.size_ms
+                    self._newest_event_ms = max(self._newest_event_ms or reached, reached)
+
+    def _waiting(self) -> tuple[int | None, int | None]:
+        """Return how many files are taken in and not counted yet, and their bytes."""
+        folder = self._run.folder
+        settings = folder.settings()
+        if settings is None or settings.feed not in {"files", "lines"}:
+            return None, None
+        self._read_ledger()
+        batch = newest_commit(folder.checkpoint)
+        taken = 0 if batch is None else files_taken(folder.checkpoint, batch) or 0
+        taken = min(taken, len(self._sizes))
+        return len(self._sizes) - taken, sum(islice(self._sizes, taken, None))
+
+    def _read_ledger(self) -> None:
+        path = self._run.folder.ledger
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(self._ledger_bytes)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._ledger_bytes += len(whole) + len(end)
+        self._sizes += [json.loads(line)["size_bytes"] for line in whole.split(b"\n") if line]
+
+    def _batch(self, told: BatchStatistics) -> BatchTimes:
+        progress = self._progress.get(told.batch)
+        if progress is None:
+            return BatchTimes(
+                number=told.batch, clock_ms=told.batch_ms, seconds=told.seconds, events=told.events
+            )
+        spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
+        operators = progress["stateOperators"]
+        return BatchTimes(
+            number=told.batch,
+            clock_ms=told.batch_ms,
+            seconds=spent.get("triggerExecution", told.seconds),
+            events=told.events,
+            parts_seconds=_parts(spent),
+            state_rows=sum(each["numRowsTotal"] for each in operators),
+            memory_bytes=sum(each["memoryUsedBytes"] for each in operators),
+        )
+
+
+def _parts(spent: Mapping[str, float]) -> dict[str, float]:
+    parts = {part: sum(spent.get(name, 0.0) for name in names) for part, names in PARTS.items()}
+    whole = spent.get("triggerExecution", sum(parts.values()))
+    return parts | {"other": max(whole - sum(parts.values()), 0.0)}

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.events.ledger import Admitted, Ledger
+from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.watching import MOST_BATCHES, RunWatch
+from tests.plots.made import made_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+
+def batch(number: int, **changes: object) -> BatchStatistics:
+    facts = {"events": 100, "late": {"1 minute": 2}, "dead_letters": {"no_user": 1}, "findings": 3}
+    return BatchStatistics(number, 1_000 * number, 0.5, **facts | changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return made_run(tmp_path / "out", batches=[batch(0), batch(1, events=40)])
+
+
+def add(run: Run, told: BatchStatistics, *, mark: bool = True) -> None:
+    folders = BatchFolders(run.folder.path / "statistics")
+    told.save(folders.begin(0, told.batch))
+    if mark:
+        folders.mark(0, told.batch)
+
+
+def test_a_folder_tells_what_was_counted_and_whose_secret_the_rest_is(run: Run) -> None:
+    status = RunWatch(run).look()
+    assert status.state is RunState.RESTING
+    assert (status.num_batches, status.events, status.findings) == (2, 140, 6)
+    told = dict(status.rows())
+    assert told["events"] == "140 in 2 batches"
+    assert told["late"] == "1 minute 4"
+    assert told["dead letters"].endswith(" 2")
+    assert told["state rows"] == "unknown (only the process that counts knows)"
+    assert told["state memory"] == told["state rows"]
+    assert told["lag"].endswith("event time reaches 2015-09-12 10:10:00 UTC")
+    assert told["last batch"].startswith("0.50 s, 40 events (in parts: unknown")
+
+
+def test_each_look_adds_what_is_new_and_marked(run: Run) -> None:
+    watch = RunWatch(run)
+    watch.look()
+    add(run, batch(2), mark=False)
+    assert watch.look().events == 140
+    add(run, batch(2))
+    assert watch.look().events == 240
+    assert watch.look().events == 240
+
+
+def test_whoever_holds_the_folder_counts(run: Run) -> None:
+    watch = RunWatch(run)
+    with run.folder.hold():
+        assert watch.look().state is RunState.ELSEWHERE
+        assert watch.look().arriving_per_second == 0
+    status = watch.look()
+    assert status.state is RunState.RESTING
+    assert status.arriving_per_second is None
+    with run.folder.hold():
+        pass
+
+
+def test_files_taken_in_and_not_counted_yet_wait(run: Run) -> None:
+    watch = RunWatch(run)
+    assert dict(watch.look().rows())["waiting"] == "0 files, 0 B"
+    ledger = Ledger(run.folder.ledger)
+    ledger._append([Admitted(f"/{n}.json", 1024 * (n + 1), 0) for n in range(3)])
+    with run.folder.ledger.open("ab") as file:
+        file.write(b'{"path": "/3.js')  # half a line, as it is while it is written
+    before = run.folder.ledger.read_bytes()
+    assert dict(watch.look().rows())["waiting"] == "3 files, 6.0 KiB"
+    for name in ("offsets", "commits"):
+        (run.folder.checkpoint / name).mkdir(parents=True)
+    (run.folder.checkpoint / "offsets" / "0").write_text('v1\n{}\n{"files": 2}\n{"tick_ms": 0}')
+    assert watch.look().waiting_files == 3
+    (run.folder.checkpoint / "commits" / "0").touch()
+    assert dict(watch.look().rows())["waiting"] == "1 file, 3.0 KiB"
+    assert run.folder.ledger.read_bytes() == before
+    with run.folder.ledger.open("ab") as file:
+        file.write(b'on", "size_bytes": 1024, "admitted_ms": 0}\n')
+    assert watch.look().waiting_bytes == 4096
+
+
+def test_a_frames_source_does_not_say_what_waits(run: Run) -> None:
+    place = run.folder.path / "run.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"feed": "frame"}))
+    assert "does not say" in dict(RunWatch(run).look().rows())["waiting"]
+
+
+def test_of_a_long_run_the_newest_batches_are_told_and_all_are_summed_up(run: Run) -> None:
+    for number in range(2, MOST_BATCHES + 5):
+        add(run, batch(number))
+    status = RunWatch(run).look()
+    assert len(status.batches) == MOST_BATCHES
+    assert status.batches[-1].number == MOST_BATCHES + 4
+    assert status.num_batches == MOST_BATCHES + 5
+    assert status.events == 140 + 100 * (MOST_BATCHES + 3)
+
+
+def test_text_and_html_state_the_same_facts() -> None:
+    parts = {"counting": 1.5, "other": 0.5}
+    newest = BatchTimes(
+        number=7,
+        clock_ms=59_000,
+        seconds=2.0,
+        events=600,
+        parts_seconds=parts,
+        state_rows=12,
+        memory_bytes=3 << 20,
+    )
+    status = RunStatus(
+        state=RunState.FAILED,
+        why="<gone>",
+        at_ms=60_000,
+        batches=(newest,),
+        num_batches=8,
+        events=9,
+    )
+    html = status._repr_html_()
+    assert repr(status) == "RunStatus(failed, 9 events in 8 batches)"
+    assert "failed, 9 events in 8 batches" in html
+    assert "failed: &lt;gone&gt;" in html
+    told = dict(status.rows())
+    assert told["last batch"] == "2.00 s, 600 events (counting 1.50, other 0.50)"
+    assert (told["state rows"], told["state memory"]) == ("12", "3.0 MiB")
+    assert told["events/s"] == "300 in the last batch with events"
+    row = status.to_pandas().iloc[0]
+    assert (row["number"], row["counting_seconds"], row["state_rows"]) == (7, 1.5, 12)
+
+
+@pytest.mark.parametrize(
+    ("reached_ms", "said"),
+    [
+        (100_000, "none: event time reaches 1970-01-01 00:01:40 UTC"),
+        (95_500, "4.5 s: "),
+        (-500_000, "10 minutes: "),
+        (-86_400_000 * 5, "5 days: "),
+    ],
+)
+def test_lag_is_how_far_event_time_is_behind_the_clock(reached_ms: int, said: str) -> None:
+    status = RunStatus(state=RunState.COUNTING, at_ms=100_000, newest_event_ms=reached_ms)
+    assert dict(status.rows())["lag"].startswith(said)
