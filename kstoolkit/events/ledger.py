@@ -118,6 +118,7 @@ class Ledger:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._is_torn = False
         self._entries = self._read()
         self._known = {entry.path for entry in self._entries}
 
@@ -151,9 +152,7 @@ class Ledger:
         if not self.path.exists():
             return []
         whole, _, torn = self.path.read_bytes().rpartition(b"\n")
-        if torn:  # the line that a crash cut short was never answered for: forget it
-            with self.path.open("r+b") as file:
-                file.truncate(len(whole) + 1 if whole else 0)
+        self._is_torn = bool(torn)
         try:
             return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
         except (ValueError, TypeError) as error:
@@ -163,12 +162,26 @@ class Ledger:
 
     def _append(self, fresh: list[Admitted]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_torn:
+            self._forget_torn()
         lines = "".join(json.dumps(asdict(entry)) + "\n" for entry in fresh)
         with self.path.open("ab") as file:
             file.write(lines.encode())
             file.flush()
             os.fsync(file.fileno())
         self._entries.extend(fresh)
+
+
+    def _forget_torn(self) -> None:
+        """Cut off the line that a crash cut short: it was never answered for.
+
+        Who only reads leaves it: it may be one that another process is writing just now.
+        """
+        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+        if torn:
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole) + 1 if whole else 0)
+        self._is_torn = False
 
 
 def _stat(path: str) -> os.stat_result | None:

@@ -100,8 +100,7 @@ def fitting(thing: object) -> tuple[str, object]:
         return _at(thing)
     kinds = [f"{each.__module__}.{each.__qualname__}" for each in type(thing).__mro__]
     if _RUN in kinds:
-        live = getattr(thing, "is_active", False)
-        return _MONITOR if live else _FINDINGS, thing
+        return _MONITOR if _is_counted(thing) else _FINDINGS, thing
     for kind in kinds:
         if kind in PANELS:
             return PANELS[kind], thing
@@ -110,6 +109,11 @@ def fitting(thing: object) -> tuple[str, object]:
     name = type(thing).__name__
     message = f"There is no panel for {'an' if name[:1].lower() in 'aeiou' else 'a'} {name}."
     raise ConfigurationError(message, hint=_TAKES)
+
+
+def _is_counted(run: Any) -> bool:
+    """Whether a run goes on, here or in another process."""
+    return bool(run.is_active or run.folder.is_held())
 
 
 def findings_panel(found: object) -> Panel:

@@ -220,3 +220,13 @@ def test_the_output_of_earlier_runs_is_no_input(tmp_path: Path) -> None:
 def test_an_empty_text_is_no_folder() -> None:
     with pytest.raises(InputError, match="empty text"):
         list_files("")
+
+
+def test_a_reader_leaves_a_line_that_another_process_is_writing(tmp_path: Path) -> None:
+    path = tmp_path / "files.jsonl"
+    writer = Ledger(path)
+    writer.admit(made(tmp_path, "a.json"))
+    written = path.read_bytes() + b'{"path": "/b'
+    path.write_bytes(written)
+    assert len(Ledger(path)) == 1
+    assert path.read_bytes() == written
