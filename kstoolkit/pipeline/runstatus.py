@@ -190,7 +190,11 @@ class RunStatus(Viewed):
             return f"unknown ({'no event' if self.batches else 'no batch'} yet)"
         told = f"{format_count(busy[-1].events_per_second)} in the last batch with events"
         arriving = self.arriving_per_second
-        return told if arriving is None else f"{told}; {arriving:,.1f} came in the last minute"
+        return (
+            told
+            if arriving is None
+            else f"{told}; {arriving:,.1f} a second came in during the last minute"
+        )
 
     def _lag(self) -> str:
         if self.newest_event_ms is None or self.lag_ms is None:

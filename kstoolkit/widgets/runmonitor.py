@@ -66,6 +66,7 @@ class RunMonitor(Panel):
         self._failed = False
         self._wanted, self._looks = Event(), Condition()
         self._begun = self._shown = 0
+        self._drawn: RunStatus | None = None
         self._drawn_at = self._drawing_took = 0.0
         self._said, self._figures, self._plot = Shown(), Shown(), Shown()
         self._looking, self._stopping = Background(self._said.say), Background(self._said.say)
@@ -202,6 +203,7 @@ class RunMonitor(Panel):
     def _draw(self, status: RunStatus) -> None:
         began = time.monotonic()
         self._plot.draw(lambda ax: plot_status(status, ax=ax), _SIZE_INCHES)
+        self._drawn = status
         self._drawn_at = time.monotonic()
         self._drawing_took = self._drawn_at - began
 
@@ -210,4 +212,6 @@ class RunMonitor(Panel):
         return f"RunMonitor({told})"
 
     def _static(self) -> Html:
+        if self._status is not None and self._drawn is not self._status:
+            self._draw(self._status)  # figures and plot of one look
         return joined(self._said.html(), self._figures.html(), self._plot.html())

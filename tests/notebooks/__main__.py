@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import nbformat
 
-from tests.notebooks.running import marked, run
+from tests.notebooks.running import FOLDER, complaints_of, laid_out, marked, run
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 
-def refresh(path: Path) -> None:
-    """Run a notebook in its place, and write it with what came out."""
-    with marked():
-        notebook = run(path)
+def refresh(name: str) -> None:
+    """Run a notebook from scratch, and write it with what came out."""
+    with TemporaryDirectory() as folder, marked():
+        notebook = run(laid_out(Path(folder)) / f"{name}.ipynb")
+    if complaints := complaints_of(notebook):
+        sys.stderr.write(f"{complaints}\n")
+    _tidy(notebook)
+    nbformat.write(notebook, FOLDER / f"{name}.ipynb")  # type: ignore[no-untyped-call]
+
+
+def _tidy(notebook: NotebookNode) -> None:
+    """Leave out what says when and where it ran, and bars of progress."""
+    notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
-    notebook.metadata.pop("widgets", None)
-    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
+        if cell.cell_type == "code":
+            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or sorted(each.stem for each in FOLDER.glob("*.ipynb")):
-        sys.stderr.write(f"{name}\n")
-        refresh(FOLDER / f"{name}.ipynb")
+    for stem in sys.argv[1:] or sorted(each.stem for each in FOLDER.glob("*.ipynb")):
+        begun = time.monotonic()
+        refresh(stem)
+        sys.stderr.write(f"{stem}: {time.monotonic() - begun:.0f} s\n")

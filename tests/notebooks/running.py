@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
+import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import nbformat
@@ -13,16 +16,28 @@ from nbclient import NotebookClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from nbformat import NotebookNode
 
-__all__ = ["leftovers_of", "marked", "run"]
+__all__ = ["FOLDER", "complaints_of", "laid_out", "leftovers_of", "marked", "run"]
 
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
 MOST_SECONDS = 240
 MARK = "KSTOOLKIT_TESTS_MARK"
 # Plain "error" would hit the kernel's own end, too.
 WARNINGS = "error,default::PendingDeprecationWarning"
+PROGRESS = re.compile(r"\d+%\|")
+
+
+def laid_out(folder: Path) -> Path:
+    """Lay the notebooks out beside the data as in a fresh clone, and return where they lie.
+
+    What an earlier run left beside them is not there, and what they write is not left behind.
+    """
+    (folder / "data").symlink_to(ROOT / "data")
+    ignored = shutil.ignore_patterns(".ipynb_checkpoints")
+    return Path(shutil.copytree(FOLDER, folder / "notebooks", ignore=ignored))
 
 
 def run(path: Path) -> NotebookNode:
@@ -66,3 +81,21 @@ def leftovers_of(mark: str) -> list[str]:
         for each in psutil.process_iter(["cmdline", "environ", "pid"])
         if (each.info["environ"] or {}).get(MARK) == mark and each.info["pid"] != os.getpid()
     ]
+
+
+def complaints_of(notebook: NotebookNode) -> str:
+    """Return what the cells wrote to stderr, without bars of progress: warnings, mostly.
+
+    A bar is written over itself; what stands there in the end is what counts.
+    """
+    told = [
+        line.rpartition("\r")[2].strip()
+        for cell in notebook.cells
+        for line in _stderr_of(cell).replace("\x1b[A", "").split("\n")
+    ]
+    return "\n".join(line for line in told if line and not PROGRESS.search(line))
+
+
+def _stderr_of(cell: NotebookNode) -> str:
+    outputs = [each for each in cell.get("outputs", ()) if each.get("name") == "stderr"]
+    return "".join(each["text"] for each in outputs)

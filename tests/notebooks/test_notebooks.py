@@ -1,0 +1,172 @@
+"""Every notebook answers one question, is kept with what came out, and runs from scratch."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import nbformat
+import pytest
+
+from tests.notebooks.running import (
+    FOLDER,
+    complaints_of,
+    laid_out,
+    leftovers_of,
+    marked,
+    run,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbformat import NotebookNode
+
+NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+IMPORTED = {"kstoolkit", "matplotlib", "pandas", "pyspark"}
+FROM_PYTHON = {"datetime", "pathlib", "time"}
+MOST_CODE_CELLS = 12
+PROMISED_SECONDS = 120
+ENDING_SECONDS = 10
+LARGEST_BYTES = 1_500_000
+PLACE = re.compile(r"(?<![\w.:/])/(?:tmp|work|home|root|usr|opt|var|Users|private)/[\w.-]+")
+TRACEBACK = "Traceback (most recent call last)"
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+@pytest.fixture
+def kept(name: str) -> NotebookNode:
+    path = FOLDER / f"{name}.ipynb"
+    read: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    return read
+
+
+def test_there_are_eight_numbered_notebooks() -> None:
+    assert [name.partition("_")[0] for name in NAMES] == list("12345678")
+
+
+def test_the_index_names_every_notebook_by_its_title(name: str, kept: NotebookNode) -> None:
+    assert f"[{_title(kept)}]({name}.ipynb)" in (FOLDER / "README.md").read_text()
+
+
+def test_a_notebook_begins_with_a_question_and_ends_with_its_answer(kept: NotebookNode) -> None:
+    headings = [_heading(cell) for cell in kept.cells if cell.cell_type == "markdown"]
+    assert _title(kept).endswith("?")
+    assert [heading for heading in headings if heading.startswith("# ")] == headings[:1]
+    assert "answer" in headings[-1].lower()
+    last = [cell for cell in kept.cells if cell.cell_type == "code"][-1]
+    assert last.outputs, "the answer is a figure that this notebook measured"
+
+
+def test_a_notebook_is_short(kept: NotebookNode) -> None:
+    assert 0 < len(_code(kept)) <= MOST_CODE_CELLS
+    assert max(source.count("\n") for source in _code(kept)) < 25
+
+
+def test_a_notebook_imports_what_a_person_would(kept: NotebookNode) -> None:
+    trees = [ast.parse(re.sub(r"(?m)^[%!].*$", "", source)) for source in _code(kept)]
+    assert {module for tree in trees for module in _imported(tree)} <= IMPORTED | FROM_PYTHON
+
+
+def test_a_notebook_is_kept_with_its_outputs(name: str, kept: NotebookNode) -> None:
+    cells = [cell for cell in kept.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert sum(bool(cell.outputs) for cell in cells) >= len(cells) / 2
+    assert (FOLDER / f"{name}.ipynb").stat().st_size < LARGEST_BYTES
+    assert "widgets" not in kept.metadata
+
+
+def test_kept_outputs_name_no_place_of_a_machine_and_no_error(kept: NotebookNode) -> None:
+    outputs = [output for cell in kept.cells for output in cell.get("outputs", ())]
+    assert {output.output_type for output in outputs} <= {
+        *("display_data", "execute_result", "stream")
+    }
+    told = json.dumps([_without_pictures(output) for output in outputs], ensure_ascii=False)
+    assert not PLACE.findall(told)
+    assert TRACEBACK not in told
+    assert complaints_of(kept) == ""
+
+
+def test_a_warning_is_a_complaint_and_a_bar_that_went_is_none() -> None:
+    told = ["\rcounting: 00:01", "\r" + 20 * " " + "\r", "100%|████| 3/3 [00:01<00:00]\n"]
+    warned = "x.py:1: UserWarning: of two\n  told()\n"
+    outputs = [{"name": "stderr", "text": text} for text in [*told, warned]]
+    printed = {"name": "stdout", "text": "done"}
+    assert complaints_of(_of_one_cell([*outputs, printed])) == "x.py:1: UserWarning: of two\ntold()"
+    assert complaints_of(_of_one_cell([*outputs[:-1], printed])) == ""
+
+
+def test_what_outlives_its_kernel_is_seen() -> None:
+    with marked() as mark, subprocess.Popen(["sleep", "60"], start_new_session=True) as left:
+        assert leftovers_of(mark) == ["sleep 60"]
+        left.kill()
+    assert leftovers_of(mark) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_notebook_runs_from_scratch_and_leaves_nothing_running(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = time.monotonic()
+    with marked() as mark:
+        done = run(laid_out(tmp_path) / f"{name}.ipynb")
+    seconds = time.monotonic() - begun
+    assert complaints_of(done) == ""
+    assert _left_after_a_while(mark) == []
+    if seconds > PROMISED_SECONDS:
+        with capsys.disabled():
+            sys.stdout.write(f"\n{name} took {seconds:.0f} s: {PROMISED_SECONDS} s are promised\n")
+
+
+def _of_one_cell(outputs: list[dict[str, str]]) -> NotebookNode:
+    made: NotebookNode = nbformat.from_dict({"cells": [{"outputs": outputs}]})  # type: ignore[no-untyped-call]
+    return made
+
+
+def _left_after_a_while(mark: str) -> list[str]:
+    """Return what still runs once a Java that lost its kernel has had the time to notice."""
+    until = time.monotonic() + ENDING_SECONDS
+    while (left := leftovers_of(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return left
+
+
+def _title(notebook: NotebookNode) -> str:
+    return _heading(notebook.cells[0]).removeprefix("# ")
+
+
+def _heading(cell: NotebookNode) -> str:
+    first: str = cell.source.partition("\n")[0]
+    return first if first.startswith("#") else ""
+
+
+def _code(notebook: NotebookNode) -> list[str]:
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {each.name.partition(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+    return found
+
+
+def _without_pictures(output: NotebookNode) -> dict[str, object]:
+    data = {kind: text for kind, text in output.get("data", {}).items() if "image/" not in kind}
+    told = re.sub(r"base64,[\w+/=]+", "", json.dumps(data, ensure_ascii=False))
+    return {"data": told, "text": output.get("text", "")}
