@@ -171,7 +171,6 @@ class Ledger:
             os.fsync(file.fileno())
         self._entries.extend(fresh)
 
-
     def _forget_torn(self) -> None:
         """Cut off the line that a crash cut short: it was never answered for.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, joined
+from kstoolkit.markup import Html, element, joined, text
 from kstoolkit.rocksdb.profiles.difference import value_text
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.optiontext import parse_option
@@ -145,7 +145,7 @@ class ProfilePanel(Panel):
         self.text.value = _WRITTEN[self.target.value](self.profile)
 
     def _static(self) -> Html:
-        return joined(self._shown.html(), element("pre", self.text.value))
+        return joined(self._shown.html(), element("pre", text(self.text.value, keep="\n")))
 
 
 def _dropdown(label: str, names: tuple[str, ...], value: str | None) -> Dropdown:
