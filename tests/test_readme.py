@@ -119,7 +119,9 @@ def test_the_rules_of_the_readme_load_and_run_over_the_changelog(
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "program", blocks("python"), ids=["pipeline", "session", "memory", "spark_memory", "stores"]
+    "program",
+    blocks("python"),
+    ids=["pipeline", "session", "panels", "memory", "spark_memory", "stores"],
 )
 def test_the_programs_of_the_readme_run(program: str, tmp_path: Path) -> None:
     (tmp_path / "data").symlink_to(ROOT / "data")

@@ -82,7 +82,7 @@ class StorePanel(Panel):
         self.growing = StoreGrowth(self.rows.opening)
         self.controls = self.rows.controls
         children = [self.list, self._summary, self.rows, self.growing]
-        super().__init__(f"Stores in {_short(str(root))}", children, self._static)
+        super().__init__(f"Stores in {_short(str(folder))}", children, self._static)
         for end in (self.rows.stop, self.growing.stop, self.growing.forget, self.list.stop):
             self.on_close(end)
         if given is not None:
