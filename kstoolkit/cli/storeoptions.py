@@ -20,6 +20,7 @@ __all__ = [
     "ACTION",
     "BATCH",
     "BATCHES",
+    "DETAILS",
     "FAMILY",
     "KEY_SERDE",
     "KIND",
@@ -41,6 +42,12 @@ __all__ = [
 
 SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
+DETAILS = typer.Option(
+    False,
+    "--details",
+    help="With --json: what rows tell beside key and value, where they do.",
+    show_default=False,
+)
 STORE = typer.Argument(
     ...,
     metavar="PATH",

@@ -11,6 +11,7 @@ from kstoolkit.cli.flags import reasons_in_flags
 from kstoolkit.cli.options import AS_JSON
 from kstoolkit.cli.storeoptions import (
     BATCH,
+    DETAILS,
     FAMILY,
     KEY_SERDE,
     KIND,
@@ -128,14 +129,17 @@ def rows(
     limit: int | None = LIMIT,
     other_folders: list[str] | None = OTHER_FOLDERS,
     as_json: bool = AS_JSON,
+    details: bool = DETAILS,
 ) -> None:
     """Print the rows of a store, as its application sees them.
 
     What cannot be decoded is shown in hex, and counted on stderr. The fields of --json: store, key,
     window_start_ms, window_end_ms, timestamp_ms, value, headers, key_hex, value_hex; absent ones
-    are null, and the hex is of the application's own bytes. Of Spark's state, family names the
-    variable of a row, or the store of a join that it is in, and partition its partition, if those
-    of all partitions are read.
+    are null, and the hex is of the application's own bytes. With --details, rows of joins, of
+    foreign keys and of versions have details: an object of what they tell beside key and value, as
+    foreign_key, instruction and hash, side, or valid_to_ms (null: still valid). Of Spark's state,
+    family names the variable of a row, or the store of a join that it is in, and partition its
+    partition, if those of all partitions are read.
     """
     from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
 
@@ -162,7 +166,8 @@ def rows(
             count += len(some)
             undecoded += some.num_undecoded
             if as_json:
-                sys.stdout.writelines(f"{line}\n" for line in json_lines(some, store.name))
+                lines = json_lines(some, store.name, details=details)
+                sys.stdout.writelines(f"{line}\n" for line in lines)
             else:
                 for row in some:
                     say(str(row))

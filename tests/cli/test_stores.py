@@ -10,7 +10,7 @@ from kstoolkit.cli.storeoptions import SERDES
 from kstoolkit.formats.serdes import SERDE_NAMES
 from tests.cli.commands import given, rows
 from tests.rocksdb.madestores import appearance
-from tests.stores.kafkastreams.archives import unpacked
+from tests.stores.kafkastreams.archives import states, unpacked
 from tests.stores.streamsstores import START_MS, int64, write_minutes, write_store
 
 if TYPE_CHECKING:
@@ -237,3 +237,16 @@ def test_hostile_text_cannot_harm_a_terminal(tmp_path: Path) -> None:
     (row,) = rows(given("rows", path, "--value-serde", "string", "--json").out)
     assert json.dumps(row)
     assert row["value"] == "\x1b]0;x\x07"
+
+
+def test_rows_have_their_promised_fields_alone_unless_details_are_asked_for(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    state = next(each for each in states("4.3.1") if str(each) == "own-4.3.1-clean")
+    folder = state.directory(tmp_path_factory)
+    path = next(folder.rglob("KTABLE-FK-JOIN-SUBSCRIPTION-STATE-STORE-*"))
+    plain = rows(given("rows", path, "--json", "--limit", "1").out)
+    detailed = rows(given("rows", path, "--json", "--details", "--limit", "1").out)
+    assert plain[0].keys() | {"details"} == detailed[0].keys()
+    assert len(plain[0]) == 9
+    assert detailed[0]["details"]["foreign_key"] == "c0"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from kstoolkit.formats.streams.recognising import Place
     from kstoolkit.stores.discovery.streamsplace import StreamsPlace
 
 __all__ = ["streams_store"]
@@ -100,8 +101,8 @@ def _kind(
     if not families:
         return None, None, ()
     nothing = ByteColumn.of([])
-    lies = "store" if place.segment_start_ms is None else "segment"
-    guess = recognise(families, nothing, nothing, place=lies)  # type: ignore[arg-type] # one of both
+    lies: Place = "store" if place.segment_start_ms is None else "segment"
+    guess = recognise(families, nothing, nothing, place=lies, store=place.store)
     if guess.confidence < _CERTAIN:
         return None, None, ()
     if not place.is_by_name_alone:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.bytecolumn import ByteColumn
@@ -10,10 +13,13 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["row_batches"]
+    from kstoolkit.formats.rowcolumns import RowColumns
+
+__all__ = ["bounded", "row_batches"]
 
 _MOST_ROWS = 8192
 _MOST_BYTES = 4 << 20
+_MOST_REPEATED_BYTES = 16 << 20
 
 
 def row_batches(
@@ -53,3 +59,33 @@ def row_batches(
         yield ByteColumn.of(keys), ByteColumn.of(values)
     if damage is not None:
         raise damage
+
+
+def bounded(rows: RowColumns) -> Iterator[RowColumns]:
+    """Yield rows in parts whose keys and values have some megabytes, however often one repeats.
+
+    A row on disk may be many, as elements of a list or versions, which refer to one key: whoever
+    copies them copies the key for each. Of a row on disk that is in two parts, the second's
+    ``num_left_out`` is one less, so that all parts together count it once.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.rowcolumns import RowColumns
+    >>> cells = ByteColumn.of([bytes(6 << 20)]).take(np.zeros(5, dtype=np.intp))
+    >>> [len(each) for each in bounded(RowColumns(np.zeros(5, dtype=np.intp), cells, cells))]
+    [2, 1, 1, 1]
+    """
+    sizes_bytes = rows.key.lengths + rows.value.lengths
+    before_bytes = np.cumsum(sizes_bytes) - sizes_bytes
+    part = before_bytes // _MOST_REPEATED_BYTES
+    if not len(part) or not part[-1]:
+        yield rows
+        return
+    first = 0
+    for end in [*(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]:
+        chosen = np.zeros(len(rows), dtype=np.bool_)
+        chosen[first:end] = True
+        goes_on = bool(first) and bool(rows.row[first] == rows.row[first - 1])
+        left_out = -int(goes_on) if first else rows.num_left_out
+        yield replace(rows.take(chosen), num_left_out=left_out)
+        first = end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from kstoolkit.formats.decoded import Decoded
 from kstoolkit.formats.rowcolumns import HEADERS
-from kstoolkit.stores.rows.jsonlines import json_text
+from kstoolkit.formats.serdes import serde_of
+from kstoolkit.stores.rows.details import TIME, details_of, typed
 from kstoolkit.stores.rows.storerow import StoreRow
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.formats.serdes import Serde
+    from kstoolkit.stores.rows.details import Detail
 
 __all__ = ["DecodedRows", "FamilyRow", "decoded_rows"]
 
-_TIME = pa.timestamp("ms", "UTC")
+_BYTES = serde_of("bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,14 @@ class DecodedRows:
         The rows, taken apart.
     key, value
         What the serdes made of the application's bytes, one a row.
+    details
+        What the rows tell beside that, by name: one a row, too.
     """
 
     raw: RowColumns
     key: Decoded
     value: Decoded
+    details: dict[str, Detail] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.raw)
@@ -86,6 +91,8 @@ class DecodedRows:
             (raw.problems.get(position) for position in range(len(self))),
             strict=True,
         )
+        if self.details:
+            return map(self._detailed, columns, self._told())
         family = raw.details.get("family")
         if family is None:
             return starmap(StoreRow, columns)
@@ -99,24 +106,27 @@ class DecodedRows:
 
     def take(self, chosen: NDArray[np.bool_]) -> DecodedRows:
         """Return the rows that a mask chooses."""
-        return DecodedRows(self.raw.take(chosen), self.key.take(chosen), self.value.take(chosen))
+        details = {name: each.take(chosen) for name, each in self.details.items()}
+        key, value = self.key.take(chosen), self.value.take(chosen)
+        return DecodedRows(self.raw.take(chosen), key, value, details)
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a table.
 
         Keys and values have the type of their serde; where that has none of its own, as with JSON
         and a user's callable, they are JSON text. Where one could not be read it is null, and
-        ``problem`` says why. Rows of column families tell their ``family``.
+        ``problem`` says why. Rows of column families tell their ``family``, and each detail has a
+        column of its name; times have it without ``_ms``.
         """
         raw = self.raw
         times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
         start, end, time = (_times(column, len(self)) for column in times)
         columns = {
-            "key": _typed(self.key),
+            "key": typed(self.key),
             "window_start": start,
             "window_end": end,
             "timestamp": time,
-            "value": _typed(self.value),
+            "value": typed(self.value),
             "headers": pa.nulls(len(self), HEADERS) if raw.headers is None else raw.headers,
             "key_bytes": raw.key.to_arrow(),
             "value_bytes": raw.value.to_arrow(),
@@ -124,7 +134,20 @@ class DecodedRows:
         }
         if "family" in raw.details:
             columns["family"] = raw.details["family"]
-        return pa.table(columns)
+        told = {name.removesuffix("_ms"): each.to_arrow() for name, each in self.details.items()}
+        return pa.table(columns | told)
+
+    def _told(self) -> Iterator[dict[str, Any]]:
+        """Yield the details of each row; a torn one has none."""
+        cells = zip(*(each.to_list() for each in self.details.values()), strict=True)
+        for position, told in enumerate(cells):
+            yield (
+                {} if position in self.raw.problems else dict(zip(self.details, told, strict=True))
+            )
+
+    @staticmethod
+    def _detailed(cells: tuple[Any, ...], details: dict[str, Any]) -> StoreRow:
+        return StoreRow(*cells, details=details)
 
     def _problems(self) -> pa.Array:
         why: list[str | None] = [None] * len(self)
@@ -136,9 +159,22 @@ class DecodedRows:
         return pa.array(why, pa.string())
 
 
-def decoded_rows(raw: RowColumns, key: Serde, value: Serde) -> DecodedRows:
-    """Return rows with their keys and values read; what could not be taken apart stays bytes."""
-    return DecodedRows(raw, _read(raw, raw.record_key, key), _read(raw, raw.record_value, value))
+def decoded_rows(
+    raw: RowColumns, key: Serde, value: Serde, *, foreign_key: Serde = _BYTES
+) -> DecodedRows:
+    """Return rows with their keys and values read; what could not be taken apart stays bytes.
+
+    Parameters
+    ----------
+    raw
+        The rows, taken apart.
+    key, value
+        How to read keys and values.
+    foreign_key
+        How to read the foreign keys of subscriptions.
+    """
+    keys, values = _read(raw, raw.record_key, key), _read(raw, raw.record_value, value)
+    return DecodedRows(raw, keys, values, details_of(raw, value, foreign_key))
 
 
 def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
@@ -152,16 +188,8 @@ def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
     return Decoded(decoded.values, decoded.problems | raw.problems)
 
 
-def _typed(decoded: Decoded) -> pa.Array:
-    values = decoded.values
-    if not isinstance(values, list):
-        return values
-    texts = [None if value is None else json_text(value) for value in values]
-    return pa.array(texts, pa.large_string())
-
-
 def _times(column: pa.Array | None, length: int) -> pa.Array:
-    return pa.nulls(length, _TIME) if column is None else column.cast(_TIME)
+    return pa.nulls(length, TIME) if column is None else column.cast(TIME)
 
 
 def _listed(column: pa.Array | None, length: int) -> list[Any]:

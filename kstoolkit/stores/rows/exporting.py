@@ -6,16 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.rowcolumns import HEADERS
 from kstoolkit.stores.rows.appearing import appearing, check_is_elsewhere
+from kstoolkit.stores.rows.hexcolumn import in_hex
 from kstoolkit.stores.rows.jsonlines import json_text
 from kstoolkit.stores.rows.readable import HasRows
 
@@ -29,7 +28,6 @@ _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999, UTC
 _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 32 << 20
 _LINES_AT_ONCE = 10_000
-_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
 
 
 class _Part(Protocol):
@@ -176,14 +174,25 @@ def _write_lines(file: pa.NativeFile, lines: list[str]) -> int:
 def _of_schema(first: pa.Table, others: Iterator[pa.Table]) -> Iterator[pa.Table]:
     yield first
     for table in others:
-        yield table.cast(first.schema)
+        yield _with_columns(first.schema, table).cast(first.schema)
+
+
+def _with_columns(schema: pa.Schema, table: pa.Table) -> pa.Table:
+    """Return a table with the columns of a schema; those that it lacks are null."""
+    if new := [name for name in table.column_names if name not in schema.names]:
+        message = f"Later rows tell their {new[0]!r}, which the first thousands of them do not."
+        raise OutputError(message, hint="Write them as .jsonl, where each row has its own fields.")
+    for each in schema:
+        if each.name not in table.column_names:
+            table = table.append_column(each, pa.nulls(len(table), each.type))
+    return table.select(schema.names)
 
 
 def _as_texts(table: pa.Table) -> pa.Table:
     """Return a table with bytes in hex, times as ISO 8601, headers and what is nested as JSON."""
     for place, each in enumerate(table.schema):
         if pa.types.is_large_binary(each.type):
-            table = table.set_column(place, each.name, _in_hex(table[place].combine_chunks()))
+            table = table.set_column(place, each.name, in_hex(table[place].combine_chunks()))
         elif pa.types.is_timestamp(each.type):
             table = table.set_column(place, each.name, _times_as_text(table[place]))
         elif pa.types.is_null(each.type):
@@ -195,16 +204,6 @@ def _as_texts(table: pa.Table) -> pa.Table:
             texts = [None if cell is None else json_text(cell) for cell in cells]
             table = table.set_column(place, each.name, pa.array(texts, pa.large_string()))
     return table
-
-
-def _in_hex(column: pa.Array) -> pa.Array:
-    bare = ByteColumn.from_arrow(column).to_arrow()
-    validity, offsets, data = bare.buffers()
-    cells = np.frombuffer(data or b"", np.uint8)
-    twice = np.frombuffer(offsets, np.int64) * 2
-    texts = _HEX.reshape(256, 2)[cells].reshape(-1)
-    buffers = [validity, pa.py_buffer(twice), pa.py_buffer(texts)]
-    return pa.Array.from_buffers(pa.large_string(), len(bare), buffers)
 
 
 def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

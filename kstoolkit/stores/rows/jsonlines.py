@@ -19,8 +19,8 @@ __all__ = ["json_lines", "json_text"]
 _DEEPEST = 100
 
 
-def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
-    r"""Yield one JSON object a row, without its line end.
+def json_lines(rows: Iterable[StoreRow], store: str, *, details: bool = True) -> Iterator[str]:
+    r"""Yield one JSON object a row, without its line end; with its ``details``, or without.
 
     Numbers that JSON has no word for become text: ``"NaN"``, ``"Infinity"``. Bytes become
     ``{"hex": "…"}``, and those that a serde could not read ``{"hex": "…", "problem": "…"}``.
@@ -34,7 +34,10 @@ def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
     ({'hex': '00'}, 'NaN')
     """
     for row in rows:
-        yield json_text(row.to_dict(store))
+        told = row.to_dict(store)
+        if not details:
+            told.pop("details", None)
+        yield json_text(told)
 
 
 def json_text(value: Any) -> str:

@@ -14,7 +14,10 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.guessing import guess_serde
 from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.serdes import serde_of
+from kstoolkit.stores.rows.batching import bounded
 from kstoolkit.stores.rows.decodedrows import decoded_rows
 from kstoolkit.stores.rows.jsonlines import json_lines
 from kstoolkit.units import format_count
@@ -85,6 +88,7 @@ class Rows(Viewed):
         _check_limit(limit)
         self.source, self.asked, self.limit = source, asked, limit
         self.key_serde, self.value_serde = key, value
+        self._foreign_key_serde: Serde | None = None
 
     def batches(self) -> Iterator[DecodedRows]:
         """Yield the rows in parts of some thousands."""
@@ -127,7 +131,8 @@ class Rows(Viewed):
         -------
         pyarrow.Table
             ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
-            ``key_bytes``, ``value_bytes``, ``problem``.
+            ``key_bytes``, ``value_bytes``, ``problem``, and a column for each of the kind's
+            :func:`details <kstoolkit.stores.rows.details.details_of>`; ``valid_to`` is a moment.
 
         Raises
         ------
@@ -165,18 +170,33 @@ class Rows(Viewed):
         return table.slice(0, limit)
 
     def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
-        nothing = True
+        nothing = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
+        is_empty = True
         for rows in _first(self._wanted(), _smaller(self.limit, limit)):
-            yield decoded_rows(rows, self.key_serde, self.value_serde)
-            nothing = False
-        if nothing:  # which has columns and types, too
-            empty = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
-            yield decoded_rows(empty, self.key_serde, self.value_serde)
+            if len(rows):
+                yield self._read(rows)
+                is_empty = False
+            else:
+                nothing = rows
+        if is_empty:  # which has columns and types, too
+            yield self._read(nothing)
+
+    def _read(self, rows: RowColumns) -> DecodedRows:
+        """Return rows, decoded; nobody is asked for the serde of foreign keys: it is guessed."""
+        if self._foreign_key_serde is None:
+            return decoded_rows(rows, self.key_serde, self.value_serde)
+        foreign_key = self._foreign_key_serde
+        return decoded_rows(rows, self.key_serde, self.value_serde, foreign_key=foreign_key)
 
     def _wanted(self) -> Iterator[RowColumns]:
         for rows in self.source.read(self.asked):
+            foreign_keys = rows.details.get("foreign_key")
+            if foreign_keys is not None and self._foreign_key_serde is None:
+                # Of all rows at hand: those that are asked for may be few.
+                guess = guess_serde(ByteColumn.from_arrow(foreign_keys))
+                self._foreign_key_serde = serde_of(guess.serde)
             wanted = self.asked.chosen(rows)
-            yield rows if wanted.all() else rows.take(wanted)
+            yield from bounded(rows if wanted.all() else rows.take(wanted))
 
 
 def _check_limit(limit: object) -> None:

@@ -120,7 +120,9 @@ def recognised_as(
     start_ms: int | None = None,
     interval_ms: int | None = None,
 ) -> Recognised:
-    """Return what kind a RocksDB holds, by its column families, its place and its first rows.
+    """Return what kind a RocksDB holds, by its column families, place, first rows, and name.
+
+    Its name is that of its folder, or of the store that the folder is a segment of.
 
     Parameters
     ----------
@@ -140,6 +142,8 @@ def recognised_as(
     rows = islice(store.iter_rows(cf=live_family(families)), MOST_ROWS)
     nothing = ByteColumn.of([])
     keys, values = next(row_batches(rows), (nothing, nothing))  # fewer, if values are large
+    folder = real_path(store.path)
+    named = None if start_ms is None else segment_name(folder)
     return recognise(
         families,
         keys,
@@ -147,5 +151,6 @@ def recognised_as(
         place="store" if start_ms is None else "segment",
         segment_start_ms=start_ms,
         segment_interval_ms=interval_ms,
+        store=folder.name if named is None else named.store,
         told=told,
     )

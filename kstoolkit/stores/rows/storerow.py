@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kstoolkit.stores.rows.valuetext import hex_text, value_text
+from kstoolkit.stores.rows.detailtext import origin_text, validity_text
+from kstoolkit.stores.rows.valuetext import hex_text, moment_text, value_text
 
 __all__ = ["StoreRow"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,9 @@ class StoreRow:
         Why the row could not be taken apart.
     is_expiry
         Whether ``timestamp_ms`` is when the row expires.
+    details
+        What this kind of store holds beside that, by name: see
+        :func:`~kstoolkit.stores.rows.details.details_of`. Empty for most kinds.
     """
 
     key: Any
@@ -47,6 +48,7 @@ class StoreRow:
     value_bytes: bytes | None
     problem: str | None = None
     is_expiry: bool = field(default=False, kw_only=True)
+    details: dict[str, Any] = field(default_factory=dict, kw_only=True, hash=False)
 
     def __str__(self) -> str:
         r"""Return the row as people read it.
@@ -57,20 +59,28 @@ class StoreRow:
         'a' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: 7
         >>> print(StoreRow(b"\x00?", None, None, None, None, None, b"\x00?", b"", "too short"))
         0x003f: 0x (too short)
+        >>> told = {"side": "left"}
+        >>> print(StoreRow("a", 7, None, None, 0, None, b"a", b"7", details=told))
+        'a' left at 1970-01-01 00:00:00.000: 7
         """
-        window = "" if self.window_start_ms is None else f" [{_time(self.window_start_ms)}"
+        window = "" if self.window_start_ms is None else f" [{moment_text(self.window_start_ms)}"
         if self.window_start_ms is not None:
             end = self.window_end_ms
-            window += "]" if end is None else f" to {_time(end)}]"
+            window += "]" if end is None else f" to {moment_text(end)}]"
         at = "until" if self.is_expiry else "at"
-        at = "" if self.timestamp_ms is None else f" {at} {_time(self.timestamp_ms)}"
+        at = "" if self.timestamp_ms is None else f" {at} {moment_text(self.timestamp_ms)}"
         if self.problem is not None:  # which is what both cells would say
             raw = f"{hex_text(self.key_bytes)}: {hex_text(self.value_bytes)}"
             return f"{raw} ({self.problem})"
-        return f"{value_text(self.key)}{window}{at}: {value_text(self.value)}"
+        beside, valid = "", ""
+        if self.details:
+            beside, valid = origin_text(self.details), validity_text(self.details)
+        return f"{value_text(self.key)}{beside}{window}{at}{valid}: {value_text(self.value)}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
         """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name.
+
+        ``details`` is among them only where the row has some.
 
         Examples
         --------
@@ -79,7 +89,7 @@ class StoreRow:
         ([['h', '78']], '37')
         """
         headers = self.headers
-        return {
+        fields = {
             "store": store,
             "key": self.key,
             "window_start_ms": self.window_start_ms,
@@ -90,14 +100,7 @@ class StoreRow:
             "key_hex": self.key_bytes.hex(),
             "value_hex": _hex(self.value_bytes),
         }
-
-
-def _time(time_ms: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
-    except OverflowError:  # there are times beyond the year 9999, as ends of windows
-        return f"{time_ms} ms"
-    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+        return fields | {"details": self.details} if self.details else fields
 
 
 def _hex(raw: bytes | None) -> str | None:

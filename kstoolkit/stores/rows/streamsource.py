@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from kstoolkit.formats.rowcolumns import RowColumns
 from kstoolkit.formats.streams.kinds import DEFAULT, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.layouts import split
-from kstoolkit.stores.rows.batching import row_batches
+from kstoolkit.stores.rows.batching import bounded, row_batches
 from kstoolkit.stores.rows.seeking import SESSIONS, rows_sought
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class StreamSource:
             if newer:
                 rows = _not_rewritten(rows, store, tuple(newer))
             for keys, values in row_batches(part.readable(rows)):
-                yield self._taken_apart(family, keys, values)
+                yield from bounded(self._taken_apart(family, keys, values))
             newer.append(family)
 
     def _rows(

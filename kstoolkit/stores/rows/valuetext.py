@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from kstoolkit.formats.decoded import Undecoded
 
-__all__ = ["hex_text", "value_text"]
+__all__ = ["hex_text", "moment_text", "value_text"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def value_text(value: Any) -> str:
@@ -51,6 +53,21 @@ def hex_text(raw: bytes | None) -> str:
     ('0x00ff', 'null')
     """
     return "null" if raw is None else f"0x{raw.hex()}"
+
+
+def moment_text(time_ms: int) -> str:
+    """Return a moment, epoch ms UTC, as text without a zone.
+
+    Examples
+    --------
+    >>> moment_text(60_000), moment_text(2**62)
+    ('1970-01-01 00:01:00.000', '4611686018427387904 ms')
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:  # there are times beyond the year 9999, as ends of windows
+        return f"{time_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
 
 
 def _json_text(value: Any) -> str:
