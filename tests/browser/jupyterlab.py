@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
-__all__ = ["Lab", "started"]
+__all__ = ["READY", "Lab", "started"]
 
 ROOT = Path(__file__).parents[2]
 READY = """() => { const w = window.jupyterapp?.shell.currentWidget,
@@ -87,7 +87,7 @@ class Lab:
             page.wait_for_function(READY, timeout=START_SECONDS * 1000)
             yield page
         context.close()
-        assert not complaints
+        assert not complaints, complaints
 
     @staticmethod
     def run_all(page: Page) -> None:
