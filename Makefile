@@ -14,6 +14,9 @@ PYTHON ?= python3
 TESTS ?=
 BENCH ?=
 BIN := .venv/bin
+FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
+# In a container there is often nobody but root.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: run test bench lab notebooks lint clean chromium installed installed-for-lab installed-for-tests
 .DELETE_ON_ERROR:
@@ -30,7 +33,7 @@ bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 lab: installed-for-lab
-	$(BIN)/jupyter lab --notebook-dir=. notebooks/README.md
+	$(BIN)/jupyter lab $(ALLOW_ROOT) --notebook-dir=. $(FIRST_NOTEBOOK)
 
 notebooks: installed-for-tests
 	$(BIN)/python -m tests.notebooks
