@@ -34,6 +34,9 @@ class Kind(StrEnum):
     delete_heavy = "delete_heavy"
 
 
+_DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
+
+
 def compare_profiles(
     profiles: list[str] = typer.Argument(
         ...,
@@ -42,7 +45,9 @@ def compare_profiles(
         show_default=False,
     ),
     *,
-    workload: Kind = typer.Option(Kind.uniform, help="Which rows to draw."),
+    workload: Kind | None = typer.Option(
+        None, help="Which rows to draw.  [default: uniform]", show_default=False
+    ),
     replay: str | None = typer.Option(
         None,
         metavar="PATH",
@@ -57,9 +62,27 @@ def compare_profiles(
         "[default: none, for --replay of a store]",
         show_default=False,
     ),
-    writes: int = typer.Option(1_000_000, min=1, metavar="N", help="How many rows to write."),
-    keys: int = typer.Option(250_000, min=1, metavar="N", help="Among how many keys."),
-    value_bytes: int = typer.Option(100, min=1, metavar="N", help="How large the values are."),
+    writes: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="How many rows to draw.  [default: 1000000]",
+        show_default=False,
+    ),
+    keys: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="Among how many keys.  [default: 250000]",
+        show_default=False,
+    ),
+    value_bytes: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="How large the values drawn are.  [default: 100]",
+        show_default=False,
+    ),
     reads: float = typer.Option(0.1, min=0, metavar="N", help="How many gets stand by a write."),
     pace: float | None = typer.Option(
         None,
@@ -96,9 +119,14 @@ def compare_profiles(
             if window is not None:
                 message = "--window says which windows of a changelog to replay, and none is given."
                 raise ConfigurationError(message, hint="Add --replay CHANGELOG, or leave it out.")
-            drawn = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
-            planned = Workload(workload.value, **drawn, **rates)  # type: ignore[arg-type] # by name
+            sizes = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
+            drawn = _DRAWN | {name: each for name, each in sizes.items() if each is not None}
+            kind = workload or Kind.uniform
+            planned = Workload(kind.value, **drawn, **rates)  # type: ignore[arg-type] # by name
         else:
+            _check_nothing_drawn(
+                workload=workload, writes=writes, keys=keys, value_bytes=value_bytes
+            )
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
         limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder}
@@ -109,6 +137,16 @@ def compare_profiles(
                 _print(failed.found, as_json=as_json)
             raise
     _print(found, as_json=as_json)
+
+
+def _check_nothing_drawn(**told: object) -> None:
+    for name, value in told.items():
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            message = (
+                f"{flag} is about rows that are drawn, and --replay names rows that are there."
+            )
+            raise ConfigurationError(message, hint=f"Leave out {flag} or --replay.")
 
 
 def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple[bytes, bytes]]:

@@ -97,6 +97,8 @@ def test_trials_before_one_that_fails_are_shown(
         (("spark", "spark"), "Two profiles are called 'spark'."),
         (("spark", "--workload", "zipf"), "zipf"),
         (("spark", "--replay", "no/such/store"), "no/such/store"),
+        (("spark", "--replay", "x", "--writes", "5"), "--writes is about rows that are drawn"),
+        (("spark", "--replay", "x", "--value-bytes", "5"), "Leave out --value-bytes or --replay."),
         (("spark", "--window", "1 hour"), "--window says which windows"),
         (("spark", "--replay", "no/such", "--window", "1 hour"), "No changelog in 'no/such'"),
         (("spark", "--folder", "no/such/folder"), "no/such/folder"),
