@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from kstoolkit.events.simulator import simulate as simulate
     from kstoolkit.events.sources import files as files
     from kstoolkit.events.sources import frame as frame
+    from kstoolkit.events.topics import kafka_topic as kafka_topic
     from kstoolkit.findings.rulefile import load_rules as load_rules
     from kstoolkit.findings.rules import Ceiling as Ceiling
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
+    from kstoolkit.kafka.changelogtopic import kafka_changelog as kafka_changelog
+    from kstoolkit.operations.lookup import Lookup as Lookup
+    from kstoolkit.operations.metrics import serve_metrics as serve_metrics
     from kstoolkit.operations.sparkmemory import spark_memory as spark_memory
     from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
@@ -69,6 +73,7 @@ _HOMES = {
     "Exempt": "kstoolkit.findings.rules",
     "FindingsPanel": "kstoolkit.widgets.findingspanel",
     "Hop": "kstoolkit.windows",
+    "Lookup": "kstoolkit.operations.lookup",
     "MemoryPanel": "kstoolkit.widgets.memorypanel",
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
@@ -96,6 +101,8 @@ _HOMES = {
     "find": "kstoolkit.pipeline.find",
     "frame": "kstoolkit.events.sources",
     "growth": "kstoolkit.stores.growth.growing",
+    "kafka_changelog": "kstoolkit.kafka.changelogtopic",
+    "kafka_topic": "kstoolkit.events.topics",
     "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
@@ -104,6 +111,7 @@ _HOMES = {
     "plot_users": "kstoolkit.plots.users",
     "profile_named": "kstoolkit.rocksdb.profiles.named",
     "read_log": "kstoolkit.rocksdb.log.storelog",
+    "serve_metrics": "kstoolkit.operations.metrics",
     "simulate": "kstoolkit.events.simulator",
     "spark_memory": "kstoolkit.operations.sparkmemory",
 }
@@ -115,6 +123,7 @@ __all__ = [
     "Exempt",
     "FindingsPanel",
     "Hop",
+    "Lookup",
     "MemoryPanel",
     "Pipeline",
     "Profile",
@@ -143,6 +152,8 @@ __all__ = [
     "find",
     "frame",
     "growth",
+    "kafka_changelog",
+    "kafka_topic",
     "load_rules",
     "load_run",
     "metric_names",
@@ -151,6 +162,7 @@ __all__ = [
     "plot_users",
     "profile_named",
     "read_log",
+    "serve_metrics",
     "simulate",
     "spark_memory",
 ]

@@ -19,6 +19,7 @@ __all__ = [
     "EnvironmentFault",
     "FormatError",
     "InputError",
+    "KafkaError",
     "KstoolkitError",
     "LargeReportWarning",
     "LimitedResultWarning",
@@ -114,6 +115,10 @@ class FormatError(KstoolkitError):
             f"A {what} of version {found}: this kstoolkit reads up to version {known}.",
             hint="It was written by a newer kstoolkit: upgrade with pip install -U kstoolkit.",
         )
+
+
+class KafkaError(KstoolkitError):
+    """A Kafka cluster that does not answer, or does not do what it was asked."""
 
 
 class RunFailed(KstoolkitError):

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests.kafka.brokers import broker, own_broker
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+__all__ = ["broker", "own_broker", "spark", "wikiticker"]
 
 ALLOWED_SKIPS = (
     "real data not present",  # the sample is not ours to bundle: kstoolkit data fetch wikiticker
@@ -22,7 +26,7 @@ ALLOWED_SKIPS = (
 )
 """Beginnings of the reasons for which a test may be skipped when ``CI`` is set."""
 
-SLOWER = ("spark", "slow", "connect", "cluster", "kill", "browser")
+SLOWER = ("spark", "kafka", "slow", "connect", "cluster", "kill", "browser")
 """Markers of tests that take their time: the more of them, the later a test runs."""
 
 # How long an example takes says more about the machine than about the code.

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -51,9 +51,20 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-__all__ = ["SCHEMA", "Changelog", "ChangelogWriter", "latest"]
+__all__ = ["MIRROR", "SCHEMA", "Changelog", "ChangelogWriter", "Mirrored", "latest"]
+
+MIRROR = "mirror"
+"""The folder, in that of a run or a replica, where a changelog that lies elsewhere is read from."""
 
 _AT_ONCE = 1 << 20  # rows
+
+
+@runtime_checkable
+class Mirrored(Protocol):
+    """A changelog that lies elsewhere, and can be had as a folder that keeps up with it."""
+
+    def mirrored_in(self, folder: Path) -> Changelog:
+        """Return the folder's changelog, which :meth:`Changelog.refresh` brings up to date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ class Changelog:
         InputError
             If there is none.
         """
-        for candidate in (Path(path), Path(path) / "changelog"):
+        for candidate in (Path(path), Path(path) / "changelog", Path(path) / MIRROR):
             if any(candidate.glob("epoch=*")):
                 return cls(candidate)
         message = f"No changelog in {str(path)!r}: no epoch=<number> folder lies there."
@@ -87,6 +98,10 @@ class Changelog:
     def batches(self) -> list[Batch]:
         """The batches that count, the oldest first."""
         return BatchFolders(self.path).marked()
+
+    def refresh(self) -> int:
+        """Look for what is new elsewhere, and return how much that was: a folder is as it is."""
+        return 0
 
     def window_lengths_ms(self) -> list[int]:
         """Return the lengths of the windows that have counts here, the shortest first."""

@@ -8,6 +8,7 @@ import typer
 
 from kstoolkit.cli import (
     advising,
+    broker,
     data,
     lab,
     logs,
@@ -48,6 +49,7 @@ def _commands(epilog: str | None = None) -> typer.Typer:
 
 app = _commands(_EPILOG)
 samples = _commands()
+brokers = _commands()
 
 
 def _show_version(asked: bool) -> None:
@@ -68,6 +70,11 @@ def kstoolkit(
 @samples.callback()
 def real_data() -> None:
     """Get real data to try things on."""
+
+
+@brokers.callback()
+def real_broker() -> None:
+    """Run a Kafka broker on this machine."""
 
 
 for command in (
@@ -98,4 +105,7 @@ for command in (
 app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(data.fetch))
+app.add_typer(brokers, name="broker")
+for command in (broker.start, broker.stop, broker.status):
+    brokers.command(command.__name__)(ending(command))
 app.command("doctor")(ending(upkeep.doctor))

@@ -45,6 +45,8 @@ class Work:
         As the pipeline's own verbs take them.
     shown
         Whether to show progress on stderr.
+    metrics_port
+        Where to serve the run's figures meanwhile; 0 is any port that is free, ``None`` none.
     """
 
     pipeline: Pipeline
@@ -52,11 +54,12 @@ class Work:
     master: str | None
     max_files_per_batch: int | None
     shown: bool
+    metrics_port: int | None = None
 
     def events_before(self) -> int | None:
         """Return how many events earlier runs counted; ``None`` if there was none."""
-        folder = RunFolder(Path(self.out).absolute())
-        return None if folder.settings() is None else Run(folder).summary().events
+        run = self._run()
+        return None if run.folder.settings() is None else run.summary().events
 
     def finish(self) -> Run:
         """Run to the end of the input, and return the run.
@@ -67,7 +70,8 @@ class Work:
             If Ctrl-C stopped it.
         """
         _quieten_pyspark()
-        with _interruptible(INTERRUPTED, f"Stopped; nothing is lost. {GO_ON}"):
+        words = f"Stopped; nothing is lost. {GO_ON}"
+        with self._serving(), _interruptible(INTERRUPTED, words):
             return self.pipeline.run(
                 self.out,
                 master=self.master,
@@ -87,20 +91,38 @@ class Work:
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
         _quieten_pyspark()
-        with _interruptible(0, f"Stopped before it began. {GO_ON}"):
-            run = self.pipeline.start(
-                self.out,
-                trigger=trigger,
-                master=self.master,
-                max_files_per_batch=self.max_files_per_batch,
-                progress=self.shown,
-            )
-        try:
-            _wait(run)
-        finally:
-            run.stop()
+        with self._serving():
+            with _interruptible(0, f"Stopped before it began. {GO_ON}"):
+                run = self.pipeline.start(
+                    self.out,
+                    trigger=trigger,
+                    master=self.master,
+                    max_files_per_batch=self.max_files_per_batch,
+                    progress=self.shown,
+                )
+            try:
+                _wait(run)
+            finally:
+                run.stop()
         note(f"Stopped. {GO_ON}")
         return run
+
+    def _run(self) -> Run:
+        """Return the run as its folder has it."""
+        return Run(RunFolder(Path(self.out).absolute()))
+
+    @contextmanager
+    def _serving(self) -> Iterator[None]:
+        """Serve the run's figures meanwhile, if that is asked for, and say where."""
+        if self.metrics_port is None:
+            yield
+            return
+        from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - if asked for
+
+        with serve_metrics(self._run(), port=self.metrics_port) as server:
+            if self.shown or not self.metrics_port:  # nobody else could say which port was free
+                note(f"Metrics: {server.url}")
+            yield
 
 
 @contextmanager

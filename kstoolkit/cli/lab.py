@@ -100,11 +100,18 @@ def compare_profiles(
         help="On whose disk to try.  [default: where temporary files are]",
         show_default=False,
     ),
+    keep: str | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="Leave the stores there, each in a folder of its profile's name, for a look with the"
+        " other commands.  [default: they are removed]",
+        show_default=False,
+    ),
     as_json: bool = AS_JSON,
 ) -> None:
     """Compare what profiles cost on one workload.
 
-    Each is tried in a process and a store of its own, which is removed afterwards. The fields of
+    Each is tried in a process and a store of its own, which is removed unless kept. The fields of
     --json: profile, write_amplification, read_amplification, space_amplification,
     peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), tickers (RocksDB's
     own counters), and more; unknown says why a null is one.
@@ -129,7 +136,7 @@ def compare_profiles(
             )
             rows = _replayed(replay, window, stack)
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
-        limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder}
+        limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder, "keep": keep}
         try:
             found = compare(planned, [_profile(name) for name in profiles], **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:

@@ -92,6 +92,14 @@ NOW = typer.Option(
     help="The moment to count back from.  [default: that of its newest row]",
     show_default=False,
 )
+BY = typer.Option(
+    None,
+    "--by",
+    metavar="FIELD",
+    help="Of Spark's state, the field of its keys to sum up by, as user; given several times, "
+    "several together.  [default: all that every key has, and each field alone]",
+    show_default=False,
+)
 TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
 
 
@@ -211,13 +219,14 @@ def growth(
     version: int | None = VERSION,
     batch: int | None = BATCH,
     other_folders: list[str] | None = OTHER_FOLDERS,
+    by: list[str] | None = BY,
     top: int = TOP,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print who takes a store's room, and why it stays.
 
     All rows are read once. The fields of --json: verdict, horizon, expired, deletions, versions,
-    segments, windows, prefixes, keys, ages, and more; unknown says why a null is one.
+    segments, windows, prefixes, keys, by, fields, ages, and more; unknown says why a null is one.
     """
     from kstoolkit.stores.growth.growing import growth as grown  # noqa: PLC0415 - loads RocksDB
 
@@ -225,5 +234,6 @@ def growth(
     told |= {"key_serde": key_serde, "value_serde": value_serde}
     told |= {"other_folders": other_folders or None}
     with opened_store(path, version=version, batch=batch, **told) as store:
-        found = grown(store, retention=retention, now=moment_given(now), top=top)
+        told_now = moment_given(now)
+        found = grown(store, retention=retention, now=told_now, by=by or None, top=top)
     print_growth(found, as_json=as_json)

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 import typer
 
+from kstoolkit.cli.kafkaoptions import (
+    BLOCKS,
+    CHANGELOG,
+    KAFKA_CONFIG,
+    MAX_RECORDS,
+    SCHEMA,
+    STARTING,
+    VALUE,
+    changelog_given,
+    topic_given,
+)
 from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.terminal import print_json
 from kstoolkit.errors import ConfigurationError
@@ -38,7 +50,8 @@ def run(
         ...,
         metavar="INPUT",
         help="Events: a file, a folder (searched to the bottom) or a quoted glob; JSON lines, CSV "
-        "or Parquet; plain, gzip or zstd.",
+        "or Parquet; plain, gzip or zstd. Or a topic: kafka://host:port/topic, read up to where it "
+        "ends now.",
         show_default=False,
     ),
     *,
@@ -126,11 +139,27 @@ def run(
         metavar="DURATION",
         help="An event whose time is further in the future than this is set aside.",
     ),
+    value: str | None = VALUE,
+    schema: str | None = SCHEMA,
+    starting: str | None = STARTING,
+    max_records_per_batch: int | None = MAX_RECORDS,
+    changelog: str | None = CHANGELOG,
+    blocks: bool = BLOCKS,
+    kafka_config: str | None = KAFKA_CONFIG,
     master: str | None = typer.Option(
         None,
         metavar="URL",
         help="Where Spark runs: local[4], spark://host:port, yarn, k8s://…  [default: here, on "
         "all cores]",
+        show_default=False,
+    ),
+    metrics_port: int | None = typer.Option(
+        None,
+        min=0,
+        max=65_535,
+        metavar="PORT",
+        help="Serve the run's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
+        "counts; 0 takes any port that is free, and says which.  [default: don't]",
         show_default=False,
     ),
     quiet: bool = typer.Option(
@@ -152,16 +181,25 @@ def run(
     from kstoolkit.findings.rulefile import load_rules  # noqa: PLC0415
     from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
 
+    columns: dict[str, Any] = {
+        "event_time": event_time,
+        "user": user,
+        "action": action,
+        "max_future": max_future,
+        "time_unit": None if time_unit is None else time_unit.value,
+    }
+    topic = topic_given(
+        source,
+        kafka_config,
+        value=value,
+        schema=schema,
+        starting=starting,
+        max_records_per_batch=max_records_per_batch,
+        **columns,
+    )
     pipeline = Pipeline(
-        source=files(
-            source,
-            event_time=event_time,
-            user=user,
-            action=action,
-            format=file_format,
-            max_future=max_future,
-            time_unit=None if time_unit is None else time_unit.value,
-        ),
+        source=topic or files(source, format=file_format, **columns),
+        changelog=changelog_given(changelog, kafka_config, blocks=blocks),
         cascade=Cascade(
             *lengths(windows), retention=retention, min_count=min_count, lateness=lateness
         ),
@@ -175,6 +213,7 @@ def run(
         master=master,
         max_files_per_batch=max_files_per_batch,
         shown=not quiet,
+        metrics_port=metrics_port,
     )
     before = work.events_before()
     done = work.follow(trigger or TRIGGER) if follow else work.finish()

@@ -50,11 +50,15 @@ __all__ = ["Advance", "Blocks", "Bucket", "Changes", "DictBlocks", "Meta"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Changes:
-    """The counters of one level that a flush changed: latest counts, and the ones before."""
+    """The counters of one level that a flush changed: latest counts, and the ones before.
+
+    ``whole`` has all counters of the users' windows that changed, where that was asked for.
+    """
 
     level: int
     counters: Counters
     old: NDArray[np.uint64]
+    whole: Counters = field(default_factory=Counters.empty)
 
 
 @dataclass(slots=True)
@@ -69,11 +73,14 @@ class Advance:
         How many events came too late for a level, once for each window that missed them.
     backlog
         How many counters a level that was due had to leave for the next batch.
+    gone
+        By level, the counters that have expired, where that was asked for.
     """
 
     changes: list[Changes] = field(default_factory=list)
     late: dict[int, int] = field(default_factory=dict)
     backlog: dict[int, int] = field(default_factory=dict)
+    gone: dict[int, list[Counters]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -90,6 +97,8 @@ class Bucket:
         Which bucket this is, of how many: staggers the flushes of a live run.
     live
         Whether this is a run without an end: levels flush at intervals and expire.
+    whole
+        Whether to tell, beside what changed, all counters of the same windows, and what expires.
 
     Examples
     --------
@@ -106,6 +115,7 @@ class Bucket:
     number: int = 0
     buckets: int = 1
     live: bool = False
+    whole: bool = False
 
     def advance(self, arrivals: Counters, *, now_ms: int) -> Advance:
         """Count what arrived, and return what changed.
@@ -122,7 +132,7 @@ class Bucket:
         for level in range(len(self.cascade.windows)):
             self._pass(level, turn)
         stream_ms = int(max(turn.meta.stream_ms, arrivals.start_ms.max(initial=NEVER)))
-        meta = self._expire(replace(turn.meta, stream_ms=stream_ms))
+        meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
         return turn.done
 
@@ -158,8 +168,9 @@ class Bucket:
             turn.meta = turn.meta.at(level, flushed_ms=turn.now_ms)
         if len(due):
             from_ms = turn.meta.expired_ms[level] if self.live else None
-            changed, old = self._segments(level).add(due, from_ms=from_ms)
-            turn.done.changes.append(Changes(level, changed, old))
+            added = self._segments(level).add(due, from_ms=from_ms, whole=self.whole)
+            turn.done.changes.append(Changes(level, added.changed, added.old, added.whole))
+            self._tell_gone(level, added.gone, turn.done)
             self._hand_down(level, due, since_ms, turn)
 
     def _take_in(self, level: int, turn: _Turn) -> tuple[Counters, int]:
@@ -222,7 +233,11 @@ class Bucket:
             self.blocks.remove(key)
         return due, rest
 
-    def _expire(self, meta: Meta) -> Meta:
+    def _tell_gone(self, level: int, gone: Counters, done: Advance) -> None:
+        if self.whole and len(gone):
+            done.gone.setdefault(level, []).append(gone)
+
+    def _expire(self, meta: Meta, done: Advance) -> Meta:
         """Drop the segments of which a live run retains no window any more."""
         if not self.live:
             return meta
@@ -232,7 +247,7 @@ class Bucket:
             before_ms = min(before_ms, self._first_held_ms(level, meta))
             segments = self._segments(level)
             if before_ms // segments.length_ms > meta.expired_ms[level] // segments.length_ms:
-                segments.drop(before_ms)
+                self._tell_gone(level, segments.drop(before_ms, whole=self.whole), done)
             meta = meta.at(level, expired_ms=max(meta.expired_ms[level], before_ms))
         return meta
 

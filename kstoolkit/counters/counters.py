@@ -260,6 +260,28 @@ class Counters:
             if chosen.size:
                 yield number, self.take(chosen).pruned()
 
+    def of_same_windows(self, others: Counters) -> Counters:
+        """Return all counters of those users' windows that some others are of.
+
+        Parameters
+        ----------
+        others
+            Chosen from these, so that codes mean the same texts.
+
+        Examples
+        --------
+        >>> who, what = pa.array(["a", "a", "b"]), pa.array(["x", "y", "x"])
+        >>> counters = Counters.of(np.array([0, 0, 0]), who, what)
+        >>> len(counters.of_same_windows(counters.take(np.array([1]))))
+        2
+        """
+        if not len(others):
+            return others
+        user = np.concatenate([self.user, others.user])
+        start_ms = np.concatenate([self.start_ms, others.start_ms])
+        packed = PackedKeys.of(user, start_ms, np.zeros(len(user), np.int32)).packed
+        return self.take(np.isin(packed[: len(self)], packed[len(self) :]))
+
     def add(self, delta: Counters) -> tuple[Counters, Counters, NDArray[np.uint64]]:
         """Add what came, and return what is now, what changed, and the changed ones' old counts.
 

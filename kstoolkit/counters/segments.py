@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kstoolkit.counters.blocks import Blocks
     from kstoolkit.windows import Cascade
 
-__all__ = ["Segments", "segment_ms"]
+__all__ = ["Added", "Segments", "segment_ms"]
 
 WINDOWS_PER_SEGMENT = 60
 
@@ -39,6 +39,28 @@ def segment_ms(cascade: Cascade, level: int) -> int:
     return every_ms * next(fitting, 1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Added:
+    """What adding a delta did.
+
+    Parameters
+    ----------
+    changed
+        The counters that changed.
+    old
+        What they were before; 0 where new.
+    whole
+        All counters of the users' windows that changed.
+    gone
+        Counters that were dropped from the blocks, as nothing is kept for so long.
+    """
+
+    changed: Counters
+    old: NDArray[np.uint64]
+    whole: Counters
+    gone: Counters
+
+
 @dataclass(frozen=True, slots=True)
 class Segments:
     """The segments of a level.
@@ -58,9 +80,9 @@ class Segments:
     >>> from kstoolkit.counters.blocks import DictBlocks
     >>> segments = Segments(DictBlocks(), 0, 3_600_000)
     >>> came = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
-    >>> changed, old = segments.add(came)
-    >>> changed, old = segments.add(came)
-    >>> changed.count.tolist(), old.tolist()
+    >>> added = segments.add(came)
+    >>> added = segments.add(came)
+    >>> added.changed.count.tolist(), added.old.tolist()
     ([2, 2], [1, 1])
     """
 
@@ -75,9 +97,7 @@ class Segments:
             if block is not None:
                 yield Counters.decode(block)
 
-    def add(
-        self, delta: Counters, *, from_ms: int | None = None
-    ) -> tuple[Counters, NDArray[np.uint64]]:
+    def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta; return the counters that it changed, and what they were before.
 
         Parameters
@@ -86,8 +106,10 @@ class Segments:
             What came; not empty.
         from_ms
             Windows that begin before this are dropped from the blocks that are written anyway.
+        whole
+            Whether to return also all counters of the windows that changed, and those dropped.
         """
-        changed, old = [], []
+        changed, old, beside, gone = [], [], [], []
         for start_ms, part in delta.by_segment(self.length_ms):
             block = self.blocks.get(self._key(start_ms))
             known = Counters.empty() if block is None else Counters.decode(block)
@@ -96,13 +118,22 @@ class Segments:
             self.blocks.put(self._key(start_ms), now.encode())
             changed.append(part_changed)
             old.append(part_old)
-        return _side_by_side(changed, old)
+            if whole:
+                beside.append(now.of_same_windows(part_changed))
+                if from_ms is not None:
+                    gone.append(known.take(known.start_ms < from_ms))
+        joined, was = _side_by_side(changed, old)
+        return Added(joined, was, Counters.merge(beside), Counters.merge(gone))
 
-    def drop(self, before_ms: int) -> None:
-        """Forget the segments of which all windows begin before this."""
+    def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
+        """Forget the segments of which all windows begin before this; return them if ``whole``."""
+        gone = []
         for start_ms in self._starts():
             if start_ms + self.length_ms <= before_ms:
+                block = self.blocks.get(self._key(start_ms)) if whole else None
+                gone.append(Counters.empty() if block is None else Counters.decode(block))
                 self.blocks.remove(self._key(start_ms))
+        return Counters.merge(gone)
 
     def _key(self, start_ms: int) -> str:
         return f"counts/{self.level}/{start_ms}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["csv_header", "read_csv"]
+__all__ = ["csv_header", "read_csv", "read_csv_rows"]
 
 CHUNK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20
@@ -66,6 +66,27 @@ def read_csv(
     OSError
         If the file can't be read to its end.
     """
+    header = csv_header(path)
+    places = [header.index(name) for name in columns if name in header]
+    for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
+        yield _piece(batch, places, unparseable)
+
+
+def read_csv_rows(
+    path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, str]]]]:
+    """Yield the file's rows with all their columns, and (raw text, why) of records that are none.
+
+    Columns are called by their place, from ``"0"`` on. What is not UTF-8 has a substitute, and none
+    of ``columns`` has any of it.
+
+    Raises
+    ------
+    ColumnError
+        If the header lacks one of ``columns``, or has it twice.
+    OSError
+        If the file can't be read to its end.
+    """
     header, blank_lines = _header(path)
     if not header:
         return
@@ -84,12 +105,14 @@ def read_csv(
         with pa.PythonFile(WholeLineEnds(clean), "r") as stream:
             for batch in pv.open_csv(stream, *options):
                 told, ragged[:] = list(ragged), []
-                yield _piece(batch, places, told, may_be_garbled=clean.has_substituted)
+                garbled = clean.has_substituted
+                yield _sifted(batch, places, told) if garbled else (batch, told)
     except pa.ArrowException as error:
         raise OSError(_what(error, chunk_bytes)) from error
     if ragged:
         nothing = pa.array([], pa.string())
-        yield Piece(nothing, nothing, nothing, lambda _: [], ragged)
+        names = [str(place) for place in range(len(header))]
+        yield pa.record_batch([nothing] * len(names), names), ragged
 
 
 def _header(path: str | Path) -> tuple[list[str], int]:
@@ -125,24 +148,24 @@ def _options(
 
 
 def _piece(
-    batch: pa.RecordBatch,
-    places: list[int],
-    unparseable: list[tuple[str, str]],
-    *,
-    may_be_garbled: bool,
+    batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
 ) -> Piece:
-    """Return a batch as a piece, the rows that are garbled among what is unparseable."""
-    if may_be_garbled:
-        garbled = _garbled([batch.column(place) for place in places])
-        texts = _lines(batch, np.flatnonzero(garbled))
-        unparseable = [*unparseable, *((text, "not UTF-8") for text in texts)]
-        batch = batch.filter(pa.array(~garbled))
     times, users, actions = (batch.column(place) for place in places)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
         return _lines(batch, chosen)
 
     return Piece(times, users, actions, raw, unparseable, batch.nbytes)
+
+
+def _sifted(
+    batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
+) -> tuple[pa.RecordBatch, list[tuple[str, str]]]:
+    """Return the rows of a batch that are not garbled where it counts, and the others as raw."""
+    garbled = _garbled([batch.column(place) for place in places])
+    texts = _lines(batch, np.flatnonzero(garbled))
+    told = [*unparseable, *((text, "not UTF-8") for text in texts)]
+    return batch.filter(pa.array(~garbled)), told
 
 
 def _garbled(columns: list[pa.Array]) -> NDArray[np.bool_]:

@@ -32,7 +32,15 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["read_json_lines", "read_json_texts"]
+__all__ = [
+    "Types",
+    "learnt",
+    "parse_chunk",
+    "parse_record",
+    "read_json_lines",
+    "read_json_texts",
+    "text_of",
+]
 
 _FEW_BYTES = 64 << 10
 _MOST_DIGITS = 4_000
@@ -40,7 +48,8 @@ _MOST_DIGITS = 4_000
 
 _TEXT = pa.string()
 _TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-_Types = dict[str, pa.DataType]
+Types = dict[str, pa.DataType]
+"""The type of each field that is read."""
 
 
 def read_json_lines(
@@ -68,7 +77,7 @@ def read_json_lines(
     OSError
         If the file can't be read to its end; what was yielded before is of a damaged file.
     """
-    types: _Types = dict.fromkeys(columns, _TEXT)
+    types: Types = dict.fromkeys(columns, _TEXT)
     for chunk in chunks_of(path, chunk_bytes, longest_bytes):
         yield from _pieces(chunk, columns, types, longest_bytes)
 
@@ -105,16 +114,16 @@ def _sifted(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
         if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
             continue
         try:
-            _record(line, (), LONGEST_LINE_BYTES)
+            parse_record(line, (), LONGEST_LINE_BYTES)
             good.append(shown(line))
         except ValueError as error:
             bad.append((shown(line), str(error)))
     return good, bad
 
 
-def _pieces(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Iterator[Piece]:
+def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
     """Parse a chunk at once; else its halves; else line by line."""
-    piece = _parsed(chunk, columns, types, longest_bytes)
+    piece = parse_chunk(chunk, columns, types, longest_bytes)
     middle = chunk.find(b"\n", len(chunk) // 2) if piece is None else -1
     if piece is not None:
         yield piece
@@ -125,7 +134,7 @@ def _pieces(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -
         yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
 
 
-def _parsed(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Piece | None:
+def parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece | None:
     """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
     lines = Lines.of(chunk)
     if not lines.may_be_objects(longest_bytes):
@@ -142,7 +151,7 @@ def _parsed(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -
     return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
 
 
-def _read(chunk: bytes, types: _Types) -> pa.Table:
+def _read(chunk: bytes, types: Types) -> pa.Table:
     """Return the fields that have a type; other fields are passed over, however deep they are."""
     schema = pa.schema([pa.field(name, kind) for name, kind in types.items()])
     parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -151,7 +160,7 @@ def _read(chunk: bytes, types: _Types) -> pa.Table:
     return pj.read_json(pa.BufferReader(chunk), read, parse)
 
 
-def _line_by_line(chunk: bytes, columns: Columns, types: _Types, longest_bytes: int) -> Piece:
+def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
     rows: list[dict[str, Any]] = []
     lines: list[bytes] = []
@@ -160,13 +169,13 @@ def _line_by_line(chunk: bytes, columns: Columns, types: _Types, longest_bytes: 
         if not line.strip() and len(line) <= longest_bytes:
             continue
         try:
-            rows.append(_record(line, columns, longest_bytes))
+            rows.append(parse_record(line, columns, longest_bytes))
             lines.append(line)
         except ValueError as error:
             unparseable.append((shown(line), str(error)))
     if rows:
-        types.update(_learnt(rows[0], columns))
-    texts = [pa.array([_text(row.get(name)) for row in rows], _TEXT) for name in columns]
+        types.update(learnt(rows[0], columns))
+    texts = [pa.array([text_of(row.get(name)) for row in rows], _TEXT) for name in columns]
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
         return [shown(lines[place]) for place in chosen]
@@ -174,7 +183,14 @@ def _line_by_line(chunk: bytes, columns: Columns, types: _Types, longest_bytes: 
     return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
 
 
-def _record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
+def parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
+    """Return the object that a line, or a value of several lines, is.
+
+    Raises
+    ------
+    ValueError
+        If it is no single JSON object, or a longer one.
+    """
     if len(line) > longest_bytes:
         message = f"a line longer than {format_bytes(longest_bytes)}"
         raise ValueError(message)
@@ -210,7 +226,7 @@ def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
     return record
 
 
-def _learnt(record: dict[str, Any], columns: Columns) -> _Types:
+def learnt(record: dict[str, Any], columns: Columns) -> Types:
     """Return the types of a record's fields, as far as columns of them read like single values.
 
     Users and actions that are fractions do not: an int among them would lose digits.
@@ -223,7 +239,7 @@ def _learnt(record: dict[str, Any], columns: Columns) -> _Types:
     }
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """Return a value as text, as the chunk-wise parser and a cast would."""
     if isinstance(value, bool):
         return "true" if value else "false"

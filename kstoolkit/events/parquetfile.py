@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["parquet_names", "read_parquet"]
+__all__ = ["parquet_names", "read_parquet", "read_parquet_rows"]
 
 BATCH_ROWS = 1 << 20
 _DAMAGE = (pa.ArrowException, UnicodeDecodeError)
@@ -58,6 +58,22 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
         ) as file:
             for batch in file.iter_batches(BATCH_ROWS, **chosen):
                 yield _piece(batch, columns)
+    except _DAMAGE as error:
+        raise OSError(str(error)) from error
+
+
+def read_parquet_rows(path: str | Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the file's rows with all their columns, so many at a time.
+
+    Raises
+    ------
+    OSError
+        If the file is damaged.
+    """
+    check_name(path)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            yield from file.iter_batches(batch_rows, use_threads=False)
     except _DAMAGE as error:
         raise OSError(str(error)) from error
 

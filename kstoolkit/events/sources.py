@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.times import TimeUnit
 
-__all__ = ["Files", "Frame", "files", "frame", "is_plain"]
+__all__ = ["Files", "Frame", "files", "frame", "is_plain", "limits_of"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 
@@ -104,7 +104,7 @@ def files(
     if format is not None and format not in FORMATS:
         message = f"The format {format!r} is unknown."
         raise ConfigurationError(message, hint=f"Known formats: {', '.join(FORMATS)}.")
-    limits = _limits(max_future, max_text_bytes, time_unit)
+    limits = limits_of(max_future, max_text_bytes, time_unit)
     return Files(os.fspath(path), Columns(event_time, user, action), format, limits)
 
 
@@ -122,7 +122,7 @@ def frame(
 
     The options are those of :func:`files`.
     """
-    limits = _limits(max_future, max_text_bytes, time_unit)
+    limits = limits_of(max_future, max_text_bytes, time_unit)
     return Frame(df, Columns(event_time, user, action), limits)
 
 
@@ -137,7 +137,14 @@ def is_plain(columns: Columns) -> bool:
     return all(_PLAIN.fullmatch(name) for name in columns)
 
 
-def _limits(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
+def limits_of(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
+    """Return what an event may look like.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+    """
     if max_text_bytes < 1:
         message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
         raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")

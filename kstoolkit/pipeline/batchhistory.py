@@ -1,4 +1,4 @@
-"""A run batch by batch: how long each took, how much came in, what it wrote."""
+"""A run batch by batch: how long each took, how much came in, what it wrote, what state it held."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-import pandas as pd
-
 from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    import pandas as pd
 
     from kstoolkit.pipeline.runfolder import RunFolder
 
@@ -38,10 +39,14 @@ class Batches(Viewed, Sequence[BatchStatistics]):
     state_bytes
         What each wrote into the checkpoint's state as changelogs, deltas and snapshots, without
         the SST files that snapshots share; ``None`` where Spark has removed that since.
+    state
+        What the state stores held after each, by Spark's figures; ``None`` where they were not
+        kept.
 
     Examples
     --------
-    >>> batches = Batches((BatchStatistics(0, 0, 2.0, events=500),), (1024,))
+    >>> told = (BatchStatistics(0, 0, 2.0, events=500),)
+    >>> batches = Batches(told, (1024,), (StateSize(rows=448, memory_bytes=2048),))
     >>> batches
     Batches(1 batch, 500 events in 2.0 s)
     >>> batches.to_pandas()["events_per_second"].tolist()
@@ -50,6 +55,7 @@ class Batches(Viewed, Sequence[BatchStatistics]):
 
     told: tuple[BatchStatistics, ...]
     state_bytes: tuple[int | None, ...]
+    state: tuple[StateSize | None, ...]
 
     def __len__(self) -> int:
         return len(self.told)
@@ -60,7 +66,7 @@ class Batches(Viewed, Sequence[BatchStatistics]):
     def __getitem__(self, index: slice) -> Batches: ...
     def __getitem__(self, index: int | slice) -> BatchStatistics | Batches:
         if isinstance(index, slice):
-            return Batches(self.told[index], self.state_bytes[index])
+            return Batches(self.told[index], self.state_bytes[index], self.state[index])
         return self.told[index]
 
     def __iter__(self) -> Iterator[BatchStatistics]:
@@ -68,6 +74,8 @@ class Batches(Viewed, Sequence[BatchStatistics]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a batch; of what is told by window or by reason, the sums."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         rows = [
             {
                 "batch": each.batch,
@@ -82,25 +90,30 @@ class Batches(Viewed, Sequence[BatchStatistics]):
                 "changelog_records": each.changelog_records,
                 "changelog_bytes": each.changelog_bytes,
                 "findings": each.findings,
-                "state_bytes": state_bytes,
+                "state_bytes": written,
+                "state_rows": None if held is None else held.rows,
+                "state_memory_bytes": None if held is None else held.memory_bytes,
             }
-            for each, state_bytes in zip(self.told, self.state_bytes, strict=True)
+            for each, written, held in self._each()
         ]
-        columns = list(rows[0]) if rows else ["batch", "seconds", "events", "state_bytes"]
-        return pd.DataFrame(rows, columns=columns).astype({"state_bytes": "Int64"})
+        columns = list(rows[0]) if rows else ["batch", "seconds", "events", *_OF_STATE]
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_OF_STATE, "Int64"))
 
     def __repr__(self) -> str:
         return f"Batches({self._facts()})"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
-        last = list(zip(self.told, self.state_bytes, strict=True))[-_SHOWN:]
-        body = "".join(f"<tr>{_html_cells(each, state)}</tr>" for each, state in last)
+        last = list(self._each())[-_SHOWN:]
+        body = "".join(f"<tr>{_html_cells(*each)}</tr>" for each in last)
         note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
         return (
             f"<table><caption>{self._facts()}{note}</caption>"
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         )
+
+    def _each(self) -> Iterator[tuple[BatchStatistics, int | None, StateSize | None]]:
+        return zip(self.told, self.state_bytes, self.state, strict=True)
 
     def _facts(self) -> str:
         plural = "" if len(self) == 1 else "es"
@@ -109,25 +122,51 @@ class Batches(Viewed, Sequence[BatchStatistics]):
         return f"{format_count(len(self))} batch{plural}, {events} events in {seconds:,.1f} s"
 
 
-_COLUMNS = ("batch", "seconds", "events", "events/s", "findings", "state written")
+_COLUMNS = (
+    "batch",
+    "seconds",
+    "events",
+    "events/s",
+    "findings",
+    "state written",
+    "state rows",
+    "state memory",
+)
+_OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
 
 
-def _html_cells(each: BatchStatistics, state_bytes: int | None) -> str:
+def _html_cells(each: BatchStatistics, written: int | None, held: StateSize | None) -> str:
     rate = format_count(each.events / each.seconds) if each.seconds else "unknown"
-    state = "unknown (removed since)" if state_bytes is None else format_bytes(state_bytes)
+    state = (
+        "unknown (removed since)" if written is None else format_bytes(written),
+        "unknown (not kept)" if held is None else format_count(held.rows),
+        "unknown (not kept)" if held is None else format_bytes(held.memory_bytes),
+    )
     told = (str(each.batch), f"{each.seconds:,.2f}", format_count(each.events), rate)
-    return "".join(f"<td>{text}</td>" for text in (*told, format_count(each.findings), state))
+    return "".join(f"<td>{text}</td>" for text in (*told, format_count(each.findings), *state))
 
 
-def batches_of(folder: RunFolder) -> Batches:
-    """Return a run's batches, read from its folder."""
+def batches_of(folder: RunFolder, sizes: Mapping[int, StateSize]) -> Batches:
+    """Return a run's batches, read from its folder.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    sizes
+        What a query of this process tells of its batches' state beside, which need not be kept yet.
+    """
     marked = BatchFolders(folder.path / "statistics").marked()
     told = tuple(BatchStatistics.load(batch.folder) for batch in marked)
     newest = marked[-1].epoch if marked else 0
     written = _written_bytes(folder.checkpoint / "state")
     # The checkpoint is of the newest epoch; a batch writes the version after its own number.
     state = (written.get(each.number + 1) if each.epoch == newest else None for each in marked)
-    return Batches(told, tuple(state))
+    held = tuple(
+        (sizes.get(each.number) if each.epoch == newest else None) or StateSize.load(each.folder)
+        for each in marked
+    )
+    return Batches(told, tuple(state), held)
 
 
 def _written_bytes(state: Path) -> Counter[int]:

@@ -19,6 +19,7 @@ from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.session import streaming_conf
 from kstoolkit.pipeline.sink import Sink
+from kstoolkit.pipeline.statesizes import StateSizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,13 +60,15 @@ class Job:
     def start(self, on_batch: Callable[[BatchStatistics], None], **trigger: Any) -> StreamingQuery:
         """Start the query; ``trigger`` is Spark's."""
         pipeline, spark = self.pipeline, self.parcels.sparkSession
+        sizes = StateSizes(self.folder.path, self.settings.epoch)
         sink = Sink(
             out=self.folder.path,
             epoch=self.settings.epoch,
             cascade=pipeline.cascade,
             buckets=pipeline.buckets,
             rules=pipeline.judged_by,
-            on_batch=on_batch,
+            on_batch=sizes.kept_before(on_batch),
+            topic=pipeline.changelog,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         with stream.settings_of(spark, conf):
@@ -73,7 +76,8 @@ class Job:
             output = stream.cascade(self.parcels, plan, self.settings.partitions)
             writer = output.writeStream.foreachBatch(sink).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
-            return writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+            sizes.query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+            return sizes.query
 
     def finish(self, progress: Progress) -> None:
         """Run to the end of the input.
@@ -93,7 +97,9 @@ class Job:
             progress.batch(done)
 
         try:
-            _wait(self.start(on_batch, availableNow=True))
+            query = self.start(on_batch, availableNow=True)
+            _wait(query)
+            StateSizes(self.folder.path, self.settings.epoch, query).keep()
         except (StreamingQueryException, Py4JJavaError) as error:
             raise run_failed(error, self.folder) from error
         except JAVA_IS_GONE as error:
@@ -125,4 +131,5 @@ def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
         floors=tuple(material_floor(rules, window) for window in windows),
         baselines=tuple(needs_baseline(rules, window) for window in windows),
         processing_time=pipeline.time == "processing",
+        whole=pipeline.changelog is not None and not pipeline.changelog.blocks,
     )

@@ -28,12 +28,22 @@ if TYPE_CHECKING:
 
     from kstoolkit.windows import Cascade
 
-__all__ = ["COUNTS", "MATERIAL", "MOMENTS", "OUTPUT_DDL", "STATISTICS", "CascadeOperator", "Plan"]
+__all__ = [
+    "COUNTS",
+    "GONE",
+    "MATERIAL",
+    "MOMENTS",
+    "OUTPUT_DDL",
+    "STATISTICS",
+    "CascadeOperator",
+    "Plan",
+]
 
 OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
 """Columns of what the operator hands to the sink."""
 
 COUNTS, MATERIAL, MOMENTS, STATISTICS = "counts", "material", "moments", "statistics"
+GONE = "gone"
 
 _HISTORY_WINDOWS = 4 * 7 * 24
 """A baseline that nothing was added to for so many windows is forgotten in a live run."""
@@ -53,6 +63,9 @@ class Plan:
         For each level, whether a rule rests on a user's own history there.
     processing_time
         Whether windows go by the batch's clock.
+    whole
+        Whether the changelog takes all counts of a user's window if one of them changes, and is
+        told of windows that expire: as a topic does, whose compaction keeps the last record.
     """
 
     cascade: Cascade
@@ -61,6 +74,7 @@ class Plan:
     floors: tuple[int | None, ...]
     baselines: tuple[bool, ...]
     processing_time: bool = False
+    whole: bool = False
 
 
 class CascadeOperator(StatefulProcessor):
@@ -87,7 +101,12 @@ class CascadeOperator(StatefulProcessor):
             pane_ms = self.plan.cascade.pane_ms
             arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + now_ms - now_ms % pane_ms)
         cascade = Bucket(
-            self.plan.cascade, self.blocks, number, self.plan.buckets, live=self.plan.live
+            self.plan.cascade,
+            self.blocks,
+            number,
+            self.plan.buckets,
+            live=self.plan.live,
+            whole=self.plan.whole,
         )
         done = cascade.advance(arrivals, now_ms=now_ms)
         out = [(LETTERS, -1, payload) for payload in letters]
@@ -95,6 +114,8 @@ class CascadeOperator(StatefulProcessor):
         for changes in done.changes:
             out.extend(self._reported(changes, left_out))
             out.extend(self._judged(cascade, changes))
+        for level, gone in done.gone.items():
+            out.extend((GONE, level, counters.encode()) for counters in gone)
         told = {
             "events": arrivals.total,
             "counters_in": len(arrivals),
@@ -115,7 +136,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[tuple[str, int, bytes]]:
         """Yield the changelog's part: latest counts, those below the minimum left out."""
         least = self.plan.cascade.min_count[changes.level]
-        counters = changes.counters
+        counters = changes.whole if self.plan.whole else changes.counters
         enough = counters.count >= least
         kept = counters if enough.all() else counters.take(enough)
         if len(kept) < len(counters):

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Literal
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
+from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
+from kstoolkit.kafka.changelogtopic import KafkaChangelog
 from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.run import Run
@@ -43,7 +45,8 @@ class Pipeline:
     ----------
     source
         Where events come from: :func:`~kstoolkit.events.sources.files`,
-        :func:`~kstoolkit.events.sources.frame` or :func:`~kstoolkit.events.simulator.simulate`.
+        :func:`~kstoolkit.events.topics.kafka_topic`, :func:`~kstoolkit.events.sources.frame` or
+        :func:`~kstoolkit.events.simulator.simulate`.
     cascade
         The windows; minutes, hours and days by default.
     rules
@@ -52,6 +55,9 @@ class Pipeline:
     buckets
         Among how many buckets users are spread: the most tasks that can count at once. It can't be
         changed later.
+    changelog
+        Where the latest counts go: to the run's folder by default, or to a topic, see
+        :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
     time
         ``"event"``, or ``"processing"``: windows by when an event is processed.
 
@@ -63,10 +69,11 @@ class Pipeline:
     8
     """
 
-    source: Files | Frame | Simulation
+    source: Files | Frame | Simulation | Topic
     cascade: Cascade = field(default_factory=Cascade)
     rules: Sequence[Rule] | None = None
     buckets: int = BUCKETS
+    changelog: KafkaChangelog | None = None
     time: Literal["event", "processing"] = "event"
 
     def __post_init__(self) -> None:
@@ -115,7 +122,7 @@ class Pipeline:
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
-            job = prepare(self, folder, master=master, limits=limits, live=False)
+            job = prepare(self, folder, master=master, limits=limits, live=False, tell=shown.say)
             job.finish(shown)
         return Run(folder)
 
@@ -146,7 +153,7 @@ class Pipeline:
         with ExitStack() as undone:
             hold = undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
-            job = prepare(self, folder, master=master, limits=limits, live=True)
+            job = prepare(self, folder, master=master, limits=limits, live=True, tell=shown.say)
             shown.begin(None)
             query = job.start(shown.batch, processingTime=every)
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
@@ -166,9 +173,10 @@ def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
 def _check_kinds(pipeline: Pipeline) -> None:
     """Say it here, before Spark is started, if something was given for something else."""
     checks = {
-        "source": (_is_source, "kst.files(…), kst.frame(…) or kst.simulate(…)"),
+        "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
         "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
         "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
+        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
         "buckets": (lambda given: type(given) is int, "a whole number"),
         "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
     }
@@ -181,7 +189,11 @@ def _check_kinds(pipeline: Pipeline) -> None:
 def _is_source(given: object) -> bool:
     if isinstance(given, Frame):
         return hasattr(given.df, "sparkSession")
-    return isinstance(given, Files | Simulation)
+    return isinstance(given, Files | Simulation | Topic)
+
+
+def _is_changelog(given: object) -> bool:
+    return given is None or isinstance(given, KafkaChangelog)
 
 
 def _are_rules(given: object) -> bool:

@@ -14,6 +14,7 @@ from kstoolkit.events.judging import Limits
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.pieces import Columns
 from kstoolkit.events.sources import Files, Frame, is_plain
+from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rulefile import rules_to_json
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
@@ -23,10 +24,15 @@ from kstoolkit.pipeline.inputfiles import check_input, input_paths, schema_of
 from kstoolkit.pipeline.job import Job
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.session import spark_session
+from kstoolkit.pipeline.topicchecks import check_topic, sample_values, starting_of
+from kstoolkit.pipeline.topicfeed import Grain, needs_schema, sampled_schema, topic_parcels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
+    from kstoolkit.kafka.cluster import TopicFacts
     from kstoolkit.pipeline.pipeline import Pipeline
 
 __all__ = ["BatchLimits", "prepare"]
@@ -65,6 +71,7 @@ def prepare(
     master: str | None,
     limits: BatchLimits,
     live: bool,
+    tell: Callable[[str], None],
 ) -> Job:
     """Check the input and the folder, start Spark, and return the run, ready to start.
 
@@ -72,27 +79,35 @@ def prepare(
     ------
     UserError
         If the input, the settings or the folder are not usable.
+    KafkaError
+        If no broker answers.
     """
     source = _source_of(pipeline, folder)
     earlier = folder.settings() if folder.has_begun else None
     mine = _settings(pipeline, source)
     settings = mine if earlier is None else mine.continued(earlier)
+    facts = None
     if isinstance(source, Files):
         check_input(source, folder, live=live)
+    elif isinstance(source, Topic):
+        facts = check_topic(source, folder, earlier, tell)
+        settings = replace(settings, topic_id=facts.topic_id)
+    if pipeline.changelog is not None:
+        pipeline.changelog.made(tell)
     spark = _session(source, folder, master)
     if earlier is None:
         settings = _settled(settings, source, folder, spark, pipeline.buckets)
     # What a live run held back is flushed by the ticks of the next one, of whatever kind.
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
-    feed = _feed(pipeline, source, settings, folder, spark, limits)
+    feed = _feed(pipeline, source, settings, folder, spark, limits, facts)
     parcels = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
     return Job(pipeline, folder, settings, parcels, live)
 
 
-def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame:
+def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame | Topic:
     source = pipeline.source
-    if isinstance(source, Files | Frame):
+    if isinstance(source, Files | Frame | Topic):
         return source
     place = folder.path / "simulated"
     if not (place / "labels.json").exists():  # written last: then the events are whole
@@ -101,7 +116,7 @@ def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame:
     return Files(str(place / "events"), columns, None, Limits())
 
 
-def _settings(pipeline: Pipeline, source: Files | Frame) -> Settings:
+def _settings(pipeline: Pipeline, source: Files | Frame | Topic) -> Settings:
     event_time, user, action = source.columns
     return Settings(
         windows=pipeline.cascade.labels,
@@ -111,19 +126,32 @@ def _settings(pipeline: Pipeline, source: Files | Frame) -> Settings:
         feed=_kind_of(source),
         partitions=0,
         rules=rules_to_json(pipeline.judged_by),
-        source=source.path if isinstance(source, Files) else "a DataFrame",
+        source=_in_words(source),
         min_count=pipeline.cascade.min_count,
+        changelog=None if pipeline.changelog is None else str(pipeline.changelog.address),
     )
 
 
-def _kind_of(source: Files | Frame) -> str:
+def _kind_of(source: Files | Frame | Topic) -> str:
+    if isinstance(source, Topic):
+        return "topic"
     if isinstance(source, Files):
         return "files" if is_plain(source.columns) else "lines"
     return "frame" if source.df.isStreaming else "staged"
 
 
+def _in_words(source: Files | Frame | Topic) -> str:
+    if isinstance(source, Topic):
+        return str(source.address)
+    return source.path if isinstance(source, Files) else "a DataFrame"
+
+
 def _settled(
-    settings: Settings, source: Files | Frame, folder: RunFolder, spark: SparkSession, buckets: int
+    settings: Settings,
+    source: Files | Frame | Topic,
+    folder: RunFolder,
+    spark: SparkSession,
+    buckets: int,
 ) -> Settings:
     """Return the settings with what a run's first start decides for good."""
     is_local = str(spark.sparkContext.master).startswith("local")
@@ -132,14 +160,18 @@ def _settled(
     settings = replace(settings, partitions=partitions)
     if settings.feed == "lines" and isinstance(source, Files):
         settings = replace(settings, input_schema=schema_of(source, folder, spark))
+    if isinstance(source, Topic) and needs_schema(source):
+        values = sample_values(source) if source.schema is None else []
+        settings = replace(settings, input_schema=sampled_schema(spark, source, values))
     return settings
 
 
-def _session(source: Files | Frame, folder: RunFolder, master: str | None) -> SparkSession:
+def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | None) -> SparkSession:
     if isinstance(source, Frame):
         spark = source.df.sparkSession
     else:
-        extra = {"spark.driver.extraJavaOptions": _quick_java()} if is_plain(source.columns) else {}
+        is_quick = isinstance(source, Files) and is_plain(source.columns)
+        extra = {"spark.driver.extraJavaOptions": _quick_java()} if is_quick else {}
         spark = spark_session(master, log_path=folder.log, extra=extra)
     if not str(spark.sparkContext.master).startswith("local"):
         stream.ship_by_value()
@@ -156,17 +188,21 @@ def _quick_java() -> str:
 
 def _feed(  # noqa: PLR0917 - all that a run is made of
     pipeline: Pipeline,
-    source: Files | Frame,
+    source: Files | Frame | Topic,
     settings: Settings,
     folder: RunFolder,
     spark: SparkSession,
     limits: BatchLimits,
+    facts: TopicFacts | None,
 ) -> DataFrame:
     grain: dict[str, Any] = {
         "pane_ms": pipeline.cascade.pane_ms,
         "buckets": pipeline.buckets,
         "processing_time": pipeline.time == "processing",
     }
+    if isinstance(source, Topic):
+        starting = "earliest" if facts is None else starting_of(source, facts)
+        return topic_parcels(spark, source, starting, Grain(**grain), settings.input_schema)
     if isinstance(source, Frame):
         counted = stream.frame_parcels(source.df, source.columns, source.limits, **grain)
         return counted if source.df.isStreaming else _staged(counted, folder)

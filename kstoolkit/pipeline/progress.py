@@ -67,6 +67,11 @@ class Progress:
                 f"{self.events:,} events, {rate:,.0f}/s, {done.findings:,} findings"
             )
 
+    def say(self, line: str) -> None:
+        """Print a line on stderr, beside the bar; also where none is shown."""
+        with self._lock:
+            self._bar.write(line, file=sys.stderr)
+
     def reach(self, done_bytes: int) -> None:
         """Take in how many bytes of the input are done."""
         with self._lock:

@@ -16,13 +16,14 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow.compute as pc
 
 from kstoolkit.findings.rulefile import rules_from_json
 from kstoolkit.pipeline.origin import from_files, origin_of
 from kstoolkit.pipeline.reportedletters import reported_letters
+from kstoolkit.pipeline.userhistory import LevelCounts
 from kstoolkit.report.content import (
-    CountSeries,
     ReportContent,
     ReportFinding,
     ReportUser,
@@ -34,7 +35,6 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import numpy as np
     import pandas as pd
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -110,14 +110,15 @@ class _Level:
     counts: pa.Table
     min_count: int
 
-    def series(self, finding: Finding, flagged_ms: NDArray[np.int64]) -> CountSeries:
+    def series(self, finding: Finding, flagged_ms: NDArray[np.int64]) -> LevelCounts:
         """Return the counts around a finding, with the starts of all windows to mark."""
         mine = _about(self.counts, user=finding.user, action=finding.action)
-        return CountSeries(
-            times_ms=mine["window_start_ms"].to_numpy(),
-            counts=mine["count"].to_numpy(),
-            window_ms=self.window.size_ms,
-            every_ms=self.window.every_ms,
+        times_ms = mine["window_start_ms"].to_numpy()
+        order = np.argsort(times_ms)
+        return LevelCounts(
+            window=self.window,
+            times_ms=times_ms[order],
+            counts=mine["count"].to_numpy().astype(np.int64)[order],
             flagged_ms=flagged_ms,
             expected_low=finding.expected_low,
             expected_high=finding.expected_high,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -13,15 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.changelog import MIRROR, Changelog
 from kstoolkit.errors import ConfigurationError, InputError, LimitedResultWarning
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
+from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.pipeline.batchhistory import Batches, batches_of, size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.letters import read_letters
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
+from kstoolkit.pipeline.statesizes import StateSizes, told_sizes
 from kstoolkit.pipeline.summary import Summary
 from kstoolkit.pipeline.tidycounts import tidy
 from kstoolkit.pipeline.userhistory import UserHistory, user_history
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from kstoolkit.errors import RunFailed
     from kstoolkit.events.dead_letters import DeadLetters
     from kstoolkit.findings.finding import Finding
+    from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
@@ -56,12 +59,15 @@ class Run(Viewed):
         Where everything lies.
     query, hold, progress
         What a live run needs to be stopped; ``None`` for one that has ended.
+    closes
+        What ends with the run, as a server of its metrics does.
     """
 
     folder: RunFolder
     query: StreamingQuery | None = field(default=None, repr=False)
     hold: Hold | None = field(default=None, repr=False)
     progress: Progress | None = field(default=None, repr=False)
+    closes: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
 
     @property
     def settings(self) -> Settings:
@@ -74,16 +80,23 @@ class Run(Viewed):
 
     @property
     def changelog(self) -> Changelog:
-        """The latest counts, as a folder of Parquet files."""
-        return Changelog(self.folder.path / "changelog")
+        """The latest counts, as a folder of Parquet files; where they are a topic, as of now."""
+        topic = self.settings.changelog
+        if topic is None:
+            return Changelog(self.folder.path / "changelog")
+        mirror = kafka_changelog(topic).mirrored_in(self.folder.path / MIRROR)
+        mirror.refresh()
+        return mirror
 
     def summary(self) -> Summary:
         """Return the run in figures."""
-        return Summary.of(self.batches(), size_bytes(self.folder.checkpoint / "state"))
+        batches = self.batches()
+        size = batches.state[-1] if len(batches) else None
+        return Summary.of(batches, size_bytes(self.folder.checkpoint / "state"), size)
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""
-        return batches_of(self.folder)
+        return batches_of(self.folder, told_sizes(self.query))
 
     def history(self, user: str, *, action: str | None = None) -> UserHistory:
         """Return one user's counts over time at every level of the cascade.
@@ -205,6 +218,12 @@ class Run(Viewed):
 
         return write_report(Path(path), report_of(self))
 
+    def serve_metrics(self, port: int = 0, *, host: str = "127.0.0.1") -> MetricsServer:
+        """Serve the run's figures to Prometheus: see :func:`kstoolkit.serve_metrics`."""
+        from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - only when asked
+
+        return serve_metrics(self, port=port, host=host)
+
     @property
     def is_active(self) -> bool:
         """Whether the run is live, and still counting."""
@@ -226,7 +245,11 @@ class Run(Viewed):
             with suppress(*JAVA_IS_GONE):  # who stops a service stops all its processes at once
                 if self.query is not None:
                     self.query.stop()
+                settings = self.folder.settings()
+                if settings is not None:
+                    StateSizes(self.folder.path, settings.epoch, self.query).keep()
         finally:
+            self.closes.close()
             if self.progress is not None:
                 self.progress.close()
             if self.hold is not None:
@@ -235,10 +258,16 @@ class Run(Viewed):
     def __repr__(self) -> str:
         settings = self.settings
         state = "live, " if self.is_active else ""
-        return f"Run({str(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
+        return f"Run({_seen_from_here(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
+
+
+def _seen_from_here(path: Path) -> str:
+    """Return a path as it would be given here: from the current folder, if it lies in that."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def load_run(out: str | os.PathLike[str]) -> Run:

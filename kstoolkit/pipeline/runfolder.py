@@ -35,6 +35,7 @@ _FIXED = {
     "columns": "columns",
     "time": "kind of time",
     "feed": "kind of source",
+    "changelog": "changelog",
 }
 
 
@@ -53,7 +54,7 @@ class Settings:
     time
         ``"event"`` or ``"processing"``.
     feed
-        ``"files"``, ``"lines"``, ``"frame"`` or ``"staged"``.
+        ``"files"``, ``"lines"``, ``"frame"``, ``"staged"`` or ``"topic"``.
     partitions
         How many partitions Spark's state has.
     rules
@@ -68,6 +69,10 @@ class Settings:
         The types of a file's columns, where expressions need them.
     min_count
         For each window, the smallest count that the latest run put into the changelog.
+    topic_id
+        Of a topic of events, what tells it from another one of its name.
+    changelog
+        The address of the changelog, where it is a topic.
     """
 
     windows: tuple[str, ...]
@@ -82,6 +87,8 @@ class Settings:
     was_live: bool = False
     input_schema: str | None = None
     min_count: tuple[int, ...] = ()
+    topic_id: str | None = None
+    changelog: str | None = None
     written_by: str = field(default_factory=lambda: version("kstoolkit"))
 
     @property

@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from html import escape
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
 
 __all__ = ["BatchTimes", "RunState", "RunStatus"]
 
@@ -149,13 +153,15 @@ class RunStatus(Viewed):
                 _by_name({REASONS.get(k, k): n for k, n in self.dead_letters.items()}),
             ),
             ("findings reported", format_count(self.findings)),
-            ("state rows", self._or_why(newest.state_rows if newest else None, "state_rows")),
-            ("state memory", self._memory()),
+            ("state rows", self._held("state_rows", format_count)),
+            ("state memory", self._held("memory_bytes", format_bytes)),
             ("state on disk", self._bytes_or_why(self.state_bytes, "state_bytes")),
         ]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row for each of the newest micro-batches; parts of its time in seconds."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         columns = ("number", "seconds", "events", "events_per_second", "state_rows", "memory_bytes")
         rows = [
             {
@@ -210,9 +216,13 @@ class RunStatus(Viewed):
         files = f"{format_count(self.waiting_files)} file{'' if self.waiting_files == 1 else 's'}"
         return f"{files}, {format_bytes(self.waiting_bytes)}"
 
-    def _memory(self) -> str:
-        memory_bytes = self.newest.memory_bytes if self.newest else None
-        return self._bytes_or_why(memory_bytes, "state_rows")
+    def _held(self, name: str, printed: Callable[[float], str]) -> str:
+        """Return a figure of the state after the newest batch of which it is known."""
+        known = [each for each in self.batches if getattr(each, name) is not None]
+        if not known:
+            return self._or_why(None, "state_rows")
+        figure = printed(getattr(known[-1], name))
+        return figure if known[-1] is self.newest else f"{figure} after batch {known[-1].number}"
 
     def _or_why(self, value: int | None, name: str) -> str:
         why = self.unknown.get(name, "not told")

@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.outbox import Outbox
 from kstoolkit.findings.moments import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.pipeline.operator import MOMENTS, STATISTICS
 from kstoolkit.pipeline.parcels import from_ipc, to_ipc
+from kstoolkit.pipeline.sending import send
 from kstoolkit.pipeline.statistics import BatchStatistics, Moments
 from kstoolkit.pipeline.writing import MATERIAL_SUFFIX, REPORT_DDL, Places, writing
 
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kstoolkit.findings.rules import Rule
+    from kstoolkit.kafka.changelogtopic import KafkaChangelog
     from kstoolkit.windows import Cascade, Window
 
 __all__ = ["CHANGELOG", "DEAD_LETTERS", "FINDINGS", "KINDS", "TOLD", "Sink"]
 
 CHANGELOG, FINDINGS, DEAD_LETTERS, TOLD = "changelog", "findings", "dead_letters", "statistics"
+OUTBOX = "outbox"
 KINDS = (FINDINGS, DEAD_LETTERS, TOLD, CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
@@ -52,6 +56,8 @@ class Sink:
         What is counted and judged.
     on_batch
         Told what each batch came to.
+    topic
+        The changelog, where it is a topic.
     """
 
     out: Path
@@ -60,13 +66,18 @@ class Sink:
     buckets: int
     rules: Sequence[Rule]
     on_batch: Callable[[BatchStatistics], None]
+    topic: KafkaChangelog | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
         began = time.monotonic()
         folders = {kind: BatchFolders(self.out / kind) for kind in KINDS}
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in KINDS}
-        reports = frame.mapInArrow(writing(self._places(place)), REPORT_DDL).collect()
+        if self.topic is not None:
+            place[CHANGELOG] = BatchFolders(self.out / OUTBOX).begin(self.epoch, batch)
+        reports = frame.mapInArrow(writing(self._places(place, batch)), REPORT_DDL).collect()
+        if self.topic is not None:
+            send(frame.sparkSession, place[CHANGELOG], self.topic)
         moments = Moments.load(folders[TOLD].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
@@ -83,13 +94,15 @@ class Sink:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
 
-    def _places(self, place: dict[str, Path]) -> Places:
+    def _places(self, place: dict[str, Path], batch: int) -> Places:
+        topic = self.topic
         return Places(
             changelog=str(place[CHANGELOG]),
             findings=str(place[FINDINGS]),
             dead_letters=str(place[DEAD_LETTERS]),
             lengths_ms=tuple(window.size_ms for window in self.cascade.windows),
             buckets=self.buckets,
+            outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),
         )
 
     def _judge(self, frame: DataFrame, folder: Path, moments: Moments, now_ms: int) -> int:

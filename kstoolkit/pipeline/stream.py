@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cascade",
+    "counted_columns",
     "file_parcels",
     "frame_parcels",
+    "json_fields",
     "json_schema",
     "line_parcels",
     "settings_of",
@@ -62,7 +64,7 @@ def line_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
         broken = sf.coalesce(sf.col(BROKEN), sf.col(f"{_PARSED}.{BROKEN}"))
     beside = [sf.col(NOW), sf.col(RAW), sf.col(FILE), broken]
     count = counting(plan.pane_ms, plan.buckets, plan.limits, processing_time=plan.processing_time)
-    return _counted(rows, plan.columns, beside, count)
+    return counted_columns(rows, plan.columns, beside, count)
 
 
 def frame_parcels(
@@ -86,7 +88,7 @@ def frame_parcels(
     nothing = sf.lit(None).cast("string")
     clock = sf.unix_millis(sf.current_timestamp())
     count = counting(pane_ms, buckets, limits, processing_time=processing_time)
-    return _counted(df, columns, [clock, nothing, nothing, nothing], count)
+    return counted_columns(df, columns, [clock, nothing, nothing, nothing], count)
 
 
 def staged_parcels(spark: SparkSession, folder: str) -> DataFrame:
@@ -152,15 +154,31 @@ def ship_by_value() -> None:
 
 def _parsed(rows: DataFrame, schema: StructType) -> DataFrame:
     """Parse lines by the schema; its columns stand beside ours, and one says what is no JSON."""
-    told = schema.add(BROKEN, StringType()) if BROKEN not in schema.names else schema
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN}
-    parsed = rows.withColumn(_PARSED, sf.from_json(RAW, told, options))
+    parsed = rows.withColumn(_PARSED, json_fields(sf.col(RAW), schema))
     fields = [sf.col(f"{_PARSED}.`{name}`") for name in schema.names if name != BROKEN]
     return parsed.select(*rows.columns, _PARSED, *fields)
 
 
-def _counted(df: DataFrame, columns: Columns, beside: list[Column], count: Counting) -> DataFrame:
-    """Evaluate the columns and count what they give."""
+def json_fields(text: Column, schema: StructType) -> Column:
+    """Return JSON texts as structs: the fields of a schema, and one that has what is no JSON."""
+    told = (
+        schema if BROKEN in schema.names else StructType([*schema.fields]).add(BROKEN, StringType())
+    )
+    return sf.from_json(text, told, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BROKEN})
+
+
+def counted_columns(
+    df: DataFrame, columns: Columns, beside: list[Column], count: Counting
+) -> DataFrame:
+    """Return parcels of what expressions over a DataFrame's columns give.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    ConfigurationError
+        If an expression is none.
+    """
     given = dict(zip(COLUMNS, columns, strict=False))
     try:
         chosen = [column_of(df, text).alias(name) for name, text in given.items()]

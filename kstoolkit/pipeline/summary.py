@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.pipeline.statesizes import NOT_KEPT
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
+    from kstoolkit.pipeline.statesizes import StateSize
     from kstoolkit.pipeline.statistics import BatchStatistics
 
 __all__ = ["Summary"]
@@ -46,6 +48,9 @@ class Summary(Viewed):
         Counters that the newest batch held back, by window.
     state_bytes
         Size of the state in the checkpoint; ``None`` if it could not be read.
+    state_rows, state_memory_bytes
+        What the state stores held after the newest batch, by Spark's figures: see
+        :class:`~kstoolkit.pipeline.statesizes.StateSize`; ``None`` if that was not kept.
     seconds, first_batch_seconds
         How long the batches took together, and the first one, which carries what starts up.
     """
@@ -64,10 +69,17 @@ class Summary(Viewed):
     seconds: float
     first_batch_seconds: float | None
     steady_events_per_second: float | None
+    state_rows: int | None = None
+    state_memory_bytes: int | None = None
 
     @classmethod
-    def of(cls, batches: Sequence[BatchStatistics], state_bytes: int | None) -> Summary:
-        """Add up batches, given in their order."""
+    def of(
+        cls,
+        batches: Sequence[BatchStatistics],
+        state_bytes: int | None,
+        held: StateSize | None = None,
+    ) -> Summary:
+        """Add up batches, given in their order; ``held`` is the state after the last of them."""
         later = batches[1:]
         spent = sum(batch.seconds for batch in later)
         return cls(
@@ -85,6 +97,8 @@ class Summary(Viewed):
             seconds=round(sum(batch.seconds for batch in batches), 3),
             first_batch_seconds=batches[0].seconds if batches else None,
             steady_events_per_second=sum(b.events for b in later) / spent if spent else None,
+            state_rows=None if held is None else held.rows,
+            state_memory_bytes=None if held is None else held.memory_bytes,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,6 +107,8 @@ class Summary(Viewed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: ``figure``, ``of`` (a window or a reason) and ``value``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         rows = [
             (name, of, value)
             for name, told in self.to_dict().items()
@@ -120,6 +136,7 @@ class Summary(Viewed):
             ("changelog", self._changelog()),
             *held,
             ("state", format_bytes(self.state_bytes)),
+            ("state in memory", self._held()),
             ("speed", self._speed()),
         ]
 
@@ -138,6 +155,12 @@ class Summary(Viewed):
         each = self.changelog_bytes / max(self.changelog_records, 1)
         saved = format_bytes(each * self.left_out)
         return f"{told}; min_count saved {share:.0%} of the records, about {saved}"
+
+    def _held(self) -> str:
+        if self.state_rows is None:
+            return f"unknown ({NOT_KEPT})"
+        rows = format_count(self.state_rows)
+        return f"{format_bytes(self.state_memory_bytes)} for {rows} rows after the last batch"
 
     def _speed(self) -> str:
         if self.steady_events_per_second is None:

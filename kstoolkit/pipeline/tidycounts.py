@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from kstoolkit.counters.counters import Counters
@@ -28,6 +28,8 @@ def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     >>> tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
     Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
     """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
     batch = counters.to_batch()
     frame = pd.DataFrame(
         {
@@ -49,5 +51,7 @@ def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
     >>> utc_times(np.array([0]))[0]
     Timestamp('1970-01-01 00:00:00+0000', tz='UTC')
     """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
     # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
     return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")

@@ -7,7 +7,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +17,7 @@ from kstoolkit.units import format_count
 from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import NDArray
 
     from kstoolkit.findings.finding import Finding
@@ -76,6 +76,8 @@ class LevelCounts:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         return pd.DataFrame(
             {
                 "window": self.window.label,
@@ -113,6 +115,8 @@ class UserHistory(Viewed):
 
         Columns are ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``.
         """
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         return pd.concat([level.to_pandas() for level in self.levels], ignore_index=True)
 
     def __repr__(self) -> str:

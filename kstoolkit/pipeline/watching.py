@@ -18,10 +18,12 @@ from kstoolkit.pipeline.batchhistory import size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.offsets import files_taken, newest_commit
 from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from kstoolkit.pipeline.run import Run
 
@@ -39,7 +41,7 @@ PARTS = {
 """What a batch's time goes into, by Spark's names; the rest is ``other``."""
 
 _FIRST_CHANGES = 50
-_ELSEWHERE = "only the process that counts knows"
+_NOT_TOLD = "not kept: only the process that counts knows it so soon"
 _NO_FILES = "a DataFrame's source does not say"
 _NO_BATCH = "no batch has ended yet"
 
@@ -64,6 +66,8 @@ class RunWatch:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._told: deque[BatchStatistics] = deque(maxlen=MOST_BATCHES)
+        self._folders: deque[Path] = deque(maxlen=MOST_BATCHES)
+        self._held: dict[Path, StateSize] = {}
         self._progress: dict[int, Mapping[str, Any]] = {}
         self._known: set[tuple[int, int]] = set()
         self._late: Counter[str] = Counter()
@@ -73,6 +77,11 @@ class RunWatch:
         self._newest_event_ms: int | None = None
         self._ledger_bytes = 0
         self._sizes: list[int] = []
+
+    @property
+    def progress(self) -> Mapping[int, Mapping[str, Any]]:
+        """What the query told of the newest batches by the last look, by their numbers."""
+        return self._progress
 
     def look(self) -> RunStatus:
         """Return the run as it stands."""
@@ -85,7 +94,7 @@ class RunWatch:
             state=state,
             why=why,
             at_ms=time.time_ns() // 1_000_000,
-            batches=tuple(self._batch(each) for each in self._told),
+            batches=tuple(map(self._batch, self._told, self._folders)),
             num_batches=len(self._known),
             events=self._events,
             findings=self._findings,
@@ -96,7 +105,7 @@ class RunWatch:
             waiting_bytes=size,
             state_bytes=size_bytes(self._run.folder.checkpoint / "state"),
             unknown={
-                "state_rows": _ELSEWHERE if self._run.query is None else _NO_BATCH,
+                "state_rows": _NOT_TOLD if self._run.query is None else _NO_BATCH,
                 "waiting_files": _NO_FILES,
                 "state_bytes": _NO_BATCH,
                 "newest_event_ms": "no counts yet",
@@ -128,6 +137,7 @@ class RunWatch:
                 continue
             self._known.add(key)
             self._told.append(told)
+            self._folders.append(batch.folder)
             self._events += told.events
             self._findings += told.findings
             self._late.update(told.late)
@@ -191,23 +201,27 @@ class RunWatch:
         self._ledger_bytes += len(whole) + len(end)
         self._sizes += [json.loads(line)["size_bytes"] for line in whole.split(b"\n") if line]
 
-    def _batch(self, told: BatchStatistics) -> BatchTimes:
+    def _batch(self, told: BatchStatistics, folder: Path) -> BatchTimes:
         progress = self._progress.get(told.batch)
-        if progress is None:
-            return BatchTimes(
-                number=told.batch, clock_ms=told.batch_ms, seconds=told.seconds, events=told.events
-            )
-        spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
-        operators = progress["stateOperators"]
+        spent = {} if progress is None else progress["durationMs"]
+        spent = {name: ms / 1000 for name, ms in spent.items()}
+        held = self._kept(folder) if progress is None else StateSize.of(progress)
         return BatchTimes(
             number=told.batch,
             clock_ms=told.batch_ms,
             seconds=spent.get("triggerExecution", told.seconds),
             events=told.events,
-            parts_seconds=_parts(spent),
-            state_rows=sum(each["numRowsTotal"] for each in operators),
-            memory_bytes=sum(each["memoryUsedBytes"] for each in operators),
+            parts_seconds=_parts(spent) if spent else {},
+            state_rows=None if held is None else held.rows,
+            memory_bytes=None if held is None else held.memory_bytes,
         )
+
+    def _kept(self, folder: Path) -> StateSize | None:
+        """Return the state that a batch left, as its process kept it: that is after the next."""
+        held = self._held.get(folder) or StateSize.load(folder)
+        if held is not None:
+            self._held[folder] = held
+        return held
 
 
 def _parts(spent: Mapping[str, float]) -> dict[str, float]:

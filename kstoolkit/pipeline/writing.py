@@ -18,13 +18,16 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from kstoolkit.changelog.changelog import ChangelogWriter
+from kstoolkit.changelog.outbox import OutboxWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.pipeline.operator import COUNTS, MATERIAL, STATISTICS
+from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
 from kstoolkit.pipeline.worker import spare_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from kstoolkit.changelog.outbox import Outbox
 
 __all__ = ["MATERIAL_SUFFIX", "REPORT_DDL", "Places", "writing"]
 
@@ -55,6 +58,8 @@ class Places:
         The window length of each level.
     buckets
         Among how many buckets users are spread.
+    outbox
+        Whose records wait here, where the changelog is a topic.
     """
 
     changelog: str
@@ -62,6 +67,7 @@ class Places:
     dead_letters: str
     lengths_ms: tuple[int, ...]
     buckets: int
+    outbox: Outbox | None = None
 
 
 def writing(places: Places) -> Any:
@@ -103,7 +109,7 @@ class _Part:
     open_files: ExitStack = field(default_factory=ExitStack)
     moves: list[tuple[Path, Path]] = field(default_factory=list)
     dead_letters: dict[str, int] = field(default_factory=dict)
-    changelog: ChangelogWriter | None = None
+    changelog: ChangelogWriter | OutboxWriter | None = None
     letters: pq.ParquetWriter | None = None
 
     def write(self, row: dict[str, Any]) -> bool:
@@ -113,13 +119,18 @@ class _Part:
             length_ms = self.places.lengths_ms[row["level"]]
             changelog = self._changelog(row["now_ms"])
             changelog.write(row["bucket"], length_ms, Counters.decode(row["payload"]))
+        elif kind == GONE:
+            changelog = self._changelog(row["now_ms"])
+            if isinstance(changelog, OutboxWriter):
+                length_ms = self.places.lengths_ms[row["level"]]
+                changelog.forget(length_ms, Counters.decode(row["payload"]))
         elif kind == LETTERS:
             self._write_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
             length_ms = self.places.lengths_ms[row["level"]]
             name = f"{row['bucket']:05d}-{length_ms}{MATERIAL_SUFFIX}"
             self._path(self.places.findings, name).write_bytes(row["payload"])
-        return kind in {COUNTS, LETTERS, MATERIAL}
+        return kind in {COUNTS, GONE, LETTERS, MATERIAL}
 
     def publish(self) -> dict[str, Any]:
         """Move the files to their places, and return what they came to."""
@@ -128,16 +139,22 @@ class _Part:
             if place.parent == Path(self.places.changelog):
                 size_bytes += hidden.stat().st_size
             os.replace(hidden, place)  # noqa: PTH105 - says that it is atomic
+        if isinstance(self.changelog, OutboxWriter):
+            size_bytes = self.changelog.size_bytes
         return {
             "records": self.changelog.rows if self.changelog else 0,
             "bytes": size_bytes,
             "dead_letters": self.dead_letters,
         }
 
-    def _changelog(self, now_ms: int) -> ChangelogWriter:
+    def _changelog(self, now_ms: int) -> ChangelogWriter | OutboxWriter:
         if self.changelog is None:
             path = self._path(self.places.changelog, f"{self.number:05d}.parquet")
-            self.changelog = ChangelogWriter(path, buckets=self.places.buckets, changed_ms=now_ms)
+            outbox, buckets = self.places.outbox, self.places.buckets
+            if outbox is None:
+                self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
+            else:
+                self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)
         return self.changelog
 

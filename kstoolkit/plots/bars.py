@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MOST_BARS", "Bars", "Marks", "bars_of", "marks_of", "ordered"]
+__all__ = [
+    "MOST_BARS",
+    "MOST_MARKERS",
+    "Bars",
+    "Marks",
+    "bars_of",
+    "marks_of",
+    "notes_of",
+    "ordered",
+]
 
 MOST_BARS = 500
+MOST_MARKERS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,3 +146,26 @@ def marks_of(
     known = np.isin(times, flagged)
     num_unknown = int(np.setdiff1d(flagged, times).size)
     return Marks(times[known] + every_ms // 2, counts[known], num_unknown)
+
+
+def notes_of(bars: Bars, marks: Marks) -> list[str]:
+    """Return what a figure says of windows that it does not draw one by one.
+
+    Examples
+    --------
+    >>> none = np.array([], dtype=np.int64)
+    >>> notes_of(bars_of(none, none, 60_000), Marks(none, none, 2))
+    ['flagged windows without a count, not drawn: 2']
+    """
+    notes = []
+    if bars.group > 1:
+        notes.append(
+            f"{format_count(bars.num_windows)} windows drawn as {bars.heights.size} bars: "
+            f"each is the highest of {format_count(bars.group)} windows"
+        )
+    if marks.counts.size > MOST_MARKERS:
+        total = format_count(marks.counts.size)
+        notes.append(f"markers at the highest {MOST_MARKERS} of {total} flagged windows")
+    if marks.num_unknown:
+        notes.append(f"flagged windows without a count, not drawn: {marks.num_unknown}")
+    return notes

@@ -8,11 +8,11 @@ import numpy as np
 
 from kstoolkit.findings.sentence import expected
 from kstoolkit.plots.axes import days, in_time, label, nothing
-from kstoolkit.plots.bars import bars_of, marks_of
+from kstoolkit.plots.bars import bars_of, marks_of, notes_of
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import COUNTED, FLAGGED
-from kstoolkit.plots.strips import MOST_MARKERS, Steps, Strip, draw_strips, strip_axes
+from kstoolkit.plots.strips import Steps, Strip, draw_strips, strip_axes
 from kstoolkit.units import format_count
 from kstoolkit.windows import as_window
 
@@ -106,17 +106,8 @@ def _said(level: LevelCounts) -> str:
 
 
 def _notes(level: LevelCounts, bars: Bars, marks: Marks) -> list[str]:
-    notes, window = [], level.window.label
-    if bars.group > 1:
-        notes.append(
-            f"{window}: {format_count(bars.num_windows)} windows drawn as {bars.heights.size} "
-            f"bars, each the highest of {format_count(bars.group)}"
-        )
-    if marks.counts.size > MOST_MARKERS:
-        total = format_count(marks.counts.size)
-        notes.append(f"{window}: markers at the highest {MOST_MARKERS} of {total} flagged windows")
-    if marks.num_unknown:
-        notes.append(f"{window}: flagged windows without a count, not drawn: {marks.num_unknown}")
+    window = level.window.label
+    notes = [f"{window}: {note}" for note in notes_of(bars, marks)]
     if level.min_count > 1:
         notes.append(f"{window}: counts below {format_count(level.min_count)} are not kept")
     return notes

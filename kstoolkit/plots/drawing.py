@@ -22,7 +22,7 @@ DRAWN_BY: dict[str, str] = {
     "UserHistory": "cascade.plot_history",
     "Findings": "findings.plot_findings",
     "Run": "run.plot_run",
-    "Batches": "run.plot_batches",
+    "Batches": "batches.plot_batches",
     "RunStatus": "watching.plot_status",
     "DeadLetters": "run.plot_dead_letters",
     "pipeline.summary.Summary": "run.plot_summary",

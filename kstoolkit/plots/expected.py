@@ -14,7 +14,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.plots.axes import SIZE_INCHES, SMALL, days, in_time, label, new_axes
 from kstoolkit.plots.axes import title as head
-from kstoolkit.plots.bars import Bars, Marks, bars_of, marks_of, ordered
+from kstoolkit.plots.bars import MOST_MARKERS, Bars, Marks, bars_of, marks_of, notes_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.units import format_count, format_duration
 
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["MOST_MARKERS", "SIZE_INCHES", "plot_expected"]
+__all__ = ["SIZE_INCHES", "plot_expected"]
 
-MOST_MARKERS = 50
 LEAST_WINDOWS_SHOWN = 8
 
 
@@ -86,7 +85,7 @@ def plot_expected(
     _draw_bars(axes, bars, marks)
     _draw_references(axes, expected_low, expected_high, ceiling)
     _draw_marks(axes, marks)
-    _label(axes, window_ms, _notes(bars, marks))
+    _label(axes, window_ms, notes_of(bars, marks))
     seen = _seen(bars, marks, _range(expected_low, expected_high), ceiling)
     head(axes, seen if title is None else title)
     return axes
@@ -171,21 +170,6 @@ def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
     in_time(axes.xaxis)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-
-
-def _notes(bars: Bars, marks: Marks) -> list[str]:
-    notes = []
-    if bars.group > 1:
-        notes.append(
-            f"{format_count(bars.num_windows)} windows drawn as {bars.heights.size} bars: "
-            f"each is the highest of {format_count(bars.group)} windows"
-        )
-    if marks.counts.size > MOST_MARKERS:
-        total = format_count(marks.counts.size)
-        notes.append(f"markers: the highest {MOST_MARKERS} of {total} flagged windows")
-    if marks.num_unknown:
-        notes.append(f"flagged windows without a count, not drawn: {marks.num_unknown}")
-    return notes
 
 
 def _seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:

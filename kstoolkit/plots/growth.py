@@ -38,7 +38,7 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
         together.
     by
         ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``; by default the first of
-        them that the store has.
+        them that the store has. Or a field of the keys of Spark's state, as ``"user"``.
     ax
         Where to draw; by default the only Axes of a new figure of pyplot's.
 
@@ -55,21 +55,36 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
     >>> plot_growth(measured, by="key").get_title(loc="left")
     'counts: 2 rows, 9 B'
     """
-    if by is not None and by not in _BY:
+    uses = _uses(growth)
+    if by is not None and by not in uses:
         message = f"Growth by {by!r} makes no plot."
-        raise ConfigurationError(message, hint=f"Give one of {', '.join(_BY)}.")
-    uses = {name: getattr(growth, _plural(name)) for name in _BY}
+        raise ConfigurationError(message, hint=f"Give one of {', '.join(uses)}.")
     chosen = by or next((name for name in _BY if uses[name]), "key")
     rows, notes = _rows(growth, chosen, uses[chosen])
     axes = row_axes(ax, len(rows))
     if not rows:
-        nothing(axes, f"no {_plural(chosen)}")
+        nothing(axes, _none(growth, chosen))
     else:
         draw_rows(axes, rows, longest_name=28)
         in_bytes(axes.xaxis)
         label(axes, x=_measured(chosen), notes=wrapped(notes))
     head(axes, _seen(growth))
     return axes
+
+
+def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
+    """Return all that there is a plot of; fields that are called as one of these are not."""
+    fields: dict[str, Sequence[Any]] = dict(growth.fields)
+    if len(growth.by) == 1:
+        fields[growth.by[0]] = growth.keys
+    return {name: getattr(growth, _plural(name)) for name in _BY} | {
+        name: found for name, found in fields.items() if name not in _BY
+    }
+
+
+def _none(growth: Growth, by: str) -> str:
+    why = growth.unknown.get(_plural(by))
+    return f"no {_plural(by)}" + (f": {why}" if why else "")
 
 
 def _plural(name: str) -> str:
@@ -90,14 +105,16 @@ def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list
     rows = [_row(growth, by, each) for each in shown_uses]
     notes = []
     if len(largest) < len(uses):
-        notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {_plural(by)}")
+        what = _plural(by) if by in _BY else f"values of {by}"
+        notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {what}")
     whole = sum(_bytes(each, by) for each in uses) if by == "segment" else growth.data_bytes
     rest = whole - sum(_bytes(each, by) for each in largest)
     if rows and rest > 0 and by != "age":
         rows.append(rest_row("all others together", rest, rows, format_bytes(rest)))
     if by == "age":
-        notes.append("rows that were not updated for so long; each includes those below it")
-    if growth.horizon.kept_from_ms is None and by not in {"prefix", "key"}:
+        notes.append(_aged(uses))
+    is_judged = growth.horizon.kept_from_ms is not None or _by_watermark(growth, by, uses)
+    if not is_judged and by in {"segment", "window", "age"}:
         why = growth.horizon.unknown.get("kept_from_ms", "not told")
         notes.append(f"what is past its retention: unknown ({why})")
     return rows, notes
@@ -110,16 +127,35 @@ def _bytes(use: Any, by: str) -> int:
 def _row(growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age) -> Row:
     size = _bytes(use, by)
     said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
-    if by in {"prefix", "key"}:
+    if by not in {"segment", "window", "age"}:
         return Row(_name(use, by), (Part(size=size, color=COUNTED),), said)
-    return Row(_name(use, by), (_part(size, is_past=_is_past(growth, by, use)),), said)
+    what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
+    return Row(_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
 
 
-def _part(size: int, *, is_past: bool | None) -> Part:
+def _aged(uses: Sequence[Age]) -> str:
+    """Return what ages are, and which clock they are told by."""
+    if not uses or uses[0].clock == "timestamp":
+        return "rows that were not updated for so long; each includes those below it"
+    at, by = uses[0].judged_at_ms, uses[0].judged_by
+    since = by if at is None else f"{by}, {_moment(at)} UTC"
+    return f"ended so long before {since}; each includes those below it"
+
+
+def _by_watermark(growth: Growth, by: str, uses: Sequence[Any]) -> bool:
+    """Return whether Spark's watermark decides what is past."""
+    if growth.horizon.kept_from_ms is not None or growth.horizon.watermark_ms is None:
+        return False
+    if by == "age":
+        return any(each.judged_by == "the watermark" for each in uses)
+    return by == "window" and any(each.is_past is not None for each in uses)
+
+
+def _part(size: int, what: str, *, is_past: bool | None) -> Part:
     if is_past is None:
         return Part(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
     if is_past:
-        return Part(size=size, color=FLAGGED, hatch="//", name="past its retention")
+        return Part(size=size, color=FLAGGED, hatch="//", name=what)
     return Part(size=size, color=COUNTED, name="kept")
 
 
@@ -128,6 +164,10 @@ def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
     if by == "segment":
         known: bool | None = use.is_past
         return known
+    if by == "window" and use.is_past is not None:
+        return bool(use.is_past)
+    if by == "age" and _by_watermark(growth, by, [use]):
+        return True
     if by == "window":
         kept_from_ms = horizon.kept_from_ms
         return None if kept_from_ms is None else use.start_ms + use.span_ms <= kept_from_ms
@@ -140,7 +180,8 @@ def _name(use: Any, by: str) -> str:
     if by == "prefix":
         return f"{use.prefix}…"
     if by == "age":
-        return f"not for {format_duration(use.not_updated_for_ms)}"
+        length = format_duration(use.not_updated_for_ms)
+        return f"not for {length}" if use.clock == "timestamp" else f"ended {length} ago"
     return str(use.key)
 
 
@@ -154,6 +195,6 @@ def _moment(epoch_ms: int) -> str:
 
 def _seen(growth: Growth) -> str:
     rows, size = format_count(growth.num_rows), format_bytes(growth.data_bytes)
-    gone = growth.expired.num_rows
-    expired = "" if gone is None else f", {format_count(gone) if gone else 'none'} expired"
+    gone = growth.num_past_rows
+    expired = "" if gone is None else f", {format_count(gone[0]) if gone[0] else 'none'} {gone[1]}"
     return f"{shown(growth.store)}: {rows} rows{expired}, {size}"

@@ -1,39 +1,32 @@
-"""A run: its batches one after the other, its sums, and what could not be counted."""
+"""A run: its batches, its sums, and what could not be counted."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.plots.axes import in_counts, label, nothing, title
+from kstoolkit.plots.batches import plot_batches
 from kstoolkit.plots.cascade import plot_history
 from kstoolkit.plots.notes import head
-from kstoolkit.plots.palette import COUNTED, PARTS
+from kstoolkit.plots.palette import PARTS
 from kstoolkit.plots.rowbars import Part, Row, draw_rows, row_axes
-from kstoolkit.plots.strips import Steps, Strip, draw_strips, strip_axes
 from kstoolkit.rocksdb.records import counted
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from kstoolkit.events.dead_letters import DeadLetters
-    from kstoolkit.pipeline.batchhistory import Batches
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.summary import Summary
 
-    Floats = NDArray[np.float64]
-
-__all__ = ["MOST_BARS", "plot_batches", "plot_dead_letters", "plot_run", "plot_summary"]
-
-MOST_BARS = 400
+__all__ = ["plot_dead_letters", "plot_run", "plot_summary"]
 
 
 def plot_run(
@@ -69,92 +62,6 @@ def plot_run(
         message = f"The action {action!r} is given without a user."
         raise ConfigurationError(message, hint="Give user=… too.")
     return plot_batches(run.batches(), ax=ax)
-
-
-def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
-    """Return how long each batch took, how many events/s that is, and what went into the state.
-
-    More than 400 batches are drawn in groups, each as high as its highest; the figure says so.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.batchhistory import Batches
-    >>> from kstoolkit.pipeline.statistics import BatchStatistics
-    >>> told = (BatchStatistics(0, 0, 3.0, events=50), BatchStatistics(1, 0, 2.0, events=500))
-    >>> plot_batches(Batches(told, (1024, None))).get_title(loc="left")
-    '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
-    """
-    axes = strip_axes(ax, 3)
-    if not len(batches):
-        nothing(axes, "no batches")
-        head(axes, "No batches")
-        return axes
-    group = -(-len(batches) // MOST_BARS)
-    axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
-    draw_strips(axes, _strips(batches, group))
-    in_counts(axes.xaxis)
-    label(axes, x="batches, in their order", notes=_notes(batches, group))
-    head(axes, _seen(batches))
-    return axes
-
-
-def _strips(batches: Batches, group: int) -> list[Strip]:
-    seconds = np.array([each.seconds for each in batches])
-    events = np.array([float(each.events) for each in batches])
-    rate = np.divide(events, seconds, out=np.full(len(batches), np.nan), where=seconds > 0)
-    state = np.array([np.nan if each is None else float(each) for each in batches.state_bytes])
-    lost = np.flatnonzero(np.isnan(_highest(state, group))) * group
-    # Neighbours that are unknown are one hatched span.
-    begins = lost[np.diff(lost, prepend=-2 * group) > group]
-    ends = lost[np.diff(lost, append=lost[-1:] + 2 * group) > group] + group
-    spans = [(float(a), float(min(b, len(batches)))) for a, b in zip(begins, ends, strict=True)]
-    return [
-        _strip("seconds", seconds, group, printed=lambda top: f"{top:,.1f} s"),
-        _strip("events/s", rate, group, number=1),
-        _strip("written\nto state", state, group, number=2, printed=format_bytes, unknown=spans),
-    ]
-
-
-def _strip(name: str, values: Floats, group: int, number: int = 0, **options: Any) -> Strip:
-    heights = _highest(values, group)
-    edges = np.minimum(np.arange(heights.size + 1) * float(group), values.size)
-    color, hatch = (COUNTED, None) if not number else PARTS[(0, 2, 3)[number]]
-    steps = Steps(edges=edges, heights=heights, color=color, hatch=hatch)
-    return Strip(name=name, steps=(steps,), **options)
-
-
-def _highest(values: Floats, group: int) -> Floats:
-    """Return the highest value of each group; not-a-number where none of them is known."""
-    padded = np.append(values, np.full(-values.size % group, np.nan)).reshape(-1, group)
-    known = ~np.isnan(padded)
-    highest = np.max(np.where(known, padded, -np.inf), axis=1)
-    return np.where(known.any(axis=1), highest, np.nan)
-
-
-def _notes(batches: Batches, group: int) -> list[str]:
-    notes = []
-    if group > 1:
-        number = -(-len(batches) // group)
-        notes.append(
-            f"{format_count(len(batches))} batches drawn as {number} bars: each is the highest of "
-            f"{group} batches"
-        )
-    unknown = sum(each is None for each in batches.state_bytes)
-    if unknown:
-        told = "of one batch" if unknown == 1 else f"of {format_count(unknown)} batches"
-        notes.append(f"written to state: unknown {told} (Spark has removed the files since)")
-    return notes
-
-
-def _seen(batches: Batches) -> str:
-    events, seconds = (sum(getattr(b, name) for b in batches) for name in ("events", "seconds"))
-    number = "1 batch" if len(batches) == 1 else f"{format_count(len(batches))} batches"
-    seen = f"{number}, {format_count(events)} events in {seconds:,.1f} s"
-    spent = sum(each.seconds for each in batches[1:])
-    if not spent:
-        return seen
-    rate = sum(each.events for each in batches[1:]) / spent
-    return f"{seen}; after the first: {format_count(rate)} events/s"
 
 
 def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:

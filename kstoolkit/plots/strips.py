@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kstoolkit.plots.axes import SMALL, new_axes
+from kstoolkit.plots.bars import MOST_MARKERS
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HATCH
 from kstoolkit.units import format_count
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["MOST_MARKERS", "Steps", "Strip", "draw_strips", "strip_axes"]
+__all__ = ["Steps", "Strip", "draw_strips", "strip_axes"]
 
-MOST_MARKERS = 50
 _HIGH = 0.7
 """How much of a strip its highest value takes; the rest is room for markers."""
 _UNKNOWN_HIGH = 0.25

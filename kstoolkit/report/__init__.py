@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.report.content import (
-    CountSeries,
     DeadLetters,
     DeadLetterSample,
     Origin,
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "CountSeries",
     "DeadLetterSample",
     "DeadLetters",
     "Origin",

@@ -1,4 +1,4 @@
-"""What a report is made of, as plain records: they know neither Spark nor the pipeline.
+"""What a report is made of, as plain records: they can be filled without Spark.
 
 Times are epoch milliseconds, UTC. What can't be known is said by whoever fills the record, as in
 ``"unknown (no history yet)"``.
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from numpy.typing import ArrayLike
+    from kstoolkit.pipeline.userhistory import LevelCounts
 
 __all__ = [
-    "CountSeries",
     "DeadLetterSample",
     "DeadLetters",
     "Origin",
@@ -26,40 +25,6 @@ __all__ = [
     "ReportFinding",
     "ReportUser",
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CountSeries:
-    """One user's counts of one action over time, and what was expected of them.
-
-    Parameters
-    ----------
-    times_ms, counts
-        Window starts and their events; windows that are not there count as 0.
-    window_ms, every_ms
-        Length of a window, and distance of starts where windows hop.
-    flagged_ms
-        Starts of the flagged windows.
-    expected_low, expected_high, ceiling
-        In events a window; ``None`` where there is none.
-    min_count
-        The smallest count that is recorded: below it a window is not in the series.
-
-    Examples
-    --------
-    >>> CountSeries(times_ms=[0, 60_000], counts=[3, 61], window_ms=60_000).min_count
-    1
-    """
-
-    times_ms: ArrayLike
-    counts: ArrayLike
-    window_ms: int
-    every_ms: int | None = None
-    flagged_ms: ArrayLike = ()
-    expected_low: float | None = None
-    expected_high: float | None = None
-    ceiling: float | None = None
-    min_count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +63,7 @@ class ReportFinding:
     probability: str
     first_seen_ms: int | None = None
     other_levels: Sequence[tuple[str, int]] = ()
-    series: CountSeries | None = None
+    series: LevelCounts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
-import numpy as np
 from matplotlib import style
 from matplotlib.figure import Figure
 
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.report.content import CountSeries
+    from kstoolkit.pipeline.userhistory import LevelCounts
 
 __all__ = ["LARGEST_SVG_BYTES", "described", "drawing", "figure_of", "plotted", "titles", "whole"]
 
@@ -35,7 +33,7 @@ _DPI = 160
 _LONGEST_LABEL = 300
 
 
-def drawing(series: CountSeries, *, name: str, label: str) -> Html:
+def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     """Return the plot of ``series`` as an ``svg`` element.
 
     Parameters
@@ -51,26 +49,31 @@ def drawing(series: CountSeries, *, name: str, label: str) -> Html:
         If the series makes no plot; see :func:`kstoolkit.plots.plot_expected`.
     """
     options: dict[str, Any] = {
-        item.name: getattr(series, item.name)
-        for item in fields(series)
-        if item.name not in {"times_ms", "counts", "min_count"}
+        name: getattr(series, name)
+        for name in ("flagged_ms", "expected_low", "expected_high", "ceiling")
     }
+    options |= {"window_ms": series.window.size_ms, "every_ms": series.window.every_ms}
     with style.context("default", after_reset=True):
         figure = Figure(figsize=SIZE_INCHES, layout="constrained", facecolor="none")
         plot_expected(series.times_ms, series.counts, ax=figure.add_subplot(), **options)
         return svg_of(figure, name=name, label=label)
 
 
-def described(series: CountSeries) -> str:
+def described(series: LevelCounts) -> str:
     """Return in one sentence what the plot of ``series`` shows.
 
     Examples
     --------
-    >>> from kstoolkit.report import CountSeries
-    >>> described(CountSeries(times_ms=[0, 60_000], counts=[3, 61], window_ms=60_000))
+    >>> import numpy as np
+    >>> from kstoolkit.pipeline.userhistory import LevelCounts
+    >>> from kstoolkit.windows import as_window
+    >>> minutes, none = np.array([0, 60_000]), np.array([], dtype=np.int64)
+    >>> counts = np.array([3, 61])
+    >>> described(LevelCounts(window=as_window("1 minute"), times_ms=minutes, counts=counts,
+    ...                       flagged_ms=none))
     'Bar chart of 2 windows with counts from 3 to 61.'
     """
-    counts = np.asarray(series.counts)
+    counts = series.counts
     if not counts.size:
         return "Bar chart without counts."
     windows = "window" if counts.size == 1 else "windows"

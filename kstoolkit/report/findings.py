@@ -17,7 +17,8 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.report.content import CountSeries, ReportContent, ReportFinding
+    from kstoolkit.pipeline.userhistory import LevelCounts
+    from kstoolkit.report.content import ReportContent, ReportFinding
     from kstoolkit.report.section import Ids
 
 __all__ = ["evidence", "findings_section", "overview"]
@@ -126,18 +127,17 @@ def _figure(name: str, finding: ReportFinding) -> Html:
     )
 
 
-def _without_bar(series: CountSeries) -> str:
+def _without_bar(series: LevelCounts) -> str:
     if series.min_count <= 1:
         return "one without a bar had no events"
     return f"one without a bar had fewer than {format_count(series.min_count)} events"
 
 
-def _with_own_window(series: CountSeries, finding: ReportFinding) -> CountSeries:
-    start = finding.window_start_ms
-    times = np.asarray(series.times_ms, dtype=np.int64)
-    counts = np.asarray(series.counts, dtype=np.int64)
+def _with_own_window(series: LevelCounts, finding: ReportFinding) -> LevelCounts:
+    start, times, counts = finding.window_start_ms, series.times_ms, series.counts
     if start not in times:
         # A count that is too small to be recorded is still known from its finding.
-        times, counts = np.append(times, start), np.append(counts, finding.count)
-    flagged = np.append(np.asarray(series.flagged_ms, dtype=np.int64), start)
+        place = np.searchsorted(times, start)
+        times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
+    flagged = np.union1d(series.flagged_ms, [start])
     return replace(series, times_ms=times, counts=counts, flagged_ms=flagged)

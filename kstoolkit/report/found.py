@@ -20,7 +20,7 @@ from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.report.content import CountSeries
+    from kstoolkit.pipeline.userhistory import LevelCounts
     from kstoolkit.report.section import Ids
 
 __all__ = ["finding_part", "findings_part", "report_finding"]
@@ -56,7 +56,7 @@ def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> Part:
 
 
 def report_finding(
-    finding: Finding, *, series: CountSeries | None = None, also: str = ""
+    finding: Finding, *, series: LevelCounts | None = None, also: str = ""
 ) -> ReportFinding:
     """Return a finding as a report's plain record.
 

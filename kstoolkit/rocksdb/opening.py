@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
-import resource
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from rocksdict import AccessType, DBPath, Options, Rdict
-
 from kstoolkit.errors import FormatError, KstoolkitError
 from kstoolkit.rocksdb.faults import (
     DamagedStoreError,
     MissingFileError,
+    NoStoreError,
     translated,
 )
 from kstoolkit.rocksdb.files.explaining import elsewhere_perhaps, explained
-from kstoolkit.rocksdb.files.finding import check_is_store
-from kstoolkit.rocksdb.files.manifest import torn_at
+from kstoolkit.rocksdb.files.finding import check_is_store, has_remains
+from kstoolkit.rocksdb.files.handles import families_past_bad_wal, opened_families
+from kstoolkit.rocksdb.files.losses import Losses
+from kstoolkit.rocksdb.files.manifest import check_manifest
+from kstoolkit.rocksdb.files.mending import mended_families
 from kstoolkit.rocksdb.files.otherfolders import (
     MissingFolderError,
     OtherFolders,
@@ -33,14 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from rocksdict import Rdict
+
+    from kstoolkit.rocksdb.files.summary import Footprint
+
 __all__ = ["open_store"]
 
 _Opened = TypeVar("_Opened", bound=Store)
 
 _ATTEMPTS = 10
 _PAUSE_S = 0.05
-_MOST_PATHS = 4  # db_paths that RocksDB takes
-_SHARE_OF_FILES = 4  # of the files that this process may open, the share that one store may take
 
 
 @overload
@@ -49,6 +52,7 @@ def open_store(
     *,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
+    partly: bool = False,
 ) -> Store: ...
 @overload
 def open_store(
@@ -56,6 +60,7 @@ def open_store(
     *,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
+    partly: bool = False,
     into: type[_Opened],
 ) -> _Opened: ...
 def open_store(
@@ -63,6 +68,7 @@ def open_store(
     *,
     scratch: str | PathLike[str] | None = None,
     other_folders: Sequence[str | PathLike[str]] | None = None,
+    partly: bool = False,
     into: type[Store] = Store,
 ) -> Store:
     """Return a store that can be looked into; its own folder is left as it is.
@@ -81,6 +87,10 @@ def open_store(
         The folders outside ``path`` that the store has SST files or its WAL in (``db_paths``,
         ``cf_paths``, ``wal_dir``), or the ``SSTs`` of a snapshot of Spark's; None: those that its
         OPTIONS file and its log name.
+    partly
+        Whether a damaged store is opened as far as it goes: without SST files that are missing or
+        damaged, and its rows without those in blocks that can't be read. What it says of that is
+        :attr:`~kstoolkit.rocksdb.store.Store.damage`. False: damage is raised.
     into
         What to make of it: a kind of store that can do more.
 
@@ -113,19 +123,37 @@ def open_store(
     """
     folder = Path(path)
     for _ in range(_ATTEMPTS):
-        check_is_store(folder)
+        lost = _without_current(folder, partly=partly)
+        before: dict[str, int] = {}
         try:
             before = _state_of(folder)
-            return _opened(folder, scratch, _others(folder, other_folders), into)
+            others = _others(folder, other_folders)
+            if lost is None:
+                return _opened(folder, scratch, others, into, partly=partly)
+            failure: KstoolkitError = lost
+            time.sleep(_PAUSE_S)  # a store that is being made gets its CURRENT file last
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
-            failure: KstoolkitError = _vanished(error, folder)
+            failure = _vanished(error, folder)
         except (DamagedStoreError, MissingFolderError) as error:
-            if _is_still(folder, before):
-                raise
             failure = error
+        if _is_still(folder, before):
+            if partly and isinstance(failure, DamagedStoreError | NoStoreError):
+                return _mended(folder, scratch, others, into, failure)
+            raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
     raise failure
+
+
+def _without_current(folder: Path, *, partly: bool) -> DamagedStoreError | NoStoreError | None:
+    """Check that a folder holds a store; return why it can't be made out, if some of it is left."""
+    try:
+        check_is_store(folder)
+    except (DamagedStoreError, NoStoreError) as error:
+        if partly and has_remains(folder):
+            return error
+        raise
+    return None
 
 
 def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherFolders:
@@ -141,67 +169,60 @@ def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherF
 
 
 def _opened(
-    folder: Path, scratch: str | PathLike[str] | None, others: OtherFolders, into: type[_Opened]
+    folder: Path,
+    scratch: str | PathLike[str] | None,
+    others: OtherFolders,
+    into: type[_Opened],
+    *,
+    partly: bool,
 ) -> _Opened:
-    with translated(folder):
-        footprint = footprint_of(folder, *others.all)
-        shadow = Shadow(folder, scratch=scratch, others=others.all)
+    shadow, footprint = _shadowed(folder, scratch, others)
     try:
-        _check_manifest(shadow.path, folder)
-        families = _families(shadow.path, folder, others)
-        return into(folder, shadow=shadow, families=families, footprint=footprint)
+        check_manifest(shadow.path, folder)
+        losses = Losses() if partly else None
+        families = _families(shadow.path, folder, others, losses)
+        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
     except BaseException:
         shadow.close()
         raise
 
 
-def _families(scratch: Path, folder: Path, others: OtherFolders) -> dict[str, Rdict]:
-    """Return all column families; the first is the database itself."""
+def _mended(
+    folder: Path,
+    scratch: str | PathLike[str] | None,
+    others: OtherFolders,
+    into: type[_Opened],
+    fault: DamagedStoreError | NoStoreError,
+) -> _Opened:
+    """Return what is left of a damaged store."""
+    shadow, footprint = _shadowed(folder, scratch, others)
     try:
-        with translated(folder):
-            names = Rdict.list_cf(str(scratch))
-            database = Rdict(
-                str(scratch),
-                _options(scratch),
-                column_families={name: _options(scratch) for name in names},
-                access_type=AccessType.read_only(False),  # noqa: FBT003 - rocksdict takes no name
-            )
-            handles = {
-                name: database.get_column_family(name) for name in names if name != "default"
-            }
-            return {"default": database} | handles
+        families, losses = mended_families(shadow.path, folder, fault)
+        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+    except BaseException:
+        shadow.close()
+        raise
+
+
+def _shadowed(
+    folder: Path, scratch: str | PathLike[str] | None, others: OtherFolders
+) -> tuple[Shadow, Footprint]:
+    with translated(folder):
+        footprint = footprint_of(folder, *others.all)
+        return Shadow(folder, scratch=scratch, others=others.all), footprint
+
+
+def _families(
+    scratch: Path, folder: Path, others: OtherFolders, losses: Losses | None
+) -> dict[str, Rdict]:
+    try:
+        if losses is not None:
+            return families_past_bad_wal(scratch, folder, losses)
+        return opened_families(scratch, folder)
     except FormatError as error:
         if isinstance(error, MissingFileError):
             raise elsewhere_perhaps(error, folder, others) from error
         raise explained(error, scratch, folder) from error
-
-
-def _options(scratch: Path) -> Options:
-    options = Options(raw_mode=True)
-    # The MANIFEST gives each file a path by number; one too high is read, but crashes the closing.
-    options.set_db_paths([DBPath(str(scratch), 0)] * _MOST_PATHS)
-    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE_OF_FILES
-    if sum(1 for _ in scratch.glob("*.sst")) > allowed:
-        options.set_max_open_files(allowed)
-    return options
-
-
-def _check_manifest(scratch: Path, folder: Path) -> None:
-    """Refuse a MANIFEST that lost its end: RocksDB would open an older store, and say nothing."""
-    name = (scratch / "CURRENT").read_text(encoding="utf-8").strip()
-    with translated(folder):
-        if not (scratch / name).is_file():
-            message = f"The store {folder} is damaged: {name}, which CURRENT names, is missing."
-            hint = "Restore the folder from a backup, or rebuild the store from its changelog."
-            raise DamagedStoreError(message, hint=hint)
-        torn = torn_at(scratch / name)
-    if torn is not None:
-        message = (
-            f"The store {folder} is damaged: {name} ends in the middle of a record, which begins "
-            f"at byte {torn}; newer rows would be missing without a sign."
-        )
-        hint = "Restore the folder from a backup, or rebuild the store from its changelog."
-        raise explained(DamagedStoreError(message, hint=hint), scratch, folder)
 
 
 def _vanished(error: FileNotFoundError, folder: Path) -> DamagedStoreError:

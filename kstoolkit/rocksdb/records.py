@@ -14,13 +14,13 @@ from enum import Enum, StrEnum
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-import pandas as pd
-
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    import pandas as pd
 
 __all__ = ["Figure", "Record", "Records", "Source", "counted", "of_source"]
 
@@ -163,6 +163,8 @@ class Record(Viewed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a figure: ``figure``, ``value``, ``source``, ``why_unknown``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         rows = [
             (each.name, each.value, str(each.source), each.why_unknown) for each in self.figures()
         ]
@@ -216,6 +218,8 @@ class Records(Viewed, Sequence[_Row], Generic[_Row]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a record."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         return pd.DataFrame(self.to_dicts())
 
     def __repr__(self) -> str:

@@ -19,8 +19,10 @@ from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.levels import levels_of
 from kstoolkit.rocksdb.files.optionsections import read_options
 from kstoolkit.rocksdb.files.rows import rows_of
+from kstoolkit.rocksdb.files.skipping import pass_over, readable_rows, value_of
 from kstoolkit.rocksdb.files.ssts import ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
+from kstoolkit.rocksdb.files.views import View
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
+    from kstoolkit.errors import FormatError
     from kstoolkit.rocksdb.advice.advice import AdviceList
     from kstoolkit.rocksdb.advice.circumstances import Circumstances
     from kstoolkit.rocksdb.files.keystats import KeyStats
     from kstoolkit.rocksdb.files.levels import Level
+    from kstoolkit.rocksdb.files.losses import Losses
     from kstoolkit.rocksdb.files.optionsections import OptionsSection
     from kstoolkit.rocksdb.files.shadow import Shadow
     from kstoolkit.rocksdb.files.ssts import Sst
@@ -57,6 +61,8 @@ class Store(MeasuredStore):
         The column families, opened from there; the first one is the database itself.
     footprint
         What the folder took when it was opened.
+    losses
+        What was lost of it so far; None: what can't be read is raised.
 
     Raises
     ------
@@ -67,11 +73,24 @@ class Store(MeasuredStore):
     """
 
     def __init__(
-        self, path: Path, *, shadow: Shadow, families: dict[str, Rdict], footprint: Footprint
+        self,
+        path: Path,
+        *,
+        shadow: Shadow,
+        families: dict[str, Rdict],
+        footprint: Footprint,
+        losses: Losses | None = None,
     ) -> None:
         super().__init__(path, Families(path, families))
         self._shadow = shadow
         self._footprint = footprint
+        self._losses = losses
+        self._view: View | None = None
+
+    @property
+    def damage(self) -> str | None:
+        """What of it is lost as far as it was read, in one line; None: nothing that is known."""
+        return None if self._losses is None else self._losses.text
 
     @property
     def column_families(self) -> tuple[str, ...]:
@@ -102,6 +121,7 @@ class Store(MeasuredStore):
                 options=self._options,
                 footprint=self._footprint,
                 copied_bytes=self._shadow.copied_bytes,
+                damage=self.damage,
             )
 
     def levels(self, cf: str | None = None) -> Records[Level]:
@@ -165,8 +185,7 @@ class Store(MeasuredStore):
         name = cf or self.main_family
         handle = self._families.chosen(name)[name]
         with translated(self.path):
-            value: bytes | None = handle.get(key)
-        return value
+            return value_of(handle, key, self._losses)
 
     def iter_rows(
         self,
@@ -194,11 +213,17 @@ class Store(MeasuredStore):
         StoreClosedError
             If the store is closed, also before the last row.
         DamagedStoreError
-            At a row that can't be read, instead of an end that looks like the last row.
+            At a row that can't be read, instead of an end that looks like the last row; of a store
+            that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
         """
         name = cf or self.main_family
         handle = self._families.chosen(name)[name]
-        return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
+        if self._losses is None or reverse:
+            return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
+        if self._view is None:
+            self._view = View(self._families.chosen(), self._shadow.path, self.path)
+        found = readable_rows(self._view, name, self._losses, prefix=prefix, start=start)
+        return self._rows(found)
 
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
@@ -224,6 +249,9 @@ class Store(MeasuredStore):
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None
         self._families.close()
         self._shadow.close()
 
@@ -237,6 +265,11 @@ class Store(MeasuredStore):
         names = self.column_families
         told = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} column families"
         return f"{type(self).__name__}({str(self.path)!r}, {told or 'closed'})"
+
+    def pass_over(self, error: FormatError) -> None:
+        """Count what could not be read among the damage, so that it is said."""
+        if self._losses is not None and pass_over(error, self._losses) is None:
+            self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
 
     def _rows(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         with translated(self.path):

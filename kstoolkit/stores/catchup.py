@@ -102,6 +102,7 @@ class CatchUp:
         InputError
             If the replica is further than the changelog: it is of another one.
         """
+        self.changelog.refresh()
         check_not_behind(self.folder, self.levels.values(), self.changelog)
         news = News(self.changelog, self.position)
         target = news.newest()

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kstoolkit.changelog.changelog import MIRROR
 from kstoolkit.errors import OutputError
 from kstoolkit.stores.lock import LOCK
 from kstoolkit.stores.replicafile import FILE, ReplicaState
@@ -58,7 +59,8 @@ def prepare(
 def _known(folder: Path) -> ReplicaState:
     if (folder / FILE).exists():
         return ReplicaState.load(folder)
-    others = sorted(path.name for path in folder.iterdir() if path.name not in {LOCK, f".{FILE}"})
+    ours = {LOCK, f".{FILE}", MIRROR}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
     if others:
         message = f"{str(folder)!r} is not empty, and no replica: it holds {others[0]!r}."
         raise OutputError(message, hint="Give an empty folder, or a new one.")

@@ -78,6 +78,7 @@ class Standby:
             Why it stopped in the background, if it did.
         """
         self._raise_failure()
+        self.changelog.refresh()
         news = News(self.changelog, self._catch_up.position)
         records = news.rows()
         if not records:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
 from kstoolkit.stores.catchup import CatchUp
 from kstoolkit.stores.expiring import expire_disk, expire_memory, newest_start_ms
 from kstoolkit.stores.levels import MemoryLevel
@@ -55,7 +55,7 @@ class WindowStore(WindowReader):
     @classmethod
     def restore(
         cls,
-        changelog: str | os.PathLike[str] | Changelog,
+        changelog: str | os.PathLike[str] | Changelog | Mirrored,
         *,
         path: str | os.PathLike[str],
         profile: Profile | str | None = None,
@@ -73,7 +73,8 @@ class WindowStore(WindowReader):
         Parameters
         ----------
         changelog
-            A changelog, its folder, or a run's output folder.
+            A changelog, its folder, a run's output folder, or a topic:
+            :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
         path
             The replica's folder; made if it isn't there.
         profile
@@ -101,8 +102,8 @@ class WindowStore(WindowReader):
         ConfigurationError
             If ``path``, the profile, a window or a duration makes no sense.
         """
-        source = _changelog(changelog)
         folder = replica_place(path)
+        source = _changelog(changelog, folder)
         told = Everyone([ProgressBar(shown=progress), *([] if listener is None else [listener])])
         lengths = {as_window(window).size_ms for window in memory_windows}
         memory = {length: MemoryLevel(LevelState(length)) for length in sorted(lengths)}
@@ -148,7 +149,7 @@ class WindowStore(WindowReader):
 
     def follow(
         self,
-        changelog: str | os.PathLike[str] | Changelog,
+        changelog: str | os.PathLike[str] | Changelog | Mirrored,
         *,
         every: Duration = "1 second",
         listener: RestoreListener | None = None,
@@ -160,7 +161,8 @@ class WindowStore(WindowReader):
         Parameters
         ----------
         changelog
-            A changelog, its folder, or a run's output folder.
+            A changelog, its folder, a run's output folder, or a topic:
+            :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
         every
             How often to look, in the background.
         listener
@@ -171,7 +173,7 @@ class WindowStore(WindowReader):
         OutputError
             If somebody else restores or follows.
         """
-        source = _changelog(changelog)
+        source = _changelog(changelog, self.path)
         told = Everyone([] if listener is None else [listener])
         begin = partial(
             CatchUp, self.path, source, options=self._options, listener=told, memory=self._memory
@@ -187,5 +189,9 @@ def _warn_of_unknown(memory: Mapping[int, MemoryLevel], changelog: Changelog) ->
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def _changelog(given: str | os.PathLike[str] | Changelog) -> Changelog:
-    return given if isinstance(given, Changelog) else Changelog.open(Path(given))
+def _changelog(given: str | os.PathLike[str] | Changelog | Mirrored, replica: Path) -> Changelog:
+    if isinstance(given, Changelog):
+        return given
+    if isinstance(given, Mirrored):
+        return given.mirrored_in(replica / MIRROR)
+    return Changelog.open(Path(given))

@@ -23,15 +23,8 @@ from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.widgets.background import Background
-from kstoolkit.widgets.labviews import (
-    STEPS,
-    TABLE,
-    VIEWS,
-    show_view,
-    step_times,
-    trials_table,
-    view_by_now,
-)
+from kstoolkit.widgets.labviews import STEPS, TABLE, VIEWS, step_times, view_by_now
+from kstoolkit.widgets.newest import Newest
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.profilechoice import ProfileChoice, short_name
 from kstoolkit.widgets.replay import Replay
@@ -48,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["CompactionLab"]
 
 _WIDE_PX = 348
+_FIRST_LOOK_SECONDS = 0.6
+"""How long a cell may wait, so that its saved picture shows the comparison that was given."""
 _LOOK_SECONDS = 1.0
 """How often a running trial is drawn: more often would take from it what is measured."""
 
@@ -90,16 +85,17 @@ class CompactionLab(Panel):
         self._drawing = Lock()
         self._said, self._shown = Shown(), Shown()
         self._trying = Trying(given, self._tell, self._conclude)
-        self._looking = Background(self._said.say)
+        self._looking, self._opening = Background(self._said.say), Newest(self._said.say)
         self.profiles = ProfileChoice(_first(given) if profiles is None else profiles)
         self.form = WorkloadForm(_workload(workload))
         self._make_controls(seconds, disk_bytes)
         super().__init__("Compaction lab", self._rows(), self._static)
-        for end in (self._trying.stop, self._looking.stop, self.replay.pause):
+        for end in (self._trying.stop, self._looking.stop, self.replay.pause, self._opening.stop):
             self.on_close(end)
         if given is not None:
             self.replay.take(step_times(given.series))
-        self._show()
+        self._opening.ask(self._show)
+        self._opening.wait(_FIRST_LOOK_SECONDS)
 
     def _make_controls(self, seconds: float, disk_bytes: int) -> None:
         self.seconds = BoundedFloatText(
@@ -177,7 +173,8 @@ class CompactionLab(Panel):
         self._trying.cancel()
 
     def wait(self) -> None:
-        """Wait until the trials have ended."""
+        """Wait until what was given is drawn, and the trials have ended."""
+        self._opening.wait()
         self._trying.wait()
 
     def __repr__(self) -> str:
@@ -186,7 +183,8 @@ class CompactionLab(Panel):
     def _told(self) -> str:
         controls = self.form.controls
         writes = counted(controls["writes"].value, "writes")
-        chosen = ", ".join(short_name(name) for name in self.profiles.names())
+        tried = self._trying.names or self.profiles.names()
+        chosen = ", ".join(short_name(name) for name in tried)
         return (
             f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
         )
@@ -214,6 +212,8 @@ class CompactionLab(Panel):
         if found is None:
             self._shown.say("Choose a workload and profiles, and press Run.")
             return
+        from kstoolkit.widgets.labdrawing import show_view  # noqa: PLC0415 - brings the plots along
+
         with self._drawing:  # in the thread of whoever asks: one after the other
             show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
 
@@ -222,6 +222,8 @@ class CompactionLab(Panel):
         told = element("p", f"{self._told()}.")
         if found is None or self.view.value == TABLE:
             return joined(told, self._shown.html())
+        from kstoolkit.widgets.labdrawing import trials_table  # noqa: PLC0415 - as above
+
         return joined(told, self._shown.html(), trials_table(found))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from ipywidgets import Button, HBox, Layout, Select
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
@@ -15,7 +16,6 @@ from kstoolkit.findings.evidence import in_short
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.rulefile import rules_from_json
 from kstoolkit.markup import Html, joined, shortened
-from kstoolkit.plots.axes import SIZE_INCHES
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.widgets.findingfilters import LABELS, FindingFilters
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 __all__ = ["FindingsPanel"]
 
 _MOST_STATIC = 20
-_NONE = FINDINGS_SCHEMA.empty_table()
+_NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas
 _FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
-_FRAME_INCHES, _STRIP_INCHES = 1.1, 0.72
+_WIDTH_INCHES, _FRAME_INCHES, _STRIP_INCHES = 7.2, 1.1, 0.72
 _WIDE = Layout(width="auto", max_width="760px")
 
 
@@ -233,7 +233,7 @@ class FindingsPanel(Panel):
         if self._run is not None:
             story = history = self._run.story(finding)
             levels = len(history.levels)
-        size = (SIZE_INCHES[0], _FRAME_INCHES + _STRIP_INCHES * levels)
+        size = (_WIDTH_INCHES, _FRAME_INCHES + _STRIP_INCHES * levels)
         self._plot.draw(lambda ax: story.plot(ax=ax), size)
 
     def __repr__(self) -> str:

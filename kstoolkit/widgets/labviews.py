@@ -1,38 +1,29 @@
-"""How a comparison of the lab can be shown: costs, courses, levels step by step, a table."""
+"""In which ways a comparison of the lab can be shown: their names, and the steps of a replay."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
-
-from kstoolkit.markup import Html, isolated
-from kstoolkit.plots.figurenames import words_of
-from kstoolkit.plots.lab import FIGURES, plot_comparison
-from kstoolkit.plots.labmoment import plot_step, step_inches
-from kstoolkit.plots.labseries import plot_level_work, plot_moments
-from kstoolkit.plots.notes import height
-from kstoolkit.rocksdb.records import counted
-from kstoolkit.widgets.profilechoice import short_name
-from kstoolkit.widgets.showing import table_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.rocksdb.lab.comparison import Comparison
     from kstoolkit.rocksdb.lab.results import Moment
-    from kstoolkit.widgets.showing import Shown
 
 __all__ = [
+    "COSTS",
+    "OVER_TIME",
     "STEPS",
     "TABLE",
     "VIEWS",
-    "show_view",
+    "WORK",
+    "moments_at",
     "step_times",
-    "trials_table",
     "view_by_now",
 ]
 
-COSTS = {name.capitalize(): name for name in FIGURES}
+COSTS = {
+    name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
+}
 OVER_TIME = {
     "Disk over time": "disk_bytes",
     "L0 files over time": "level0_files",
@@ -47,12 +38,6 @@ WORK = "Written to each level"
 TABLE = "Table"
 VIEWS = (*COSTS, STEPS, WORK, *OVER_TIME, TABLE)
 
-_TABLED = (
-    *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),
-    *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
-    *("get_p50_us", "get_p99_us", "compaction_ms", "peak_memtable_bytes"),
-    *("peak_block_cache_bytes", "peak_table_readers_bytes"),
-)
 _MOST_STEPS = 240
 _STEP_MS = 250
 
@@ -60,54 +45,6 @@ _STEP_MS = 250
 def view_by_now(view: str) -> str:
     """Return a view, or the levels instead as long as no trial has ended and it needs some."""
     return view if view in OVER_TIME else STEPS
-
-
-def show_view(shown: Shown, view: str, found: Comparison, at_ms: float = math.inf) -> None:
-    """Show a comparison in one of the ways of :data:`VIEWS`.
-
-    Parameters
-    ----------
-    shown
-        Where.
-    view
-        Which.
-    found
-        The comparison; of one that still goes on, what there is by now.
-    at_ms
-        Of the levels step by step: when, since each store was opened; by default the last.
-    """
-    wide, low = 7.2, height(0, ["", "", ""])
-    if view in COSTS:
-        rows = len(FIGURES[COSTS[view]]) * (0.4 + len(found))
-        shown.draw(
-            lambda ax: plot_comparison(found, figures=COSTS[view], ax=ax), (wide, low + 0.17 * rows)
-        )
-    elif view in OVER_TIME:
-        shown.draw(lambda ax: plot_moments(found.series, figure=OVER_TIME[view], ax=ax), (wide, 3))
-    elif view == STEPS and len(found.series):
-        moments = moments_at(found.series, at_ms)
-        inches = step_inches(moments, found.series)
-        shown.draw(lambda ax: plot_step(moments, among=found.series, ax=ax), inches)
-    elif view == WORK:
-        inches = wide, height(len(found.levels), [""])
-        shown.draw(lambda ax: plot_level_work(found.levels, ax=ax), inches)
-    elif view == TABLE:
-        shown.put(trials_table(found))
-    else:
-        shown.say("No moments yet.")
-
-
-def trials_table(found: Comparison) -> Html:
-    """Return a table of a comparison: a row a figure, a column a profile."""
-    if not len(found):
-        return Html()
-    texts = [{each.name: each.text for each in trial.figures()} for trial in found]
-    rows = [(_name(name), *(told[name] for told in texts)) for name in _TABLED]
-    rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
-    names = ["figure", *(isolated(short_name(trial.profile)) for trial in found)]
-    more = len(found[0].figures()) - len(_TABLED)
-    note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
-    return table_html(names, rows, note)
 
 
 def step_times(moments: Sequence[Moment]) -> list[int]:
@@ -124,8 +61,3 @@ def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
         if each.profile not in found or each.at_ms <= at_ms:
             found[each.profile] = each
     return list(found.values())
-
-
-def _name(figure: str) -> str:
-    unit = {"_ms": ", ms", "_us": ", µs"}.get(figure[-3:], "")
-    return f"{words_of(figure)}{unit}"

@@ -65,7 +65,8 @@ def measured(thing: Any) -> Measured:
     """
     match thing:
         case MemoryPlan():
-            return Measured((bar_of_plan("the plan given", thing),), f"Given: {_total(thing)}.")
+            bars = (bar_of_plan("the plan given", thing),)
+            return Measured(bars, f"Given: {_total(thing)}.", dict(thing.given))
         case MemoryParts():
             return _of_parts([thing])
         case str() | os.PathLike():

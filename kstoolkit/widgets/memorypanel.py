@@ -8,12 +8,10 @@ from ipywidgets import Button
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, joined
-from kstoolkit.plots.memory import draw_memory
 from kstoolkit.rocksdb.memory.planning import profile_given
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.widgets.memorycontrols import MemoryControls
-from kstoolkit.widgets.memorymeasured import Measured, bar_of_plan, measured
 from kstoolkit.widgets.newest import Newest
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown, table_html
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.widgets.memorymeasured import Measured
 
 __all__ = ["MemoryPanel"]
 
@@ -59,7 +58,8 @@ class MemoryPanel(Panel):
         *,
         profile: Profile | str | os.PathLike[str] | None = None,
     ) -> None:
-        self._thing, self._measured = thing, Measured()
+        self._thing: Any = thing
+        self._measured: Measured | None = None
         self._keeps_profile = profile is not None
         self._said, self._words, self._shown = Shown(), Shown(), Shown()
         self._newest = Newest(self._tell)
@@ -113,15 +113,19 @@ class MemoryPanel(Panel):
         except ConfigurationError as error:
             self._tell(str(error))
             return
-        told = [f"{self._in_words()}{self._largest()}.", self._not_in_it(), self._measured.words]
+        told = [f"{self._in_words()}{self._largest()}.", self._not_in_it()]
+        told += [] if self._measured is None else [self._measured.words]
         self._words.put(joined(*(element("p", each) for each in told if each)))
         self._newest.ask(self._draw)
 
     def _draw(self) -> None:
+        from kstoolkit.plots.memory import draw_memory  # noqa: PLC0415 - draws: in its thread
+        from kstoolkit.widgets.memorymeasured import bar_of_plan  # noqa: PLC0415 - as above
+
         plan, found = self.plan, self._measured
         if plan is None:
             return
-        bars = [bar_of_plan("formula", plan), *found.bars]
+        bars = [bar_of_plan("formula", plan), *(() if found is None else found.bars)]
         needs = self._in_words().partition(": ")[2]
         said = f"RocksDB needs {needs} for {counted(plan.instances, 'instances')} by the formula"
         paid = [each for each in plan.terms if each.total_bytes == 0]
@@ -130,6 +134,8 @@ class MemoryPanel(Panel):
 
     def _measure(self, *, takes: bool = False) -> None:
         """Measure; the first time, what is found is taken over into the controls; in a thread."""
+        from kstoolkit.widgets.memorymeasured import measured  # noqa: PLC0415 - opens stores
+
         self._said.say("Measuring …")
         self._measured = found = measured(self._thing)
         self._said.put(Html())

@@ -12,8 +12,6 @@ from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.pipeline.runstatus import RunState
 from kstoolkit.pipeline.watching import RunWatch
-from kstoolkit.plots.axes import SIZE_INCHES
-from kstoolkit.plots.watching import NUM_STRIPS, plot_status
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown
@@ -30,7 +28,7 @@ _TICK_SECONDS = 0.1
 _CONFIRM_SECONDS = 10.0
 _DRAWING_SHARE = 0.1
 """How much of the time drawing may take, as it takes that from the notebook's cells."""
-_SIZE_INCHES = (SIZE_INCHES[0], 1.1 + 0.6 * NUM_STRIPS)
+_SIZE_INCHES = (7.2, 3.5)
 _LABELS = {"description_width": "84px"}
 
 
@@ -202,7 +200,7 @@ class RunMonitor(Panel):
 
     def _draw(self, status: RunStatus) -> None:
         began = time.monotonic()
-        self._plot.draw(lambda ax: plot_status(status, ax=ax), _SIZE_INCHES)
+        self._plot.draw(lambda ax: status.plot(ax=ax), _SIZE_INCHES)
         self._drawn = status
         self._drawn_at = time.monotonic()
         self._drawing_took = self._drawn_at - began

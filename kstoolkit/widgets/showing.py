@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ipywidgets import HTML
 
 from kstoolkit.markup import Html, element, isolated, joined, text
-from kstoolkit.plots.pictures import picture
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         size_inches: tuple[float, float] | None = None,
     ) -> None:
         """Show a plot: ``record.plot``, at the size that suits it or at another."""
+        from kstoolkit.plots.pictures import picture  # noqa: PLC0415 - draws: only when asked
+
         self.value = picture(draw, size_inches).html()
 
     def tabulate(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import Button, VBox
 
 from kstoolkit.markup import Html, element
-from kstoolkit.stores.growth.growing import growth
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.showing import Shown
 from kstoolkit.widgets.stoppable import StoppableSource, StoppedError
@@ -77,6 +76,8 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
     def _measure(self, opened: Callable[[ExitStack], OpenedStore], stop: Event, turn: int) -> None:
         def is_stopped() -> bool:
             return stop.is_set() or self._turn != turn
+
+        from kstoolkit.stores.growth.growing import growth  # noqa: PLC0415 - at the press of a button
 
         with ExitStack() as held:
             store: Any = opened(held)

@@ -8,6 +8,7 @@ from ipywidgets import HBox, VBox
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html
+from kstoolkit.rocksdb.records import counted
 from kstoolkit.widgets.newest import Newest
 from kstoolkit.widgets.showing import Shown
 from kstoolkit.widgets.storecontrols import StoreControls
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["StoreRows"]
 
 _END_SECONDS = 10
+_NAMED = 3
+"""How many of the parts that are left out are named."""
 
 
 class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
@@ -166,7 +169,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
             if self._reading.wanted != wanted:
                 self._reading.begin(wanted)
             self._reading.page(number, is_stale)
-            self.said.put(Html())
+            self._say_left_out()
         except KstoolkitError as error:
             self._tell(str(error))
         if not is_stale():
@@ -186,6 +189,16 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
             self.shown.put(Html())
         else:
             self.shown.say("No such rows." if controls.sought.value else "It has no rows.")
+
+    def _say_left_out(self) -> None:
+        """Say what of the store is not among the rows, as far as it has come to light."""
+        parts = [*getattr(self.store, "left_out", ())]
+        told = " ".join(f"{each.path.name}: {each.why.rstrip('.')}." for each in parts[:_NAMED])
+        more = f" And {len(parts) - _NAMED} more." if len(parts) > _NAMED else ""
+        if parts:
+            self._tell(f"{counted(len(parts), 'parts')} left out. {told}{more}")
+        else:
+            self.said.put(Html())
 
     def _tell(self, why: str) -> None:
         self.said.say(" ".join(why.splitlines()))

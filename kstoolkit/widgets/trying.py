@@ -5,7 +5,6 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.faults import TrialFailed
 from kstoolkit.rocksdb.lab.listening import Listener
@@ -52,7 +51,7 @@ class Trying(Listener):
         self._moments: list[Moment] = [] if given is None else [*given.series]
         self._background = Background(self._fail)
         self._stop: Event | None = None
-        self._names: list[str] = []
+        self.names = [each.profile for each in given or ()]
         self._workload: Workload | None = None if given is None else given.workload
         self._is_cancelled = False
 
@@ -61,7 +60,7 @@ class Trying(Listener):
         if self.is_running:
             return False
         self._background.wait()  # for the end of one before
-        self.comparison, self._moments, self._names = None, [], []
+        self.comparison, self._moments, self.names = None, [], []
         self._workload, self._is_cancelled = workload, False
         self.state, self.is_running = _RUNNING, True
         return self._background.start(lambda stop: self._compare(stop, workload, profiles, limits))
@@ -90,13 +89,13 @@ class Trying(Listener):
 
     def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
         """Keep what is tried."""
-        self._workload, self._names = workload, list(profiles)
+        self._workload, self.names = workload, list(profiles)
 
     def hear(self, moment: Moment) -> None:
         """Keep the moment, and tell of it."""
         self._moments.append(moment)
         writes = self._workload.writes if self._workload else moment.writes
-        before, tried = self._names.index(moment.profile), len(self._names)
+        before, tried = self.names.index(moment.profile), len(self.names)
         done = (
             "all written" if moment.writes >= writes else f"{moment.writes:,} of {writes:,} writes"
         )
@@ -115,6 +114,10 @@ class Trying(Listener):
         profiles: Sequence[str | Profile],
         limits: dict[str, Any],
     ) -> None:
+        from kstoolkit.rocksdb.lab.comparing import (  # noqa: PLC0415 - only to try
+            compare_profiles,
+        )
+
         began, self._stop = monotonic(), stop
         try:
             self.comparison = compare_profiles(

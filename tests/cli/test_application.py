@@ -15,6 +15,9 @@ COMMANDS = [
     *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
     *(
         "data fetch",
+        "broker start",
+        "broker stop",
+        "broker status",
         "doctor",
         "inspect",
         "levels",

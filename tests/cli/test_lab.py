@@ -56,6 +56,15 @@ def test_what_following_a_changelog_writes_is_replayed(tmp_path: Path) -> None:
     assert (found["writes"], found["live_rows"]) == (3, 2)
 
 
+def test_the_stores_of_trials_stay_where_one_wants_to_look_at_them(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    answer = given("compare-profiles", "spark", *SHORT, "--keep", kept, "--json")
+    assert answer.code == 0
+    (found,) = rows(given("memory", kept / "spark", "--json").out)
+    assert found["unknown"] is not None
+    assert (kept / "spark" / "CURRENT").is_file()
+
+
 def test_a_trial_that_was_stopped_is_told_to_people() -> None:
     pace = ("--pace", 1_000, "--seconds", 1)
     answer = given("compare-profiles", "spark", *pace)

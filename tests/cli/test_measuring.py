@@ -83,7 +83,7 @@ def test_growth_names_what_takes_most_of_each(minutes: Path, tmp_path: Path) -> 
 
 
 def test_growth_takes_a_folder_or_an_open_store(minutes: Path) -> None:
-    with kst.open_store(minutes, window_size="1 minute") as store:
+    with kst.open_store(minutes) as store:
         opened = kst.growth(store, retention="1 hour")
     assert opened.to_dict() == kst.growth(minutes, retention="1 hour").to_dict()
     assert opened.verdict

@@ -187,7 +187,7 @@ def test_the_plot_has_the_counts_of_this_user_and_action_and_all_flagged_windows
     }
     assert sorted(np.asarray(finding.series.flagged_ms).tolist()) == starts
     assert (finding.series.expected_low, finding.series.expected_high) == (2, 14)
-    assert (finding.series.window_ms, finding.series.ceiling) == (HOUR, None)
+    assert (finding.series.window.size_ms, finding.series.ceiling) == (HOUR, None)
     assert finding.series.min_count == 1
 
 

@@ -110,6 +110,20 @@ def test_the_summary_adds_up(run: Run) -> None:
     assert summary.to_dict()["dead_letters"] == {}
     assert summary.state_bytes is not None
     assert summary.first_batch_seconds is not None
+
+
+def test_the_state_after_each_batch_is_kept_as_spark_reported_it(run: Run) -> None:
+    held = run.batches().state
+    rows = [each.rows for each in held if each is not None]
+    assert len(rows) == 3
+    assert rows == sorted(rows)
+    assert rows[0] > 0
+    assert all(each is None or each.memory_bytes > 0 for each in held)
+    assert run.summary().state_rows == rows[-1]
+
+
+def test_the_summary_says_how_many_events_there_were(run: Run) -> None:
+    summary = run.summary()
     assert str(EVENTS // 1000) in str(summary)
 
 

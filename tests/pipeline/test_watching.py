@@ -8,6 +8,7 @@ import pytest
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.ledger import Admitted, Ledger
 from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.watching import MOST_BATCHES, RunWatch
 from tests.plots.made import made_run
@@ -43,10 +44,23 @@ def test_a_folder_tells_what_was_counted_and_whose_secret_the_rest_is(run: Run) 
     assert told["events"] == "140 in 2 batches"
     assert told["late"] == "1 minute 4"
     assert told["dead letters"].endswith(" 2")
-    assert told["state rows"] == "unknown (only the process that counts knows)"
+    assert told["state rows"] == "unknown (not kept: only the process that counts knows it so soon)"
     assert told["state memory"] == told["state rows"]
     assert told["lag"].endswith("event time reaches 2015-09-12 10:10:00 UTC")
     assert told["last batch"].startswith("0.50 s, 40 events (in parts: unknown")
+
+
+def test_the_state_that_a_batch_left_is_told_once_its_process_has_kept_it(run: Run) -> None:
+    watch = RunWatch(run)
+    assert watch.look().batches[-1].state_rows is None
+    folders = BatchFolders(run.folder.path / "statistics")
+    StateSize(rows=440, memory_bytes=1024).save(folders.folder(0, 0))
+    told = dict(watch.look().rows())
+    assert told["state rows"] == "440 after batch 0"
+    assert told["state memory"] == "1.0 KiB after batch 0"
+    StateSize(rows=448, memory_bytes=2048).save(folders.folder(0, 1))
+    told = dict(watch.look().rows())
+    assert (told["state rows"], told["state memory"]) == ("448", "2.0 KiB")
 
 
 def test_each_look_adds_what_is_new_and_marked(run: Run) -> None:

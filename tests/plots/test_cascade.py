@@ -8,9 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.bars import MOST_BARS
+from kstoolkit.plots.bars import MOST_BARS, MOST_MARKERS
 from kstoolkit.plots.palette import COUNTED, FLAGGED
-from kstoolkit.plots.strips import MOST_MARKERS
 from tests.changelog.changelogs import MINUTE
 from tests.findings.made import CEILING, UNKNOWN, finding
 from tests.plots.made import (
@@ -109,7 +108,9 @@ def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: 
     axes: Any = run.plot(user="Anna", action="read")
     steps = [each.get_data().values.size for each in axes.patches if hasattr(each, "get_data")]
     assert max(steps) <= MOST_BARS
-    assert "1 minute: 2,000 windows drawn as 500 bars, each the highest of 4" in axes.get_xlabel()
+    assert (
+        "1 minute: 2,000 windows drawn as 500 bars: each is the highest of 4" in axes.get_xlabel()
+    )
     said = f"1 minute: markers at the highest {MOST_MARKERS} of 80 flagged windows"
     assert said in axes.get_xlabel()
     assert stays_inside(axes)

@@ -111,3 +111,50 @@ def test_hostile_keys_are_text_and_stay_inside(growth: Growth) -> None:
     axes = hostile.plot(by="key")
     assert stays_inside(axes)
     assert r"$\frac{" in row_names(axes)
+
+
+def test_a_field_of_keys_is_drawn_as_keys_are(growth: Growth) -> None:
+    pages = Records([named("home", 30), named(None, 9)], "values of page")
+    users = Records([named("Anna", 40)], "keys")
+    several = replace(growth, fields={"page": pages, "key": pages}, data_bytes=50)
+    axes: Any = several.plot(by="page")
+    assert row_names(axes) == ["home", "None", "all others together"]
+    assert axes.get_xlabel() == "keys and values before compression, by page"
+    assert row_names(several.plot(by="key"))[0] == "user-059"
+    one = replace(growth, by=("user",), keys=users, data_bytes=40)
+    assert row_names(one.plot(by="user")) == row_names(one.plot(by="key")) == ["Anna"]
+    with pytest.raises(ConfigurationError, match="by 'usr'") as error:
+        several.plot(by="usr")
+    assert error.value.hint is not None
+    assert error.value.hint.endswith("age, page.")
+
+
+def test_windows_that_the_watermark_has_passed_are_hatched(growth: Growth) -> None:
+    uses = [
+        WindowUse(TEN, 1, 10, 500, 0.5, TEN + HOUR, is_past=True),
+        WindowUse(TEN + HOUR, 1, 10, 500, 0.5, TEN + 2 * HOUR, is_past=False),
+    ]
+    horizon = replace(growth.horizon, watermark_ms=TEN + HOUR, kept_from_ms=None)
+    expired = replace(growth.expired, num_rows=None, num_below_watermark=10)
+    axes: Any = replace(
+        growth, windows=Records(uses, "windows"), horizon=horizon, expired=expired, data_bytes=1_000
+    ).plot()
+    assert [bar.get_hatch() for bar in axes.patches] == ["//", None]
+    assert legend(axes) == ["past the watermark", "kept"]
+    assert "unknown" not in axes.get_xlabel()
+    assert "10 past the watermark" in seen(axes)
+
+
+def test_ages_of_windows_name_their_clock(growth: Growth) -> None:
+    told = ("window end", "the newest window's start", TEN)
+    uses = [Age(HOUR, 5, 50, 0.5, 0, 0, *told), Age(24 * HOUR, 2, 20, 0.2, 0, 0, *told)]
+    axes: Any = replace(growth, ages=Records(uses, "ages")).plot(by="age")
+    assert row_names(axes) == ["ended 1 hour ago", "ended 1 day ago"]
+    said = " ".join(axes.get_xlabel().split())
+    assert "before the newest window's start, 2015-09-12 10:00:00 UTC" in said
+    assert stays_inside(axes)
+
+
+def test_why_there_are_no_ages_stands_where_they_would(growth: Growth) -> None:
+    bare = replace(growth, ages=Records((), "ages"), unknown={"ages": "there are no rows"})
+    assert texts(drawn(bare.plot(by="age"))) == ["no ages: there are no rows"]

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.pipeline.batchhistory import Batches
+from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
-from kstoolkit.plots.run import MOST_BARS
+from kstoolkit.plots.batches import MOST_BARS
 from tests.plots.made import drawn, legend, made_run, row_names, seen, stays_inside, texts
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 def batches(number: int, *, state: int | None = 1024) -> Batches:
     told = tuple(BatchStatistics(n, 0, 2.0, events=100 * (n + 1)) for n in range(number))
-    return Batches(told, (state,) * number)
+    held = tuple(
+        None if state is None else StateSize(rows=8 * (n + 1), memory_bytes=state * (n + 1))
+        for n in range(number)
+    )
+    return Batches(told, (state,) * number, held)
 
 
 def steps(axes: Any) -> list[np.ndarray[Any, Any]]:
@@ -32,7 +37,13 @@ def steps(axes: Any) -> list[np.ndarray[Any, Any]]:
 def test_a_run_is_drawn_by_batch_with_durations_rates_and_state(tmp_path: Path) -> None:
     told = [BatchStatistics(0, 0, 8.0, events=80), BatchStatistics(1, 0, 2.0, events=400)]
     axes: Any = made_run(tmp_path / "out", batches=told).plot()
-    assert texts(axes) == ["written\nto state", "events/s", "seconds"]
+    assert texts(axes) == [
+        "state\nmemory",
+        "state rows",
+        "written\nto state",
+        "events/s",
+        "seconds",
+    ]
     rate, seconds = (each / each.max() for each in steps(axes))
     assert seconds.tolist() == pytest.approx([1.0, 0.25])
     assert rate.tolist() == pytest.approx([0.05, 1.0])
@@ -42,15 +53,28 @@ def test_a_run_is_drawn_by_batch_with_durations_rates_and_state(tmp_path: Path) 
 
 def test_state_that_is_unknown_is_hatched_and_said() -> None:
     axes: Any = batches(3, state=None).plot()
-    (span,) = [each for each in axes.patches if each.get_hatch() == "////"]
-    assert (span.get_x(), span.get_width()) == (0, 3)
+    spans = [each for each in axes.patches if each.get_hatch() == "////"]
+    assert [(each.get_x(), each.get_width()) for each in spans] == 3 * [(0, 3)]
     assert "unknown" in legend(axes)
-    assert "unknown of 3 batches (Spark has removed the files since)" in axes.get_xlabel()
+    said = " ".join(axes.get_xlabel().split())
+    assert "written to state: unknown of 3 batches (Spark has removed the files since)" in said
+    assert "state rows and memory: unknown of 3 batches (Spark's figure was not kept)" in said
+    assert stays_inside(axes)
+
+
+def test_state_is_drawn_as_large_as_it_was_after_each_batch() -> None:
+    axes: Any = batches(2).plot()
+    memory, rows, written = (each / each.max() for each in steps(axes)[:3])
+    assert memory.tolist() == pytest.approx([0.5, 1.0])
+    assert rows.tolist() == pytest.approx([0.5, 1.0])
+    assert written.tolist() == pytest.approx([1.0, 1.0])
+    assert {"16", "2.0 KiB"} <= set(row_names(axes))
     assert stays_inside(axes)
 
 
 def test_known_and_unknown_state_stand_each_where_they_belong() -> None:
-    told = Batches(batches(4).told, (None, 10, None, None))
+    known = batches(4)
+    told = Batches(known.told, (None, 10, None, None), known.state)
     axes: Any = told.plot()
     spans = [each for each in axes.patches if each.get_hatch() == "////"]
     assert [(each.get_x(), each.get_width()) for each in spans] == [(0, 1), (2, 2)]

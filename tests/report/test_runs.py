@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.markup import element, plain
+from kstoolkit.pipeline.userhistory import LevelCounts
 from kstoolkit.report import (
-    CountSeries,
     DeadLetters,
     DeadLetterSample,
     Origin,
@@ -23,6 +23,7 @@ from kstoolkit.report import (
     render_report,
     write_report,
 )
+from kstoolkit.windows import as_window
 from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:
@@ -30,18 +31,19 @@ if TYPE_CHECKING:
 
 HOUR = 3_600_000
 TEN = 1_442_052_000_000
+NONE = np.array([], dtype=np.int64)
 
 
-def a_series(**changes: Any) -> CountSeries:
+def a_series(**changes: Any) -> LevelCounts:
     options: dict[str, Any] = {
         "times_ms": TEN + np.arange(-10, 10) * HOUR,
         "counts": np.where(np.arange(20) == 10, 61, 7),
-        "window_ms": HOUR,
-        "flagged_ms": [TEN],
+        "window": as_window("1 hour"),
+        "flagged_ms": np.array([TEN]),
         "expected_low": 2,
         "expected_high": 14,
     }
-    return CountSeries(**(options | changes))
+    return LevelCounts(**(options | changes))
 
 
 def a_finding(**changes: Any) -> ReportFinding:
@@ -87,7 +89,7 @@ def a_content(**changes: Any) -> ReportContent:
     return ReportContent(**(options | changes))
 
 
-def hostile_content(text: str, series: CountSeries | None) -> ReportContent:
+def hostile_content(text: str, series: LevelCounts | None) -> ReportContent:
     finding = a_finding(
         sentence=f"{text} did {text} 61 times.",
         rule=text,
@@ -225,7 +227,9 @@ def test_a_figure_takes_its_colours_and_font_from_the_page() -> None:
 
 
 def test_the_finding_s_own_window_is_drawn_even_if_its_count_was_not_recorded() -> None:
-    series = a_series(times_ms=[TEN - HOUR], counts=[12], flagged_ms=(), min_count=10)
+    series = a_series(
+        times_ms=np.array([TEN - HOUR]), counts=np.array([12]), flagged_ms=NONE, min_count=10
+    )
     page = Page(render_report(a_content(findings=[a_finding(count=9, series=series)])))
     assert "1 of 2 windows flagged" in page.text
     assert "one without a bar had fewer than 10 events" in page.text
@@ -272,7 +276,7 @@ def test_a_full_report_stays_small() -> None:
     series = a_series(
         times_ms=minutes,
         counts=counts,
-        window_ms=60_000,
+        window=as_window("1 minute"),
         flagged_ms=minutes[counts > 12],
         ceiling=12,
     )

@@ -95,6 +95,9 @@ def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
     with CompactionLab(compared) as lab:
         assert lab.form.workload() == SMALL
         assert lab.comparison is compared
+        lab.wait()
+        assert repr(lab) == "CompactionLab(uniform, 20,000 writes; level, universal: 2 trials)"
+        assert "level, universal: 2 trials" in lab.static_html()
         assert lab.profiles.names() == ["kafka_streams", "spark"]
         lab.choose("spark")
         lab.set(writes=1_000)

@@ -119,6 +119,7 @@ def test_a_store_is_measured_and_its_options_and_keys_are_taken_over(users: Path
         assert size is not None
         panel.again.click()
         panel.wait()
+        assert panel._measured is not None
         assert panel._measured.bars[0].sum == pytest.approx(size, abs=64 << 10)
         assert store.column_families == ("default",)
 
@@ -158,10 +159,35 @@ def test_a_plan_and_what_was_measured_before_stand_beside_the_formula(users: Pat
     with MemoryPanel(plan) as panel:
         panel.wait()
         assert "Given: 544.0 MiB for 4 RocksDB instances." in panel.static_html()
+        assert repr(panel) == "MemoryPanel(4 x 1 x 1 = 4 RocksDB instances: at least 544.0 MiB)"
     with open_store(users) as store:
         parts = store.memory()
     assert measured(parts).bars[0].sum == parts.total_bytes
     assert measured(Records([parts, parts], "segments")).bars[0].sum == 2 * (parts.total_bytes or 0)
+
+
+def test_a_plan_is_gone_on_with_at_its_own_numbers() -> None:
+    plan = kst.plan_memory(
+        Profile(name="mine", block_size=8192),
+        partitions=40,
+        segments=3,
+        stores=2,
+        keys=1_000,
+        key_bytes=20,
+        value_bytes=100,
+        iterators=5,
+        memtable_bytes=24 * MIB,
+        memtables=3,
+        block_cache_bytes=16 * MIB,
+    )
+    with MemoryPanel(plan) as panel:
+        panel.wait()
+        assert panel.plan is not None
+        sums = [(each.term, each.count, each.total_bytes) for each in plan.terms]
+        assert [(each.term, each.count, each.total_bytes) for each in panel.plan.terms] == sums
+        assert "given" not in plan.to_dict()
+        assert panel.form.controls["keys"].value == "1000"
+        assert "40 x 3 x 2 = 240 RocksDB instances" in repr(panel)
 
 
 def test_what_has_no_memory_to_measure_is_said_and_the_formula_stays(tmp_path: Path) -> None:

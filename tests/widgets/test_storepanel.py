@@ -336,6 +336,17 @@ def test_a_damaged_store_says_so(opened: Callable[..., StorePanel], users: Path)
     assert 'role="status"' in panel.rows.said.value
 
 
+@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.leftout.LeftOutWarning")
+def test_what_is_left_out_of_a_store_is_said_beside_its_rows(
+    opened: Callable[..., StorePanel], minutes: Path
+) -> None:
+    (minutes / "clicks.1").mkdir()
+    panel = opened(minutes)
+    assert "1 part left out. clicks.1: it has no CURRENT file." in panel.rows.said.value
+    assert "1 part left out" in panel.static_html()
+    assert panel.page
+
+
 def test_a_folder_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no folder"):
         StorePanel(tmp_path / "absent")

@@ -16,9 +16,10 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 
-__all__ = ["check_is_path", "check_is_store", "irregular_files", "stores_below"]
+__all__ = ["check_is_path", "check_is_store", "has_remains", "irregular_files", "stores_below"]
 
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
+_LEFT = re.compile(r"\d+\.sst|MANIFEST-\d+")
 _READ = re.compile(r"\d+\.(sst|blob|log)|(MANIFEST|OPTIONS)-\d+.*|CURRENT|IDENTITY|LOG.*")
 _SEGMENT = re.compile(r"[.:-][0-9]{1,19}")
 _LARGEST_CURRENT_BYTES = 4096
@@ -74,6 +75,19 @@ def check_is_store(folder: Path) -> None:
         raise _no_store(folder) from error
     if not _MANIFEST.fullmatch(current):
         raise _no_manifest(folder, current)
+
+
+def has_remains(folder: Path) -> bool:
+    """Return whether a folder without a CURRENT file that is one still has files to be read.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be listed.
+    """
+    if not folder.is_dir() or irregular_files(folder):
+        return False
+    return any(_LEFT.fullmatch(each.name) for each in folder.iterdir())
 
 
 def irregular_files(folder: Path) -> set[str]:

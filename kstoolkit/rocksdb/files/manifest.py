@@ -10,14 +10,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.rocksdb.faults import DamagedStoreError, translated
+from kstoolkit.rocksdb.files.explaining import explained
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["torn_at"]
+__all__ = ["check_manifest", "torn_at"]
 
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_HINT = "Restore the folder from a backup, or rebuild the store from its changelog."
+
+
+def check_manifest(scratch: Path, folder: Path) -> None:
+    """Refuse a MANIFEST that lost its end: RocksDB would open an older store, and say nothing.
+
+    Parameters
+    ----------
+    scratch
+        The scratch folder, with the MANIFEST and the CURRENT file that names it.
+    folder
+        The store as the user knows it.
+
+    Raises
+    ------
+    DamagedStoreError
+        If the MANIFEST is missing, or not whole.
+    EncryptedStoreError
+        If no SST file is one either.
+    """
+    name = (scratch / "CURRENT").read_text(encoding="utf-8").strip()
+    with translated(folder):
+        if not (scratch / name).is_file():
+            message = f"The store {folder} is damaged: {name}, which CURRENT names, is missing."
+            raise DamagedStoreError(message, hint=_HINT)
+        torn = torn_at(scratch / name)
+    if torn is not None:
+        message = (
+            f"The store {folder} is damaged: {name} ends in the middle of a record, which begins "
+            f"at byte {torn}; newer rows would be missing without a sign."
+        )
+        raise explained(DamagedStoreError(message, hint=_HINT), scratch, folder)
 
 
 def torn_at(path: Path) -> int | None:

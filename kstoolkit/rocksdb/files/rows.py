@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict, RdictIter
 
-__all__ = ["rows_of"]
+__all__ = ["every_row", "key_after", "rows_of"]
 
 
 def rows_of(
@@ -39,7 +39,7 @@ def rows_of(
     Exception
         What rocksdict raises, at a block that can't be read; rows before it have been yielded.
     """
-    rows = handle.iter(_every_row())
+    rows = handle.iter(every_row())
     _seek(rows, prefix, start, reverse=reverse)
     step = rows.prev if reverse else rows.next
     while rows.valid():
@@ -51,7 +51,7 @@ def rows_of(
     rows.status()
 
 
-def _every_row() -> ReadOptions:
+def every_row() -> ReadOptions:
     """Return options under which a store with a prefix extractor shows all its rows, in order."""
     options = ReadOptions()
     options.set_total_order_seek(v=True)
@@ -62,7 +62,7 @@ def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool)
     if not reverse:
         rows.seek(max(prefix, start or b""))
         return
-    after = _after(prefix)
+    after = key_after(prefix)
     if start is not None and (after is None or start < after):
         rows.seek_for_prev(start)
     elif after is None:
@@ -73,12 +73,12 @@ def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool)
             rows.prev()
 
 
-def _after(prefix: bytes) -> bytes | None:
+def key_after(prefix: bytes) -> bytes | None:
     r"""Return the first key after all those with a prefix; None if there can't be one.
 
     Examples
     --------
-    >>> _after(b"ab"), _after(bytes([1, 255])), _after(b"")
+    >>> key_after(b"ab"), key_after(bytes([1, 255])), key_after(b"")
     (b'ac', b'\x02', None)
     """
     shorter = prefix.rstrip(b"\xff")

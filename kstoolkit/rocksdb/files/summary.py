@@ -26,6 +26,7 @@ __all__ = ["Footprint", "Summary", "footprint_of", "summary_of"]
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
+_NO_DAMAGE = "none that shows from the files' ends"
 _NO_OPTIONS = "there is no OPTIONS file"
 
 
@@ -70,6 +71,7 @@ class Summary(Record):
     estimated_rows: int | None = of_source(Source.STORE)
     estimated_live_bytes: int | None = of_source(Source.STORE)
     num_unlisted_ssts: int = of_source(Source.STORE)
+    damage: str | None = of_source(Source.STORE)
     format_versions: tuple[int, ...] = of_source(Source.STORE)
     rocksdb_version: str | None = of_source(Source.OPTIONS)
     compaction_style: str | None = of_source(Source.OPTIONS)
@@ -125,6 +127,7 @@ def summary_of(
     options: Records[OptionsSection] | None,
     footprint: Footprint,
     copied_bytes: int,
+    damage: str | None = None,
 ) -> Summary:
     """Return the summary of some of a store's column families.
 
@@ -142,6 +145,8 @@ def summary_of(
         What the folder takes, whichever column families are asked for.
     copied_bytes
         What had to be copied to look into the store.
+    damage
+        What of it is lost, in one line; None: nothing that is known.
 
     Raises
     ------
@@ -170,6 +175,7 @@ def summary_of(
         estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
+        damage=damage or _NO_DAMAGE,
         format_versions=_format_versions(ssts),
         unflushed_entries=None,
         wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),

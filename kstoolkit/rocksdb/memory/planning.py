@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.rocksdb.memory.numbers import check_whole
 from kstoolkit.rocksdb.memory.terms import (
@@ -52,6 +52,9 @@ class MemoryPlan(Record):
         blocks in use may go beyond it.
     unknown
         For each term that is no part of the sum: why.
+    given
+        What :func:`plan_memory` was given, by the names of its parameters, and the profile with the
+        sizes that override it; empty for a plan of what a store's files say.
     """
 
     terms: Records[MemoryTerm]
@@ -61,6 +64,12 @@ class MemoryPlan(Record):
     is_bound: bool = of_source(Source.FORMULA)
     is_strict: bool = of_source(Source.FORMULA, default=False)
     unknown: dict[str, str] = field(default_factory=dict)
+    given: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures and the terms as plain values, as ``--json`` prints them."""
+        told = super(MemoryPlan, self).to_dict()
+        return {name: value for name, value in told.items() if name != "given"}
 
     def __str__(self) -> str:
         least = "at least " if self._lacking() else ""
@@ -174,7 +183,9 @@ def plan_memory(
         origins=dict.fromkeys(options, str(Source.GIVEN)),
         **data,
     )
-    return plan_of(base.changed(**options) if options else base, given)
+    planned = base.changed(**options) if options else base
+    told = counts | data | {"column_families": column_families, "profile": planned}
+    return replace(plan_of(planned, given), given=told)
 
 
 def plan_of(profile: Profile, given: Given) -> MemoryPlan:

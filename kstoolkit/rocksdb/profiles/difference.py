@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 __all__ = ["Difference", "differences", "option_table", "value_text"]
@@ -84,6 +84,8 @@ def option_table(profile: Profile) -> pd.DataFrame:
     >>> table.loc["compression", ["value", "rocksdb"]].tolist()
     ['lz4', 'snappy']
     """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
     own = type(profile)().options()
     rows = [
         (name, value, own[name], profile.unknown.get(name))

@@ -6,10 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.segmentnames import real_path
 from kstoolkit.stores.growth.checkpointuse import checkpoint_use
+from kstoolkit.stores.growth.keyfields import key_fields
 from kstoolkit.stores.growth.measuring import growth as measured
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
@@ -18,10 +20,11 @@ from kstoolkit.stores.spark.sparkstore import SparkStore
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
     from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.keyfields import KeyFields
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.units import Duration
@@ -35,6 +38,7 @@ def growth(
     retention: Duration | None = None,
     now: Moment | None = None,
     prefix_bytes: int | None = None,
+    by: str | Sequence[str] | None = None,
     top: int = 10,
 ) -> Growth:
     """Return who takes a store's room, what is past its time, and why the store does not shrink.
@@ -52,13 +56,18 @@ def growth(
     prefix_bytes
         How long the prefixes of keys are that rows are summed up by; None takes the greatest
         length of which there are few.
+    by
+        Which field of the keys of Spark's state to sum up by, as ``"user"``; of several, together.
+        None takes all that every key has beside its window: of ``transformWithState`` the grouping
+        key, of a join what it joins by; and each field alone, too.
     top
         How many keys, prefixes and windows to name.
 
     Raises
     ------
     ConfigurationError
-        If ``top`` or ``prefix_bytes`` is below 1, or a duration or a moment is none.
+        If ``top`` or ``prefix_bytes`` is below 1, or a duration or a moment is none; or if keys
+        have no field ``by``.
     KstoolkitError
         If there is no store, or it can't be read.
 
@@ -76,7 +85,9 @@ def growth(
     """
     if not isinstance(store, HasRows):
         with open_store(store) as opened:
-            return growth(opened, retention=retention, now=now, prefix_bytes=prefix_bytes, top=top)
+            return growth(
+                opened, retention=retention, now=now, prefix_bytes=prefix_bytes, by=by, top=top
+            )
     return measured(
         store,
         found=_found(store),
@@ -85,8 +96,29 @@ def growth(
         now=now,
         checkpoint=checkpoint_use(store) if isinstance(store, SparkStore) else None,
         prefix_bytes=prefix_bytes,
+        fields=_fields(store, by),
         top=top,
     )
+
+
+def _fields(store: OpenedStore, by: str | Sequence[str] | None) -> KeyFields | None:
+    """Return what to sum up by; None: by whole keys, as they are, or as somebody says."""
+    if not isinstance(store, SparkStore):
+        if by is None:
+            return None
+        field = by[0] if by and isinstance(by, list | tuple) else by
+        message = f"Only keys of Spark's state have fields, as {field!r}; {store.path} is none."
+        raise ConfigurationError(message, hint="Leave it out: keys are summed up whole.")
+    if by is None and store.read_as.key_serde is not None:
+        return None
+    told = store.read_as.column_family
+    mine = [each for each in store.families.values() if not each.is_internal]
+    if told is not None:
+        store.family(told)  # which raises, if there is none
+        mine = [store.families[told]]
+    # One of a join's stores, opened alone, has no families: its own name says what is in it.
+    alone = [replace(each, name=store.name) if each.number is None else each for each in mine]
+    return key_fields(alone, by)
 
 
 def _found(store: OpenedStore) -> FoundStore | None:

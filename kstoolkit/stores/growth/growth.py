@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.rocksdb.records import Record, Source, counted, of_source
 from kstoolkit.stores.growth.verdict import verdict_on
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.records import Figure, Records
@@ -50,6 +50,10 @@ class Growth(Record):
         What a versioned store keeps of the past; None of any other store.
     segments, windows, prefixes, keys, ages
         Who takes the room: all segments, and the largest of the others.
+    by
+        The fields of Spark's keys that they are summed up by, together; none: ``keys`` are whole.
+    fields
+        The largest values of each field alone, by its name, but of one that ``keys`` are.
     num_rows, data_bytes
         The application's rows, and what their keys and values are before compression, without what
         the store wraps them in.
@@ -57,6 +61,8 @@ class Growth(Record):
         Rows that have no such time: the latest versions of a versioned store, for one.
     num_undecoded_rows
         Rows that could not be taken apart; they are in no other figure.
+    num_without_fields
+        Rows whose keys have none of the fields in ``by``: those of other state variables.
     num_keys, num_prefixes, num_windows
         How many keys, beginnings of keys and starts of windows there are; if windows are too many
         to be told one by one, how many spans of their starts.
@@ -90,6 +96,9 @@ class Growth(Record):
     num_windows: int | None = of_source(Source.STORE)
     size_bytes: int | None = of_source(Source.STORE)
     disk_bytes: int | None = of_source(Source.STORE)
+    num_without_fields: int = of_source(Source.STORE, 0)
+    by: tuple[str, ...] = ()
+    fields: dict[str, Records[KeyUse]] = field(default_factory=dict)
     checkpoint: CheckpointUse | None = None
     left_out: tuple[str, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
@@ -117,14 +126,33 @@ class Growth(Record):
         return "\n".join(self.verdict)
 
     def __repr__(self) -> str:
+        by = f", by {', '.join(self.by)}" if self.by else ""
+        past = self.num_past_rows
+        told = (
+            "unknown what is expired" if past is None else f"{counted(past[0], 'rows')} {past[1]}"
+        )
         return (
             f"Growth({self.store!r}, {self.kind or 'of unknown kind'}, "
-            f"{format_count(self.num_rows)} rows, {format_bytes(self.data_bytes)} of keys and "
-            f"values, {format_count(self.expired.num_rows)} rows expired)"
+            f"{counted(self.num_rows, 'rows')}, {format_bytes(self.data_bytes)} of keys and "
+            f"values{by}, {told})"
         )
+
+    @property
+    def num_past_rows(self) -> tuple[int, str] | None:
+        """How many rows are past what decides over them, and what that is; None if unknown."""
+        expired = self.expired
+        for count, what in (
+            (expired.num_rows, "expired"),
+            (expired.num_below_watermark, "past the watermark"),
+            (expired.num_past_ttl, "past their time to live"),
+        ):
+            if count is not None:
+                return count, what
+        return None
 
     def _repr_html_(self) -> str:
         sentences = "".join(f"<li>{escape(each)}</li>" for each in self.verdict)
-        tables = (self.segments, self.windows, self.prefixes, self.keys, self.ages)
+        tables: list[Records[Any]] = [self.segments, self.windows, self.prefixes, self.keys]
+        tables += [*self.fields.values(), self.ages]
         shown = "".join(each._repr_html_() for each in tables if each)
         return f"<ol>{sentences}</ol>{Record._repr_html_(self)}{shown}"

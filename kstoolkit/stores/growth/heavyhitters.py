@@ -21,10 +21,11 @@ from kstoolkit.stores.growth.totals import Totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["HeavyHitters"]
+__all__ = ["MOST_KEYS", "MOST_KEY_BYTES", "HeavyHitters"]
 
-_MOST_KEYS = 1 << 16
-_MOST_KEY_BYTES = 16 << 20
+MOST_KEYS = 1 << 16
+MOST_KEY_BYTES = 16 << 20
+"""How many keys are kept, and how many bytes of them, if nobody says otherwise."""
 
 
 class HeavyHitters:
@@ -55,8 +56,8 @@ class HeavyHitters:
     def __init__(
         self,
         *,
-        most_keys: int = _MOST_KEYS,
-        most_key_bytes: int = _MOST_KEY_BYTES,
+        most_keys: int = MOST_KEYS,
+        most_key_bytes: int = MOST_KEY_BYTES,
         once: bool = False,
     ) -> None:
         self.error_bytes = self.error_rows = 0

@@ -9,12 +9,14 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.rocksdb.records import Records
+from kstoolkit.stores.growth.ages import ages_of, why_no_ages
 from kstoolkit.stores.growth.deletions import StoreFiles, deletions_of
+from kstoolkit.stores.growth.fieldtally import FieldTally
 from kstoolkit.stores.growth.growth import Growth
 from kstoolkit.stores.growth.horizon import horizon_of
-from kstoolkit.stores.growth.past import ages_of, expired_of, segments_of, versions_of
+from kstoolkit.stores.growth.past import expired_of, segments_of, versions_of
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
-from kstoolkit.stores.growth.uses import keys_of, num_windows, prefixes_of, windows_of
+from kstoolkit.stores.growth.uses import fields_of, keys_of, num_windows, prefixes_of, windows_of
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.units import parse_duration
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
+    from kstoolkit.stores.growth.keyfields import KeyFields
+    from kstoolkit.stores.growth.records import Horizon
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
     from kstoolkit.units import Duration
@@ -64,6 +68,7 @@ def growth(
     checkpoint: CheckpointUse | None = None,
     prefix_bytes: int | None = None,
     key_serde: str | Serde | Callable[[bytes], Any] | None = None,
+    fields: KeyFields | None = None,
     top: int = 10,
 ) -> Growth:
     """Return who takes a store's room, what is past its time, and why the store does not shrink.
@@ -93,6 +98,8 @@ def growth(
         length of which there are few.
     key_serde
         How to read keys; None: as the store is told to, or as the keys look.
+    fields
+        Which fields of the keys of Spark's state to sum up by; None: by whole keys.
     top
         How many keys, prefixes and windows to name.
 
@@ -121,7 +128,7 @@ def growth(
     watermark_ms, now_ms = (None if at is None else moment_ms(at) for at in (watermark, now))
     retention_ms = None if retention is None else parse_duration(retention)
     cut_ms = watermark_ms if checkpoint is None else checkpoint.cut_ms
-    tallies = tallied(source.read(Asked()), _no_rows_yet(found, cut_ms, prefix_bytes))
+    tallies = tallied(source.read(Asked()), _no_rows_yet(found, cut_ms, prefix_bytes, fields))
     horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms, checkpoint=checkpoint)
     files = [StoreFiles.of(each) for each in opened]
     uses = segments_of(tallies, horizon, segments, {each.path: each for each in files})
@@ -135,22 +142,27 @@ def growth(
         deletions=deletions_of(files, tallies.num_on_disk),
         versions=versions_of(tallies),
         segments=uses,
-        windows=windows_of(tallies, top),
+        windows=windows_of(tallies, horizon, top),
         prefixes=prefixes_of(tallies, top),
         keys=keys_of(tallies, top, serde),
         ages=ages_of(tallies, horizon, checkpoint),
+        by=() if fields is None else fields.by,
+        fields=fields_of(tallies, top),
         checkpoint=checkpoint,
         # Asked once the rows were read: only then some of it shows to be damaged.
         left_out=tuple(map(str, getattr(store, "left_out", ()))),
         **_sums(tallies),
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,
-        unknown=_unknown(tallies, found),
+        unknown=_unknown(tallies, found) | _no_ages(tallies, horizon, checkpoint),
     )
 
 
 def _no_rows_yet(
-    found: FoundStore | None, watermark_ms: int | None, prefix_bytes: int | None
+    found: FoundStore | None,
+    watermark_ms: int | None,
+    prefix_bytes: int | None,
+    fields: KeyFields | None,
 ) -> Tallies:
     starts_ms = [] if found is None else [each.start_ms for each in found.segments]
     return Tallies(
@@ -159,6 +171,7 @@ def _no_rows_yet(
         SegmentTally(np.array(starts_ms, dtype=np.int64)),
         watermark_ms=watermark_ms,
         prefix_bytes=prefix_bytes,
+        fields=None if fields is None else FieldTally(fields),
     )
 
 
@@ -171,7 +184,15 @@ def _sums(tallies: Tallies) -> dict[str, Any]:
         "num_keys": tallies.keys.num_keys,
         "num_prefixes": tallies.prefixes.num_keys,
         "num_windows": num_windows(tallies),
+        "num_without_fields": 0 if tallies.fields is None else tallies.fields.num_without,
     }
+
+
+def _no_ages(
+    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None
+) -> dict[str, str]:
+    why = why_no_ages(tallies, horizon, checkpoint)
+    return {} if why is None else {"ages": why}
 
 
 def _check(**given: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What of a store is past its time: rows, segments, versions, and rows that nobody updates."""
+"""What of a store is past its time: rows, segments, and versions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ from typing import TYPE_CHECKING
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.clock import Clock
-from kstoolkit.stores.growth.records import Age, Expired, Horizon, SegmentUse, Versions
-from kstoolkit.stores.growth.uses import share_of
+from kstoolkit.stores.growth.records import Expired, Horizon, SegmentUse, Versions
 
 if TYPE_CHECKING:
     from kstoolkit.stores.discovery.foundstore import FoundSegment
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.deletions import StoreFiles
     from kstoolkit.stores.growth.tallies import Tallies
-    from kstoolkit.stores.growth.times import Spans
 
-__all__ = ["ages_of", "expired_of", "segments_of", "versions_of"]
+__all__ = ["expired_of", "segments_of", "versions_of"]
 
-_HOUR_MS = 3_600_000
-_DAY_MS = 24 * _HOUR_MS
-_AGES_MS = (_HOUR_MS, _DAY_MS, 7 * _DAY_MS, 30 * _DAY_MS)
 _NOT_OPENED = "its RocksDB was not handed over"
 _NO_TTL = "it is no state of Spark's whose variables have a time to live"
 
@@ -132,32 +127,4 @@ def versions_of(tallies: Tallies) -> Versions | None:
         versions_per_key=tallies.num_rows / num_keys if num_keys else None,
         most_versions=tallies.keys.most_rows,
         unknown={} if num_keys else {"versions_per_key": "there are too many keys to count them"},
-    )
-
-
-def ages_of(
-    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
-) -> Records[Age]:
-    """Return how many rows were not updated for an hour, a day, a week and 30 days.
-
-    None if the store has windows, or its rows have no times, or those of their ends.
-    """
-    if checkpoint is not None and checkpoint.eviction is Eviction.TTL:
-        return Records((), "ages")
-    at_ms = horizon.judged_at_ms
-    if tallies.clock is not Clock.TIMESTAMP or at_ms is None or tallies.greatest_time_ms is None:
-        return Records((), "ages")
-    spans = tallies.times.spans()
-    return Records([_age(tallies, spans, at_ms, each) for each in _AGES_MS], "ages")
-
-
-def _age(tallies: Tallies, spans: Spans, at_ms: int, age_ms: int) -> Age:
-    below = spans.below(at_ms - age_ms + 1)
-    return Age(
-        age_ms,
-        below.num_rows,
-        below.data_bytes,
-        share_of(below.data_bytes, tallies),
-        below.error_rows,
-        below.error_bytes,
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.stores.rows.jsonlines import json_text
 
 __all__ = [
     "Age",
@@ -26,7 +28,8 @@ class KeyUse(Record):
     """What one key takes: at least so much, and at most ``error_`` more.
 
     ``key`` is what a serde made of ``key_raw``, or the bytes if it could not read them; ``share``
-    is that of all keys' and values' bytes.
+    is that of all keys' and values' bytes. Of keys that are summed up by their fields, it is the
+    field's value, or of several fields a dict; then ``key_raw`` is None unless it is text.
     """
 
     key: Any
@@ -36,6 +39,11 @@ class KeyUse(Record):
     share: float = of_source(Source.STORE)
     error_rows: int = of_source(Source.FORMULA)
     error_bytes: int = of_source(Source.FORMULA)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values; of a key what JSON can say, whatever its type."""
+        found = Record.to_dict(self)
+        return found | {"key": json.loads(json_text(found["key"]))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +61,20 @@ class PrefixUse(Record):
 
 @dataclass(frozen=True, slots=True)
 class WindowUse(Record):
-    """What the windows take that start in a span of time; a span of 1 ms is one window start."""
+    """What the windows take that start in a span of time; a span of 1 ms is one window start.
+
+    ``end_ms`` is when the last of them ends; ``is_past`` whether all of them are older than the
+    retention, or of Spark's have ended by the watermark.
+    """
 
     start_ms: int
     span_ms: int
     num_rows: int = of_source(Source.STORE)
     data_bytes: int = of_source(Source.STORE)
     share: float = of_source(Source.STORE)
+    end_ms: int | None = of_source(Source.STORE, None)
+    is_past: bool | None = of_source(Source.FORMULA, None)
+    unknown: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +98,11 @@ class SegmentUse(Record):
 
 @dataclass(frozen=True, slots=True)
 class Age(Record):
-    """The rows that were not updated for so long, counted back from the moment judged by."""
+    """The rows that were not updated for so long; of windows, those that ended so long ago.
+
+    ``clock`` is what of a row is looked at, ``"timestamp"`` or ``"window end"``; ``judged_at_ms``
+    the moment that is counted back from, and ``judged_by`` what moment that is.
+    """
 
     not_updated_for_ms: int
     num_rows: int = of_source(Source.STORE)
@@ -91,6 +110,9 @@ class Age(Record):
     share: float = of_source(Source.STORE)
     error_rows: int = of_source(Source.FORMULA)
     error_bytes: int = of_source(Source.FORMULA)
+    clock: str = "timestamp"
+    judged_by: str = "the newest row's timestamp"
+    judged_at_ms: int | None = of_source(Source.FORMULA, None)
 
 
 @dataclass(frozen=True, slots=True)

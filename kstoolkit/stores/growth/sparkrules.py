@@ -8,14 +8,22 @@ from kstoolkit.rocksdb.records import counted
 from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.remark import Remark, Weight
 from kstoolkit.stores.growth.wording import amount, moment_text, share_text
+from kstoolkit.stores.rows.valuetext import value_text
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.records import KeyUse
 
 __all__ = ["SPARK_RULES", "retained_versions"]
 
+_MUCH_OF_ALL = 0.05
+_MORE_THAN_EVEN = 2
+"""How many times its even share among those named a value takes at least, to be worth a word."""
+_LONGEST_VALUE = 80
 _MUCH_ON_DISK = 2
 """How many times their length files take on the disk, for it to be worth a sentence."""
 
@@ -121,6 +129,31 @@ def _no_ttl(growth: Growth) -> Remark | None:
     return Remark(Weight.CAUSE, untimed / max(growth.num_rows, 1), text)
 
 
+def _largest_value(growth: Growth) -> Remark | None:
+    """Return which value of one of several fields takes more of the data than its even share."""
+    firsts = [(each[0], name) for name, each in growth.fields.items() if _stands_out(each)]
+    # Of what one key has alone, another sentence speaks.
+    key_rows = max((each.num_rows for each in growth.keys[:1]), default=0)
+    found = [(use, name) for use, name in firsts if use.num_rows > key_rows]
+    if not found:
+        return None
+    use, name = max(found, key=lambda each: each[0].share)
+    value = value_text(use.key)
+    shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
+    text = (
+        f"Keys whose {name} is {shown} take {amount(use.num_rows, use.data_bytes)}: "
+        f"{share_text(use.share, 1)} of the data."
+    )
+    return Remark(Weight.USE, use.share, text)
+
+
+def _stands_out(values: Sequence[KeyUse]) -> bool:
+    """Return whether the largest takes much of all: of as many as are named, at least."""
+    if len(values) < 2:  # noqa: PLR2004 - one alone stands out of nothing
+        return False
+    return values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN / len(values))
+
+
 SPARK_RULES = (
     retained_versions,
     _no_watermark,
@@ -128,4 +161,5 @@ SPARK_RULES = (
     _by_code,
     _past_ttl,
     _no_ttl,
+    _largest_value,
 )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.stores.growth.fieldtally import FieldTally
 
 __all__ = ["SegmentTally", "Tallies", "tallied"]
 
@@ -90,10 +91,18 @@ class Tallies:
         most.
     prefix_bytes
         The length of prefixes, if it was given.
+    fields
+        By fields of keys, if these have some; then a key is what they are.
     clock
         Which time of the rows decides; None before the first row.
     times
         By that time.
+    ends
+        By the end of the window, of rows that have one.
+    are_expiries
+        Whether the times of rows are when they expire, or when a timer fires.
+    least_window_ms, most_window_ms
+        How long the windows are whose ends are known; None as long as there are none.
     greatest_time_ms
         The greatest one of any row; of a versioned store, of any begin or end of a version.
     num_rows, data_bytes, num_untimed
@@ -113,10 +122,15 @@ class Tallies:
     segments: SegmentTally
     watermark_ms: int | None = None
     prefix_bytes: int | None = None
+    fields: FieldTally | None = None
     keys: HeavyHitters = field(init=False)
     prefixes: HeavyHitters | PrefixTally = field(init=False)
     clock: Clock | None = None
     times: TimeTally = field(default_factory=TimeTally)
+    ends: TimeTally = field(default_factory=TimeTally)
+    are_expiries: bool = False
+    least_window_ms: int | None = None
+    most_window_ms: int | None = None
     greatest_time_ms: int | None = None
     num_rows: int = 0
     data_bytes: int = 0
@@ -128,7 +142,8 @@ class Tallies:
     history: History = field(default_factory=History)
 
     def __post_init__(self) -> None:
-        self.keys = HeavyHitters(once=self.kind in ONE_ROW_A_KEY)
+        once = self.kind in ONE_ROW_A_KEY
+        self.keys = HeavyHitters(once=once) if self.fields is None else self.fields.keys
         self.prefixes = PrefixTally() if self.prefix_bytes is None else HeavyHitters()
 
     def add(self, rows: RowColumns) -> None:
@@ -147,8 +162,15 @@ class Tallies:
         self._add_below(rows, sizes)
 
     def _add_keys(self, rows: RowColumns, sizes: NDArray[np.int64]) -> None:
-        keys: pa.Array = rows.record_key.to_arrow()
-        self.keys.add(keys, sizes)
+        texts = None
+        if self.fields is None:
+            keys: pa.Array = rows.record_key.to_arrow()
+            self.keys.add(keys, sizes)
+        else:
+            texts = self.fields.add(rows, sizes)
+            keys = rows.record_key.to_arrow() if texts is None else texts.drop_null()
+        if texts is not None:
+            sizes = sizes[np.asarray(texts.is_valid())]
         if self.prefix_bytes is not None:
             keys = pc.binary_slice(keys, 0, self.prefix_bytes)
         self.prefixes.add(keys, sizes)
@@ -156,6 +178,7 @@ class Tallies:
     def _add_times(self, rows: RowColumns, sizes: NDArray[np.int64]) -> None:
         if self.clock is None:
             self.clock = clock_of(self.engine, self.kind, rows)
+        self.are_expiries |= "expires" in rows.details
         times, known = times_of(self.clock, rows)
         self._see(times[known])
         if self.clock is Clock.VALID_TO:
@@ -164,8 +187,24 @@ class Tallies:
             self.history.add(rows, sizes)
         self.num_untimed += int((~known).sum())
         self.times.add(times[known], sizes[known])
+        if self.clock is not Clock.VALID_TO:
+            self._add_ends(rows, sizes)
         if len(self.segments.starts_ms):
             self.segments.add(times[known], sizes[known])
+
+    def _add_ends(self, rows: RowColumns, sizes: NDArray[np.int64]) -> None:
+        (starts, begun), (ends, ended) = (
+            numbers_of(each, len(rows)) for each in (rows.window_start_ms, rows.window_end_ms)
+        )
+        known = begun & ended
+        if not known.any():
+            return
+        self.ends.add(ends[known], sizes[known])
+        lengths = ends[known] - starts[known]
+        least, most = int(lengths.min()), int(lengths.max())
+        if self.least_window_ms is not None and self.most_window_ms is not None:
+            least, most = min(least, self.least_window_ms), max(most, self.most_window_ms)
+        self.least_window_ms, self.most_window_ms = least, most
 
     def _see(self, times_ms: NDArray[np.int64]) -> None:
         if len(times_ms):

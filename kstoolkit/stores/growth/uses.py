@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.formats.bytecolumn import ByteColumn
@@ -15,14 +16,26 @@ from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse
 
 if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
+    from kstoolkit.stores.growth.records import Horizon
     from kstoolkit.stores.growth.tallies import Tallies
 
-__all__ = ["keys_of", "num_windows", "prefix_text", "prefixes_of", "share_of", "windows_of"]
+__all__ = [
+    "fields_of",
+    "keys_of",
+    "num_windows",
+    "prefix_text",
+    "prefixes_of",
+    "share_of",
+    "windows_of",
+]
 
 
 def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     """Return the keys that take most, read by a serde, or by the one that they look like."""
     hitters = tallies.keys
+    if tallies.fields is not None:
+        names = tallies.fields.fields.by
+        return Records(_by_fields(tallies, names, hitters, top), "keys")
     totals = hitters.top(top)
     raw = ByteColumn.from_arrow(totals.keys)
     chosen = serde_of(guess_serde(raw).serde) if serde is None else serde
@@ -48,6 +61,36 @@ def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     return Records(uses, "keys")
 
 
+def fields_of(tallies: Tallies, top: int) -> dict[str, Records[KeyUse]]:
+    """Return the values of each field of keys that take most; none if a key is one field."""
+    fields = tallies.fields
+    if fields is None:
+        return {}
+    return {
+        name: Records(_by_fields(tallies, (name,), hitters, top), f"values of {name}")
+        for name, hitters in fields.each.items()
+    }
+
+
+def _by_fields(
+    tallies: Tallies, names: tuple[str, ...], hitters: HeavyHitters, top: int
+) -> list[KeyUse]:
+    totals, fields = hitters.top(top), tallies.fields
+    rows = zip(
+        [] if fields is None else map(fields.key, totals.keys.to_pylist()),
+        totals.num_rows.tolist(),
+        totals.data_bytes.tolist(),
+        strict=True,
+    )
+    uses = []
+    for found, num_rows, size in rows:
+        value = found if len(names) > 1 else found[names[0]]
+        raw = value.encode() if isinstance(value, str) else None
+        bounds = hitters.error_rows, hitters.error_bytes
+        uses.append(KeyUse(value, raw, num_rows, size, share_of(size, tallies), *bounds))
+    return uses
+
+
 def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     """Return the beginnings of keys that take most."""
     tally = tallies.prefixes
@@ -67,8 +110,8 @@ def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     return Records(uses, "prefixes")
 
 
-def windows_of(tallies: Tallies, top: int) -> Records[WindowUse]:
-    """Return the window starts that take most; none of a store without windows, or of sessions."""
+def windows_of(tallies: Tallies, horizon: Horizon, top: int) -> Records[WindowUse]:
+    """Return the window starts that take most; none of Kafka Streams' sessions, or if none are."""
     if tallies.clock is not Clock.WINDOW_START:
         return Records((), "windows")
     spans = tallies.times.spans()
@@ -83,7 +126,30 @@ def windows_of(tallies: Tallies, top: int) -> Records[WindowUse]:
         )
         for at in order
     ]
-    return Records(uses, "windows")
+    return Records([_judged(tallies, horizon, each) for each in uses], "windows")
+
+
+def _judged(tallies: Tallies, horizon: Horizon, use: WindowUse) -> WindowUse:
+    """Return what windows take, with when they end, and whether they are past their time."""
+    last_ms = use.start_ms + use.span_ms - 1
+    least_ms, most_ms = tallies.least_window_ms, tallies.most_window_ms
+    end_ms = None if most_ms is None or least_ms != most_ms else last_ms + most_ms
+    unknown = {}
+    if end_ms is None:
+        told = "is not told" if most_ms is None else "differs"
+        unknown["end_ms"] = f"how long the windows are {told}"
+    is_past: bool | None = None
+    if horizon.kept_from_ms is not None:
+        is_past = last_ms < horizon.kept_from_ms
+    elif horizon.watermark_ms is None:
+        unknown["is_past"] = horizon.unknown["kept_from_ms"]
+    elif most_ms is not None and last_ms + most_ms <= horizon.watermark_ms:
+        is_past = True
+    elif least_ms is not None and use.start_ms + least_ms > horizon.watermark_ms:
+        is_past = False
+    else:
+        unknown["is_past"] = unknown.get("end_ms", "some of them are, some are not")
+    return replace(use, end_ms=end_ms, is_past=is_past, unknown=unknown)
 
 
 def num_windows(tallies: Tallies) -> int | None:

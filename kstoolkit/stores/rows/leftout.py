@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["LeftOut", "LeftOutWarning", "say_left_out"]
+__all__ = ["LeftOut", "LeftOutWarning", "say_damage", "say_left_out"]
 
 _NAMED = 3
 
@@ -53,4 +53,18 @@ def say_left_out(path: Path, parts: list[LeftOut]) -> None:
     told = " ".join(f"{each.path.name}: {each.why.rstrip('.')}." for each in parts[:_NAMED])
     more = f" And {len(parts) - _NAMED} more." if len(parts) > _NAMED else ""
     message = f"{what} of the store {path} {is_} left out. {told}{more}"
+    warnings.warn(message, LeftOutWarning, stacklevel=3)
+
+
+def say_damage(path: Path, damage: str) -> None:
+    """Warn that a store is read as far as it goes.
+
+    Parameters
+    ----------
+    path
+        The store's folder.
+    damage
+        What of it is lost.
+    """
+    message = f"The store {path} is read as far as it goes: {damage}."
     warnings.warn(message, LeftOutWarning, stacklevel=3)

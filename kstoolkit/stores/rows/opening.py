@@ -57,7 +57,8 @@ def open_store(
     The store may be in use: neither its lock nor its writes are in the way. What it shows is how
     the store was at this moment, without what its writer holds in memory alone. Of a store in many
     segments, each is opened when its rows are come to, and shows how it was then. A segment that
-    can't be read is left out, with a warning.
+    can't be read is left out, with a warning; of what is damaged, rows are shown as far as they can
+    be read, with a warning too.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def open_store(
     Warns
     -----
     LeftOutWarning
-        If a part of a store in segments is left out.
+        If a part of the store is left out, as it is damaged or none of its segments.
 
     Examples
     --------
@@ -125,12 +126,15 @@ def open_store(
         return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
     into, there = (ReplicaSegment, real) if is_replica_segment(real) else (StateStore, folder)
     try:
-        opened = open_rocksdb(there, scratch=scratch, other_folders=other_folders, into=into)
+        opened = open_rocksdb(
+            there, scratch=scratch, other_folders=other_folders, partly=True, into=into
+        )
     except KstoolkitError as error:
         # No command that shows rows takes such folders: only Python does.
         error.hint = None if error.hint is None else _FOLDERS.sub(_IN_PYTHON, error.hint)
         raise
     opened.read_as = read_as
+    opened.say_damage()
     return opened
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.segments import segment_start_ms
 from kstoolkit.rocksdb.faults import NoStoreError, translated
+from kstoolkit.rocksdb.files.finding import has_remains
 from kstoolkit.stores.discovery.segmentnames import are_segments, real_path, segment_name
 from kstoolkit.stores.rows.leftout import LeftOut
 
@@ -118,7 +119,12 @@ def _of_one(
     left_out += [LeftOut(each, f"it is no segment of {store!r}") for each in foreign]
     others = [each for each in inside if each not in own and each not in foreign]
     bare = _that_stay([each for each in others if segment_start_ms(store, each.name) is not None])
-    left_out += [LeftOut(each, "it has no CURRENT file") for each in bare]
+    for each in bare:
+        start = segment_start_ms(store, each.name)
+        if start is not None and start not in by_start and has_remains(each):
+            by_start[start] = each  # it is damaged, and read as far as it goes
+        else:
+            left_out.append(LeftOut(each, "it has no CURRENT file"))
     return SegmentFolders(store, by_start, tuple(left_out), is_by_name_alone)
 
 

@@ -24,7 +24,7 @@ from kstoolkit.rocksdb.faults import (
 from kstoolkit.rocksdb.files.otherfolders import MissingFolderError
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
-from kstoolkit.stores.rows.leftout import LeftOut, say_left_out
+from kstoolkit.stores.rows.leftout import LeftOut, say_damage, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +75,7 @@ class Segments(Mapping[int, Store]):
         self._num_files: dict[int, int] = {}
         self._faults: dict[int, KstoolkitError] = {}
         self._torn: dict[int, KstoolkitError] = {}
+        self._damaged: dict[int, str] = {}
         self._is_closed = False
 
     def __getitem__(self, start_ms: int) -> Store:
@@ -84,8 +85,9 @@ class Segments(Mapping[int, Store]):
             raise StoreClosedError(message, hint="Open it again.")
         store = self._open.get(start_ms)
         if store is None:
-            store = open_store(folder, scratch=self._scratch)
+            store = open_store(folder, scratch=self._scratch, partly=True)
             self._open[start_ms] = store
+            self._note_damage(start_ms, store)
             self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))
         self._keep(start_ms, store)
         return store
@@ -108,7 +110,8 @@ class Segments(Mapping[int, Store]):
     def unreadable(self) -> tuple[LeftOut, ...]:
         """Those that were asked for and could not be opened, or not read to the end, and why."""
         known = self._torn | self._faults
-        return tuple(LeftOut(self._folders[at], error.message) for at, error in known.items())
+        told = [(at, error.message) for at, error in known.items()]
+        return tuple(LeftOut(self._folders[at], why) for at, why in (*told, *self._damaged.items()))
 
     @property
     def are_named_to_the_ms(self) -> bool:
@@ -156,6 +159,9 @@ class Segments(Mapping[int, Store]):
             yield from rows
         except FormatError as error:
             self._note(start_ms, error, self._torn)
+        store = self._open.get(start_ms)
+        if store is not None:
+            self._note_damage(start_ms, store)
 
     def all_there(self) -> Iterator[tuple[int, Store]]:
         """Yield those that are not gone, one after the other."""
@@ -200,6 +206,14 @@ class Segments(Mapping[int, Store]):
         if start_ms not in among:
             among[start_ms] = error
             say_left_out(self._path, [LeftOut(self._folders[start_ms], error.message)])
+
+    def _note_damage(self, start_ms: int, store: Store) -> None:
+        """Keep in mind what of a segment is damaged, and say so, unless it was said before."""
+        damage, said = store.damage or "", self._damaged.get(start_ms, "")
+        # Opened once more, it tells again what is missing, and not yet what can't be read.
+        if damage not in said:
+            self._damaged[start_ms] = damage
+            say_damage(store.path, damage.removeprefix(f"{said}; "))
 
     def _keep(self, start_ms: int, store: Store) -> None:
         """Hold a segment open, and let go of the ones asked for longest ago."""

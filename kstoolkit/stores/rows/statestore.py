@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import FormatError
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.streams.evidence import MOST_ROWS
 from kstoolkit.formats.streams.kinds import OFFSETS, live_family
@@ -19,10 +20,12 @@ from kstoolkit.stores.discovery.segmentnames import (
     segment_name,
 )
 from kstoolkit.stores.rows.batching import row_batches
+from kstoolkit.stores.rows.leftout import LeftOut, say_damage
 from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.streamsource import Part, StreamSource
+from kstoolkit.stores.rows.streamsource import StreamSource
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from kstoolkit.stores.discovery.segmentnames import SegmentName
@@ -37,14 +40,48 @@ _FITS = 0.85
 class StateStore(Store, HasRows):
     """A store in one RocksDB: its rows, and all that RocksDB tells of it.
 
-    Made by :func:`kstoolkit.open_store`, closed by ``with``.
+    Made by :func:`kstoolkit.open_store`, closed by ``with``. Rows of a damaged one are shown as
+    far as they can be read, with a warning.
     """
+
+    _said = ""
 
     @property
     def name(self) -> str:
         """What it is called: the name of its folder, without a segment's start."""
         named = self._found[1]
         return real_path(self.path).name if named is None else named.store
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What of it is damaged, as far as it was read, and not in its rows."""
+        return () if self.damage is None else (LeftOut(self.path, self.damage),)
+
+    def say_damage(self) -> None:
+        """Warn of what is damaged; once, unless more has come to light.
+
+        Warns
+        -----
+        LeftOutWarning
+            If something is.
+        """
+        damage, said = self.damage or "", self._said
+        if damage != said:
+            self._said = damage
+            say_damage(self.path, damage.removeprefix(f"{said}; "))
+
+    def close(self) -> None:
+        """Close the store, and remove what was made to read it; a second time does nothing.
+
+        Warns
+        -----
+        LeftOutWarning
+            If it was read in part, and something of that was damaged.
+        """
+        try:
+            self.say_damage()
+        finally:
+            super().close()
 
     @property
     def recognised(self) -> Recognised:
@@ -62,7 +99,7 @@ class StateStore(Store, HasRows):
         return StreamSource(
             self.name,
             self.recognised.kind,
-            [Part(self)],
+            [_Whole(self)],
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
         )
@@ -70,6 +107,26 @@ class StateStore(Store, HasRows):
     @cached_property
     def _found(self) -> tuple[Recognised, SegmentName | None]:
         return recognised_at(self, real_path(self.path), self.read_as.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A store as the one part of its rows."""
+
+    store: StateStore
+    span_ms: range | None = None
+
+    def opened(self) -> StateStore:
+        """Return the RocksDB."""
+        return self.store
+
+    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows as far as they can be read; what is damaged is said at their end."""
+        try:
+            yield from rows
+        except FormatError as error:
+            self.store.pass_over(error)
+        self.store.say_damage()
 
 
 def recognised_at(

@@ -10,7 +10,6 @@ import kstoolkit as kst
 from kstoolkit.cli.flags import in_flags
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import (
-    DamagedStoreError,
     MissingFileError,
     NoStoreError,
     StoreClosedError,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.stores.rows.readable import Buffer
-    from kstoolkit.stores.rows.storerow import StoreRow
 
 
 def test_one_rocksdb_is_read_and_looked_into(tmp_path: Path) -> None:
@@ -234,23 +232,6 @@ def test_a_missing_file_is_named_with_what_there_is_to_do(tmp_path: Path) -> Non
     assert "open_store(other_folders=[...])" in in_flags(str(said.value.hint))
 
 
-def test_rows_before_damage_are_seen_before_it_is_raised(tmp_path: Path) -> None:
-    rows = {b"%05d" % at: bytes(60) for at in range(20_000)}
-    path = write_store(tmp_path / "kv", default=rows)
-    [table] = path.glob("*.sst")
-    torn = bytearray(table.read_bytes())
-    middle = len(torn) // 2
-    torn[middle : middle + 4096] = bytes(4096)
-    table.write_bytes(torn)
-    seen: list[StoreRow] = []
-    with kst.open_store(path, kind="key-value") as store:
-        found = store.rows(key_serde="string", value_serde="bytes")
-        with pytest.raises(DamagedStoreError):
-            seen.extend(found)
-    assert 5_000 < len(seen) < 20_000
-    assert len(seen) % 8192 != 0
-
-
 def test_what_the_user_says_is_believed(tmp_path: Path) -> None:
     path = write_store(tmp_path / "kv", default={b"a" * 12: int64(1), b"b" * 20: b"xy"})
     with kst.open_store(path, kind="window", key_serde="bytes", value_serde="string") as store:
@@ -294,8 +275,8 @@ def test_no_store_is_said(tmp_path: Path) -> None:
 
 def test_one_damaged_segment_is_left_out_and_the_others_are_read(tmp_path: Path) -> None:
     path = write_minutes(tmp_path / "minutes", ["Anna"])
-    [manifest] = (path / f"minutes.{START_MS + 2 * 3_600_000}").glob("MANIFEST-*")
-    manifest.write_bytes(b"\xff" * 10)
+    [table] = (path / f"minutes.{START_MS + 2 * 3_600_000}").glob("*.sst")
+    table.write_bytes(b"\xff" * 10)
     with (
         pytest.warns(LeftOutWarning, match=r"One part of the store .* is left out\. minutes"),
         kst.open_store(path) as store,

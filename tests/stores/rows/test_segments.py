@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import FormatError
@@ -133,10 +134,12 @@ def test_a_segment_that_goes_while_a_store_is_opened_is_left_out(tmp_path: Path)
 
 def test_a_damaged_segment_is_left_out_and_said_once(many: Path) -> None:
     damaged = many / f"minutes.{START_MS}"
-    [manifest] = damaged.glob("MANIFEST-*")
-    manifest.unlink()
+    [table] = damaged.glob("*.sst")
+    table.unlink()
     with opened(many) as store:
-        with pytest.warns(LeftOutWarning, match="MANIFEST-.* is missing") as said:
+        with pytest.warns(
+            LeftOutWarning, match=rf"{table.name}, which it needs, is missing"
+        ) as said:
             assert store.rows().count() == (NUM_SEGMENTS - 1) * ROWS_EACH
         assert len(said) == 1
         assert store.rows().count() == (NUM_SEGMENTS - 1) * ROWS_EACH
@@ -144,7 +147,39 @@ def test_a_damaged_segment_is_left_out_and_said_once(many: Path) -> None:
         assert growth(store).num_rows == (NUM_SEGMENTS - 1) * ROWS_EACH
 
 
-def test_rows_before_the_damage_in_a_segment_and_those_of_the_next_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["CURRENT", "MANIFEST-*"])
+def test_a_segment_that_lost_what_tells_its_files_is_read(many: Path, lost: str) -> None:
+    damaged = many / f"minutes.{START_MS}"
+    [file] = damaged.glob(lost)
+    file.unlink()
+    before = appearance(many)
+    with opened(many) as store:
+        with pytest.warns(LeftOutWarning, match=rf"{lost[:7]}.* is missing") as said:
+            assert store.rows().count() == NUM_SEGMENTS * ROWS_EACH
+        assert len(said) == 1
+        # Opened once more, as it was closed for others meanwhile, it says nothing new.
+        assert store.rows().count() == NUM_SEGMENTS * ROWS_EACH
+        assert [each.path for each in store.left_out] == [damaged]
+        assert str(growth(store).left_out[0]).startswith(str(damaged))
+    assert appearance(many) == before
+
+
+def test_a_segment_of_several_files_is_read_without_one_of_them(tmp_path: Path) -> None:
+    path = write_minutes(tmp_path / "minutes", ["Anna"], segments=2)
+    segment = path / f"minutes.{START_MS}"
+    again = Rdict(str(segment), Options(raw_mode=True))
+    again[window_key(b"Bo", START_MS)] = int64(1)
+    again.close()
+    (segment / "rocksdict-config.json").unlink()
+    max(segment.glob("*.sst")).unlink()
+    with pytest.warns(LeftOutWarning, match=r"goes: 1 of 2 SST files is missing"):
+        store = opened(path)
+    with store:
+        assert {row.key for row in store.rows()} == {"Anna"}
+        assert store.rows().count() == 12
+
+
+def test_rows_around_the_damage_in_a_segment_are_read(tmp_path: Path) -> None:
     for number in range(3):
         start_ms = START_MS + number * HOUR_MS
         rows = {window_key(b"u%05d" % at, start_ms): bytes(40) for at in range(20_000)}
@@ -155,21 +190,26 @@ def test_rows_before_the_damage_in_a_segment_and_those_of_the_next_are_read(tmp_
     torn[middle : middle + 4096] = bytes(4096)
     table.write_bytes(torn)
     with opened(tmp_path / "w") as store:
-        with pytest.warns(LeftOutWarning, match="is damaged"):
+        with pytest.warns(
+            LeftOutWarning, match=rf"blocks of {table.name} .* can't be read"
+        ) as said:
             count = store.rows().count()
-        assert 45_000 < count < 60_000
+        assert len(said) == 1
+        assert 59_000 < count < 60_000
+        [left_out] = store.left_out
+        assert left_out.path == table.parent
         assert store.rows().count() == count
         assert store.rows(since=START_MS + 2 * HOUR_MS).count() == 20_000
 
 
 def test_of_damaged_segments_alone_the_fault_is_told(tmp_path: Path) -> None:
     path = write_minutes(tmp_path / "minutes", ["Anna"], segments=2)
-    for manifest in path.glob("*/MANIFEST-*"):
-        manifest.unlink()
+    for table in path.glob("*/*.sst"):
+        table.write_bytes(table.read_bytes()[:-1])
     with (
         pytest.warns(LeftOutWarning),
         opened(path) as store,
-        pytest.raises(FormatError, match="MANIFEST"),
+        pytest.raises(FormatError, match="encrypted, or damaged"),
     ):
         store.rows()
 

@@ -336,7 +336,7 @@ def test_two_versions_can_be_compared(partition: Path) -> None:
 def test_growth_tells_who_takes_the_room(partition: Path) -> None:
     grown = kst.growth(partition)
     assert (grown.num_rows, grown.num_keys, grown.kind) == (4, 4, "aggregation")
-    assert {each.key["user"] for each in grown.keys} == LATEST.keys()
+    assert {each.key for each in grown.keys} == LATEST.keys()
     assert grown.size_bytes is not None
 
 

@@ -1,0 +1,275 @@
+"""Where events come from: a Kafka topic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.pieces import Columns
+from kstoolkit.events.sources import limits_of
+from kstoolkit.units import Duration, parse_duration
+
+if TYPE_CHECKING:
+    from kstoolkit.events.judging import Limits
+    from kstoolkit.events.times import TimeUnit
+
+__all__ = [
+    "RECORD_COLUMNS",
+    "Address",
+    "Topic",
+    "address_of",
+    "kafka_topic",
+    "parse_address",
+]
+
+RECORD_COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp")
+"""What a record brings beside the fields of its value."""
+
+Reader = Callable[[pa.RecordBatch], "pa.RecordBatch | pa.Table"]
+"""From records, as columns :data:`RECORD_COLUMNS`, to the columns that events are made of."""
+
+MAX_RECORDS = 1_000_000
+"""What a micro-batch takes in, unless told otherwise."""
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_SCHEME = "kafka://"
+
+
+class Address(NamedTuple):
+    """A topic's place: servers with commas between, and its name."""
+
+    bootstrap: str
+    topic: str
+
+    def __str__(self) -> str:
+        return f"{_SCHEME}{self.bootstrap}/{self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A Kafka topic of events.
+
+    Parameters
+    ----------
+    address
+        Where it is.
+    columns
+        Which column is what; plain names, or Spark SQL expressions.
+    key
+        What the column ``key`` is: ``"string"``, ``"bytes"``, or an SQL expression over the
+        record's columns.
+    value
+        What a value is: ``"json"``, an SQL expression, or a function over Arrow batches.
+    starting
+        Where the first run begins: ``"earliest"``, ``"latest"``, a time, or offsets by partition.
+    schema
+        The types of a JSON value's fields, as Spark writes them, where expressions need them.
+    limits
+        What an event may look like.
+    max_records_per_batch
+        What a micro-batch may take in.
+    patience_ms
+        How long to wait for a broker that does not answer.
+    options
+        Settings of the connection; never shown, never written.
+    """
+
+    address: Address
+    columns: Columns
+    key: str
+    value: str | Reader
+    starting: str | datetime | Mapping[int, int]
+    schema: str | None
+    limits: Limits
+    max_records_per_batch: int
+    patience_ms: int
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def kafka_topic(
+    topic: str,
+    *,
+    bootstrap: str | None = None,
+    event_time: str,
+    user: str,
+    action: str,
+    key: str = "string",
+    value: str | Reader = "json",
+    starting: str | datetime | Mapping[int, int] = "earliest",
+    schema: str | None = None,
+    max_records_per_batch: int = MAX_RECORDS,
+    give_up_after: Duration = "10 minutes",
+    options: Mapping[str, str] | None = None,
+    max_future: Duration = "1 day",
+    max_text_bytes: int = 1024,
+    time_unit: TimeUnit | None = None,
+) -> Topic:
+    """Return a Kafka topic as a source of events.
+
+    Parameters
+    ----------
+    topic
+        Its name, or ``"kafka://host:port/name"``, which tells the servers too.
+    bootstrap
+        Servers to ask first, as ``"host:port"``, with commas between.
+    event_time, user, action
+        Which column is what: a name, or a Spark SQL expression. Columns are the fields of the value
+        and, unless a field is called the same, those of the record: ``key``, ``value``,
+        ``headers`` (an array of ``key`` and ``value``), ``topic``, ``partition``, ``offset`` and
+        ``timestamp``. Plain names of fields are the fast way.
+    key
+        What the column ``key`` is: ``"string"`` (UTF-8), ``"bytes"``, or an SQL expression.
+    value
+        ``"json"`` (one object a record); an SQL expression, whose fields become columns if it gives
+        a struct, such as ``"from_json(cast(value AS string), 'at long, who string')"``; or a
+        function from an Arrow batch of the record's columns to a batch or table of as many rows,
+        which is how Avro or protobuf come in. What it raises for a record makes that one a dead
+        letter.
+    starting
+        Where a first run begins: ``"earliest"``, ``"latest"``, a time (an aware datetime or ISO
+        8601), or ``{partition: offset}``, the other partitions then from their beginning. Later
+        runs go on where the earlier ended.
+    schema
+        The types of a JSON value's fields for expressions, such as ``"at long, who string"``; by
+        default told from records that the topic has.
+    max_records_per_batch
+        What a micro-batch may take in.
+    give_up_after
+        How long to wait, with growing pauses, for a broker that does not answer.
+    options
+        Settings of the connection: ``security.protocol``, ``sasl.mechanism``, ``sasl.username``,
+        ``sasl.password``, ``ssl.ca.location`` and what else librdkafka or Kafka's Java client
+        knows. They are never printed nor written to the run's folder.
+    max_future, max_text_bytes, time_unit
+        As of :func:`~kstoolkit.events.sources.files`.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+
+    Examples
+    --------
+    >>> columns = {"event_time": "time", "user": "user", "action": "action"}
+    >>> str(kafka_topic("kafka://127.0.0.1:9092/actions", **columns).address)
+    'kafka://127.0.0.1:9092/actions'
+    """
+    if max_records_per_batch < 1:
+        message = f"A micro-batch of {max_records_per_batch} records holds nothing."
+        raise ConfigurationError(message, hint="Give 1 or more.")
+    if not callable(value) and not str(value).strip():
+        message = f"value is {value!r}."
+        raise ConfigurationError(message, hint="Give 'json', an SQL expression, or a function.")
+    return Topic(
+        address=address_of(topic, bootstrap),
+        columns=Columns(event_time, user, action),
+        key=key,
+        value=value,
+        starting=_starting(starting),
+        schema=schema,
+        limits=limits_of(max_future, max_text_bytes, time_unit),
+        max_records_per_batch=max_records_per_batch,
+        patience_ms=parse_duration(give_up_after, allow_zero=True),
+        options=dict(options or {}),
+    )
+
+
+def parse_address(text: str) -> Address | None:
+    """Return the topic that ``kafka://host:port/name`` names; ``None`` for any other text.
+
+    Raises
+    ------
+    ConfigurationError
+        If it begins like one, and is none.
+
+    Examples
+    --------
+    >>> parse_address("kafka://a:9092,b:9092/actions")
+    Address(bootstrap='a:9092,b:9092', topic='actions')
+    >>> parse_address("data/sample") is None
+    True
+    """
+    if not text.startswith(_SCHEME):
+        return None
+    parts = urlsplit(text)
+    name = unquote(parts.path.removeprefix("/"))
+    if "@" in parts.netloc:
+        message = "A topic's address holds no user and password."
+        raise ConfigurationError(message, hint="Give them as options of the connection.")
+    if not parts.netloc or not _NAME.fullmatch(name) or parts.query or parts.fragment:
+        message = f"{text!r} is no address of a topic."
+        raise ConfigurationError(message, hint="Write it as kafka://host:port/topic.")
+    return Address(_servers(parts.netloc), name)
+
+
+def address_of(topic: str, bootstrap: str | None) -> Address:
+    """Return where a topic is, given its name and servers, or an address that has both.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is none, or the servers are named twice or not at all.
+    """
+    found = parse_address(topic)
+    if found is not None and bootstrap is None:
+        return found
+    if found is not None or bootstrap is None:
+        message = f"The topic {topic!r} needs its servers named once."
+        raise ConfigurationError(message, hint="Give bootstrap='host:port', or kafka://host:port/…")
+    if not _NAME.fullmatch(topic):
+        message = f"{topic!r} is no name of a topic."
+        raise ConfigurationError(message, hint="Names have letters, digits, dots, _ and -.")
+    return Address(_servers(bootstrap), topic)
+
+
+def _servers(text: str) -> str:
+    servers = [each.strip() for each in text.split(",")]
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+            message = f"{server!r} is no server."
+            raise ConfigurationError(message, hint="Write servers as host:port.")
+    return ",".join(servers)
+
+
+def _starting(given: object) -> str | datetime | dict[int, int]:
+    if isinstance(given, Mapping):
+        return _offsets(given)
+    if isinstance(given, str) and given not in {"earliest", "latest"}:
+        given = _moment(given)
+    if isinstance(given, datetime) and given.tzinfo is None:
+        message = f"starting is {given.isoformat()}, a time without a zone."
+        raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
+    if isinstance(given, datetime):
+        return given.astimezone(UTC)
+    if isinstance(given, str):
+        return given
+    message = f"starting is {given!r}."
+    raise ConfigurationError(message, hint="Give 'earliest', 'latest', a time or offsets.")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        message = f"starting is {text!r}."
+        raise ConfigurationError(
+            message, hint="Give 'earliest', 'latest', or a time such as 2026-01-31T08:00Z."
+        ) from None
+
+
+def _offsets(given: Mapping[object, object]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for partition, offset in given.items():
+        if not all(type(each) is int and each >= 0 for each in (partition, offset)):
+            message = f"starting has {partition!r}: {offset!r}."
+            raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
+        found[int(str(partition))] = int(str(offset))
+    return found

@@ -1,0 +1,285 @@
+"""A Kafka cluster, asked about its topics: what they are, where they end, what is in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kstoolkit.errors import EnvironmentFault, InputError, KafkaError
+from kstoolkit.kafka.connection import for_librdkafka
+from kstoolkit.units import format_duration
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+    from confluent_kafka.admin import AdminClient
+
+__all__ = ["Cluster", "Reach", "TopicFacts", "clients"]
+
+ANSWER_SECONDS = 10.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
+_EARLIEST, _LATEST = "earliest", "latest"
+
+Tell = Callable[[str], None]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The offsets of a partition: the first that is there, and the one after the last."""
+
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic is at present.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    topic_id
+        What tells it from another one of that name; ``None`` if the brokers are too old to say.
+    reach
+        The offsets of each partition.
+    """
+
+    name: str
+    topic_id: str | None
+    reach: Mapping[int, Reach]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster, reached through some of its servers.
+
+    Parameters
+    ----------
+    bootstrap
+        ``host:port``, with commas between.
+    options
+        Settings of the connection.
+    """
+
+    bootstrap: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def wait(self, patience_ms: int, tell: Tell) -> None:
+        """Wait until a broker answers, with growing pauses, and say so.
+
+        Raises
+        ------
+        KafkaError
+            If none does for that long.
+        """
+        began, pause = time.monotonic(), _SHORTEST_PAUSE
+        while (why := self._silence()) is not None:
+            waited_ms = round((time.monotonic() - began) * 1_000)
+            if waited_ms >= patience_ms:
+                waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
+                message = f"No Kafka broker answers at {self.bootstrap!r} ({why}); tried {waited}."
+                raise KafkaError(message, hint="Start it, or mend the address, and run again.")
+            tell(f"No Kafka broker answers at {self.bootstrap} ({why}); trying again.")
+            time.sleep(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def facts(self, topic: str) -> TopicFacts:
+        """Return what a topic is.
+
+        Raises
+        ------
+        InputError
+            If there is none of that name.
+        KafkaError
+            If no broker answers.
+        """
+        partitions = self.partitions(topic)
+        reach = self.reach(topic, partitions)
+        return TopicFacts(topic, self._topic_id(topic), reach)
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the numbers of a topic's partitions.
+
+        Raises
+        ------
+        InputError
+            If there is no such topic.
+        KafkaError
+            If no broker answers.
+        """
+        found = self._metadata().topics
+        if topic not in found:
+            near = get_close_matches(topic, list(found), n=1)
+            guess = f"Did you mean {near[0]!r}?" if near else "Make it first."
+            message = f"No topic {topic!r} at {self.bootstrap!r}."
+            raise InputError(message, hint=guess)
+        return sorted(found[topic].partitions)
+
+    def has(self, topic: str) -> bool:
+        """Return whether there is a topic of that name."""
+        return topic in self._metadata().topics
+
+    def reach(self, topic: str, partitions: list[int]) -> dict[int, Reach]:
+        """Return the offsets of partitions, each asked of its leader."""
+        first = self._offsets(topic, partitions, _EARLIEST)
+        ends = self._offsets(topic, partitions, _LATEST)
+        return {each: Reach(first[each], ends[each]) for each in partitions}
+
+    def offsets_at(self, topic: str, partitions: list[int], moment_ms: int) -> dict[int, int]:
+        """Return the first offset of each partition whose record is no older, else its end."""
+        found = self._offsets(topic, partitions, moment_ms)
+        ends = self._offsets(topic, partitions, _LATEST)
+        return {each: found[each] if found[each] >= 0 else ends[each] for each in partitions}
+
+    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Make a topic, with as many replicas as the cluster's own settings say.
+
+        Raises
+        ------
+        KafkaError
+            If it can't be made.
+        """
+        lib = clients()
+        admin = self.admin()
+        new = lib.admin.NewTopic(topic, partitions, config=dict(settings))
+        try:
+            admin.create_topics([new], request_timeout=ANSWER_SECONDS)[topic].result(
+                2 * ANSWER_SECONDS
+            )
+        except lib.KafkaException as error:
+            if error.args[0].code() != lib.KafkaError.TOPIC_ALREADY_EXISTS:  # somebody was faster
+                raise said(error) from error
+
+    def sample(self, topic: str, most: int) -> list[bytes]:
+        """Return the values of a partition's last records, at most so many of each partition."""
+        lib = clients()
+        reach = self.reach(topic, self.partitions(topic))
+        places = [
+            lib.TopicPartition(topic, each, max(at.first, at.end - most))
+            for each, at in reach.items()
+            if at.end > at.first
+        ]
+        consumer = self.consumer()
+        try:
+            consumer.assign(places)
+            return _values(consumer, len(places), most)
+        finally:
+            consumer.close()
+
+    def admin(self) -> AdminClient:
+        """Return a client that manages."""
+        return clients().admin.AdminClient(self._settings())  # type: ignore[no-any-return]
+
+    def consumer(self, group: str = "kstoolkit", **more: Any) -> Consumer:
+        """Return a client that reads; it commits nothing of its own accord."""
+        told = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
+        return clients().Consumer(self._settings() | told | more)  # type: ignore[no-any-return]
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,  # what goes wrong is raised
+            **for_librdkafka(self.options),
+        }
+
+    def _silence(self) -> str | None:
+        """Return why no broker answers; ``None`` if one does."""
+        try:
+            self._metadata()
+        except KafkaError as error:
+            return error.message
+        return None
+
+    def _metadata(self) -> Any:
+        try:
+            return self.admin().list_topics(timeout=ANSWER_SECONDS)
+        except clients().KafkaException as error:
+            raise said(error) from error
+
+    def _offsets(self, topic: str, partitions: list[int], what: str | int) -> dict[int, int]:
+        lib = clients()
+        spec = {_EARLIEST: lib.admin.OffsetSpec.earliest, _LATEST: lib.admin.OffsetSpec.latest}
+        chosen = lib.admin.OffsetSpec.for_timestamp(what) if isinstance(what, int) else spec[what]()
+        asked = {lib.TopicPartition(topic, each): chosen for each in partitions}
+        admin = self.admin()  # held until the answers are there: they come by its thread
+
+        def ask() -> dict[int, int]:
+            answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS)
+            return {
+                place.partition: answer.result(2 * ANSWER_SECONDS).offset
+                for place, answer in answers.items()
+            }
+
+        return _patiently(ask)
+
+    def _topic_id(self, topic: str) -> str | None:
+        lib = clients()
+        names = lib.TopicCollection([topic])
+        admin = self.admin()
+        try:
+            asked = admin.describe_topics(names, request_timeout=ANSWER_SECONDS)
+            return str(asked[topic].result(2 * ANSWER_SECONDS).topic_id)
+        except lib.KafkaException as error:
+            if error.args[0].code() == lib.KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - its name
+                return None
+            raise said(error) from error
+
+
+def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:
+    """Return the values of records until each partition has come to its end."""
+    found: list[bytes] = []
+    ended = 0
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while ended < partitions and time.monotonic() < deadline:
+        for message in consumer.consume(most, timeout=0.5):
+            error = message.error()
+            if error is not None and error.code() == clients().KafkaError._PARTITION_EOF:  # noqa: SLF001
+                ended += 1
+            elif error is None and (value := message.value()) is not None:
+                found.append(value)
+    return found
+
+
+def _patiently(ask: Callable[[], Answer]) -> Answer:
+    """Ask until the answer is one: of a topic that was just made, not every server knows yet."""
+    lib = clients()
+    codes = lib.KafkaError
+    unsettled = {
+        codes.LEADER_NOT_AVAILABLE,
+        codes.NOT_LEADER_FOR_PARTITION,
+        codes.UNKNOWN_TOPIC_OR_PART,
+    }
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return ask()
+        except lib.KafkaException as error:
+            if error.args[0].code() not in unsettled or time.monotonic() > deadline:
+                raise said(error) from error
+        time.sleep(_SHORTEST_PAUSE)
+
+
+def said(error: Any) -> KafkaError:
+    """Return what librdkafka said, as an error of ours."""
+    return KafkaError(str(error.args[0].str()), hint="Is the broker up, and the address right?")
+
+
+def clients() -> Any:
+    """Return confluent-kafka, with its parts.
+
+    Raises
+    ------
+    EnvironmentFault
+        If it is not installed.
+    """
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an extra: missing only where it is asked for
+        import confluent_kafka.admin  # noqa: PLC0415
+    except ImportError as error:
+        message = "The package confluent-kafka is missing."
+        raise EnvironmentFault(message, hint="Run: pip install 'kstoolkit[kafka]'") from error
+    return confluent_kafka

@@ -1,0 +1,85 @@
+"""A topic for events: made where it is missing, and left as it is where it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kstoolkit.kafka.cluster import Cluster
+
+__all__ = ["PARTITIONS", "ensure_topic", "retention_ms"]
+
+PARTITIONS = 3
+"""How many a new topic has, unless told otherwise: so many tasks can read it at once."""
+
+_CONFIG = {
+    # Events that are replayed are old: by their own times they would be deleted as they come in.
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "CreateTime",
+}
+
+
+def ensure_topic(
+    cluster: Cluster, topic: str, partitions: int | None, tell: Callable[[str], None]
+) -> None:
+    """Make a topic whose records are kept for ever, unless there is one; tell where that differs.
+
+    Parameters
+    ----------
+    cluster
+        Where.
+    topic
+        Its name.
+    partitions
+        How many it shall have; :data:`PARTITIONS` if not given.
+
+    Raises
+    ------
+    KafkaError
+        If the cluster does not make it.
+    """
+    if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS):
+        return
+    has = len(cluster.partitions(topic))
+    if partitions not in {None, has}:
+        number = f"{format_count(has)} partition{'s' * (has != 1)}"
+        tell(f"Note: the topic {topic} has {number}, and keeps them as they are.")
+
+
+def retention_ms(cluster: Cluster, topic: str) -> int | None:
+    """Return how long a topic keeps a record after the record's own time; ``None`` for ever.
+
+    ``None`` too where it goes by another time, or this is not for everyone to know.
+    """
+    lib = clients()
+    asked = lib.admin.ConfigResource(lib.admin.ConfigResource.Type.TOPIC, topic)
+    admin = cluster.admin()  # held until the answers are there: they come by its thread
+    try:
+        answers = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)
+        told = {name: each.value for name, each in answers[asked].result().items()}
+    except lib.KafkaException:
+        return None
+    kept = int(told.get("retention.ms") or -1)
+    is_own_time = told.get("message.timestamp.type") == "CreateTime"
+    return kept if is_own_time and kept >= 0 and "delete" in told["cleanup.policy"] else None
+
+
+def _make(cluster: Cluster, topic: str, partitions: int) -> bool:
+    """Make a topic, and return whether it was this that made it."""
+    lib = clients()
+    wanted = lib.admin.NewTopic(topic, num_partitions=partitions, config=_CONFIG)
+    admin = cluster.admin()
+    try:
+        admin.create_topics([wanted], request_timeout=ANSWER_SECONDS)[topic].result()
+    except lib.KafkaException as error:
+        if error.args[0].code() == lib.KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise said(error) from error
+    return True

@@ -1,0 +1,111 @@
+"""Records of a topic between two offsets, many at a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import KafkaError
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from confluent_kafka import Consumer, Message
+
+    from kstoolkit.kafka.cluster import Cluster
+
+__all__ = ["Records", "read_records"]
+
+_MESSAGES = 10_000  # asked for at once
+
+
+@dataclass(slots=True)
+class Records:
+    """Some records, in the order in which each partition has them.
+
+    Parameters
+    ----------
+    topic
+        Whose they are.
+    keys, values, timestamps_ms
+        One of each a record; a value that is None is a tombstone.
+    reached
+        Of each partition, the offset after the last record that is among these, or before.
+    """
+
+    topic: str
+    keys: list[bytes] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    timestamps_ms: list[int] = field(default_factory=list)
+    reached: dict[int, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def read_records(
+    cluster: Cluster, topic: str, begin: Mapping[int, int], end: Mapping[int, int], most: int
+) -> Iterator[Records]:
+    """Yield the records of a topic from some offsets up to others.
+
+    Parameters
+    ----------
+    cluster, topic
+        Whose.
+    begin, end
+        By partition: the first offset that counts, and the first that does not.
+    most
+        How many records at once, or a few thousand more.
+
+    Raises
+    ------
+    KafkaError
+        If nothing comes any more before the end is there.
+    """
+    lib = clients()
+    left = {each: at for each, at in end.items() if begin[each] < at}
+    if not left:
+        return
+    consumer = cluster.consumer(**{"isolation.level": "read_committed"})
+    try:
+        consumer.assign([lib.TopicPartition(topic, each, begin[each]) for each in left])
+        while left:
+            records = Records(topic)
+            while left and len(records) < most:
+                _take(_came(consumer, topic), records, left)
+            yield records
+    finally:
+        consumer.close()
+
+
+def _came(consumer: Consumer, topic: str) -> list[Message]:
+    """Return what comes next: something, or an error."""
+    deadline = time.monotonic() + 3 * ANSWER_SECONDS
+    while time.monotonic() < deadline:
+        messages = consumer.consume(_MESSAGES, timeout=0.2)
+        if messages:
+            return messages
+    message = f"No record of the topic {topic!r} came for {3 * ANSWER_SECONDS:g} seconds."
+    raise KafkaError(message, hint="Is the broker up?")
+
+
+def _take(messages: list[Message], records: Records, left: dict[int, int]) -> None:
+    ended = clients().KafkaError._PARTITION_EOF  # noqa: SLF001 - its name
+    for message in messages:
+        partition, offset = message.partition() or 0, message.offset() or 0
+        error: Any = message.error()
+        if error is not None and error.code() != ended:
+            raise said(clients().KafkaException(error))
+        if partition not in left or (error is None and offset >= left[partition]):
+            left.pop(partition, None)
+            continue
+        if error is None:
+            records.keys.append(message.key() or b"")
+            records.values.append(message.value())
+            records.timestamps_ms.append(message.timestamp()[1])
+            offset += 1
+        records.reached[partition] = offset
+        if offset >= left[partition]:
+            del left[partition]

@@ -1,0 +1,200 @@
+"""A Kafka topic as a stream of parcels, through Spark's own connector."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.rows import BROKEN
+from kstoolkit.events.sources import is_plain
+from kstoolkit.events.topics import RECORD_COLUMNS
+from kstoolkit.kafka.connection import for_java
+from kstoolkit.pipeline.connector import with_connector
+from kstoolkit.pipeline.counting import counting
+from kstoolkit.pipeline.parcels import PARCEL_DDL
+from kstoolkit.pipeline.recordcounting import NOW, RecordPlan, counting_records
+from kstoolkit.pipeline.stream import counted_columns, json_fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from kstoolkit.events.topics import Topic
+
+__all__ = ["Grain", "needs_schema", "sampled_schema", "topic_parcels"]
+
+_VALUE = "_value"
+
+_GIVING_UP = {
+    "kafka.request.timeout.ms": "5000",
+    "kafka.default.api.timeout.ms": "5000",
+    "fetchOffset.numRetries": "2",
+    "kafkaConsumer.pollTimeoutMs": "15000",
+}
+"""After how long Spark's source gives up on a broker that is silent, so that whoever supervises the
+query notices: some 15 s. By default it is two minutes and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How finely events are counted: as of :class:`kstoolkit.pipeline.feeds.FileFeedPlan`."""
+
+    pane_ms: int
+    buckets: int
+    processing_time: bool
+
+
+def needs_schema(topic: Topic) -> bool:
+    """Return whether Spark has to know the fields of the topic's JSON values."""
+    return topic.value == "json" and not _is_read_here(topic)
+
+
+def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -> str:
+    """Return the fields of JSON values, as Spark's JSON: as was said, or as some values have them.
+
+    Raises
+    ------
+    ConfigurationError
+        If what was said is no schema.
+    """
+    if topic.schema is None:
+        lines = [value.decode(errors="replace") for value in values]
+        return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema.json()
+    try:
+        return StructType.fromDDL(topic.schema).json()
+    except Exception as error:
+        message = f"schema is {topic.schema!r}: {str(error).strip().splitlines()[0]}"
+        raise ConfigurationError(message, hint="Write it as 'at long, who string'.") from error
+
+
+def topic_parcels(
+    spark: SparkSession,
+    topic: Topic,
+    starting: str | Mapping[int, int],
+    grain: Grain,
+    input_schema: str | None,
+) -> DataFrame:
+    """Return a topic's events as a stream of parcels.
+
+    Parameters
+    ----------
+    spark, topic
+        What reads, and what.
+    starting
+        Where a first run begins: ``"earliest"``, ``"latest"``, or an offset for each partition.
+    grain
+        How finely events are counted.
+    input_schema
+        The fields of JSON values as Spark's JSON, where expressions are evaluated over them.
+
+    Raises
+    ------
+    ColumnError
+        If a column is missing.
+    ConfigurationError
+        If an expression is none.
+    """
+    records = _records(with_connector(spark), topic, starting)
+    if _is_read_here(topic):
+        plan = RecordPlan(
+            columns=topic.columns,
+            limits=topic.limits,
+            reader=topic.value if callable(topic.value) else None,
+            pane_ms=grain.pane_ms,
+            buckets=grain.buckets,
+            processing_time=grain.processing_time,
+        )
+        clock = sf.unix_millis(sf.current_timestamp()).alias(NOW)
+        return records.select("*", clock).mapInArrow(counting_records(plan), PARCEL_DDL)
+    rows = _fields(records, topic, input_schema)
+    count = counting(
+        grain.pane_ms, grain.buckets, topic.limits, processing_time=grain.processing_time
+    )
+    return counted_columns(rows, topic.columns, _beside(rows), count)
+
+
+def _is_read_here(topic: Topic) -> bool:
+    if callable(topic.value):
+        return True
+    of_records = set(topic.columns) & set(RECORD_COLUMNS)
+    return topic.value == "json" and is_plain(topic.columns) and not of_records
+
+
+def _records(spark: SparkSession, topic: Topic, starting: str | Mapping[int, int]) -> DataFrame:
+    address = topic.address
+    if not isinstance(starting, str):
+        starting = json.dumps({address.topic: {str(p): at for p, at in starting.items()}})
+    options = {
+        "kafka.bootstrap.servers": address.bootstrap,
+        "subscribe": address.topic,
+        "startingOffsets": starting,
+        "maxOffsetsPerTrigger": str(topic.max_records_per_batch),
+        "failOnDataLoss": "true",
+        "includeHeaders": "true",
+        "groupIdPrefix": "kstoolkit",
+        **_GIVING_UP,
+        # What a transaction took back was never said.
+        "kafka.isolation.level": "read_committed",
+        **{f"kafka.{name}": value for name, value in for_java(topic.options).items()},
+    }
+    read = spark.readStream.format("kafka").options(**options).load()
+    return read.withColumn("key", _key(topic)).select(*RECORD_COLUMNS)
+
+
+def _key(topic: Topic) -> Column:
+    match topic.key:
+        case "string":
+            return sf.col("key").cast("string")
+        case "bytes":
+            return sf.col("key")
+        case expression:
+            return sf.expr(expression)
+
+
+def _fields(records: DataFrame, topic: Topic, input_schema: str | None) -> DataFrame:
+    """Return the fields of values as columns, and those of the record that no field hides."""
+    if topic.value == "json":
+        schema = StructType.fromJson(json.loads(input_schema or StructType().json()))
+        text = sf.coalesce(sf.col("value").cast("string"), sf.lit(""))
+        told = records.withColumn(_VALUE, json_fields(text, schema))
+        names = [name for name in schema.names if name != BROKEN]
+        broken = sf.coalesce(sf.col(f"{_VALUE}.`{BROKEN}`"), _no_value())
+    else:
+        told = records.withColumn(_VALUE, sf.expr(str(topic.value)))
+        kind = told.schema[_VALUE].dataType
+        names = kind.names if isinstance(kind, StructType) else []
+        broken = sf.lit(None).cast("string")
+    told = told.withColumns({"_raw": _raw(), "_place": _place()})
+    taken = {name.casefold() for name in names}
+    kept = [sf.col(name) for name in RECORD_COLUMNS if name not in taken]
+    fields = [sf.col(f"{_VALUE}.`{name}`").alias(name) for name in names]
+    if not names and topic.value != "json":
+        told = told.withColumn("value", sf.col(_VALUE))
+    return told.select(*kept, *fields, "_place", "_raw", broken.alias(BROKEN))
+
+
+def _place() -> Column:
+    return sf.format_string(
+        "topic %s, partition %d, offset %d", sf.col("topic"), sf.col("partition"), sf.col("offset")
+    )
+
+
+def _raw() -> Column:
+    text = sf.col("value").cast("string")
+    return sf.when(_no_value().isNotNull(), "(nothing)").otherwise(text)
+
+
+def _no_value() -> Column:
+    empty = sf.length(sf.trim(sf.coalesce(sf.col("value").cast("string"), sf.lit("")))) == 0
+    return sf.when(empty, "the record has no value")
+
+
+def _beside(rows: DataFrame) -> list[Column]:
+    clock = sf.unix_millis(sf.current_timestamp())
+    return [clock, rows["_raw"], rows["_place"], rows[BROKEN]]

@@ -1,0 +1,63 @@
+"""What the tests do as clients of a broker: make a topic, write to it, read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
+from confluent_kafka.cimpl import NewTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kstoolkit.kafka.broker import Broker
+
+_SECONDS = 90
+
+
+def make_topic(broker: Broker, name: str, partitions: int = 1) -> None:
+    """Make a topic, and wait until it is there."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (made,) = admin.create_topics([NewTopic(name, partitions, 1)]).values()
+    made.result(_SECONDS)
+
+
+def topics_of(broker: Broker) -> set[str]:
+    """Return the topics that there are, less Kafka's own."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    return {name for name in admin.list_topics(timeout=_SECONDS).topics if name[:2] != "__"}
+
+
+def settings_of(broker: Broker) -> dict[str, str]:
+    """Return the settings that the broker runs with."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    (asked,) = admin.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")]).values()
+    return {name: each.value for name, each in asked.result(_SECONDS).items()}
+
+
+def write(broker: Broker, topic: str, values: Iterable[bytes], *, time_ms: int = 0) -> None:
+    """Write records, and wait until each is acknowledged."""
+    failures = []
+
+    def delivered(failure: object, _: Message) -> None:
+        failures.extend([failure] if failure else [])
+
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    for value in values:
+        producer.produce(topic, value, on_delivery=delivered, timestamp=time_ms)
+    assert producer.flush(_SECONDS) == 0
+    assert not failures
+
+
+def read(broker: Broker, topic: str, count: int) -> list[Message]:
+    """Return so many records of partition 0, from the first on."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "tests"}
+    consumer = Consumer(settings | {"enable.auto.commit": "false"})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        found: list[Message] = consumer.consume(count, timeout=_SECONDS)
+        return found
+    finally:
+        consumer.close()

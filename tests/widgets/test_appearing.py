@@ -1,0 +1,86 @@
+"""What a panel loads before it is there: each in a process of its own, as the first cell is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.plots.lab import FIGURES
+from kstoolkit.widgets.labviews import COSTS
+from tests.plots.made import found, made_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLOTS, TABLES, SPARK, ROCKSDB = "matplotlib", "pandas", "pyspark", "rocksdict"
+
+SHOWN = """
+    import sys
+    import threading
+
+    class NoThread(threading.Thread):
+        # What is loaded beside the cell is not waited for: so nothing is begun there.
+        def start(self): pass
+
+    threading.Thread = NoThread
+    {made}
+    print(*({unwanted!r} & set(sys.modules)))
+"""
+
+PANELS = {
+    "the findings of a run": (
+        (
+            "from kstoolkit.pipeline.run import load_run\n"
+            "from kstoolkit.widgets.findingspanel import FindingsPanel\n"
+            "FindingsPanel(load_run('out'))"
+        ),
+        {PLOTS, TABLES, SPARK, ROCKSDB},
+    ),
+    "a run that is watched": (
+        (
+            "from kstoolkit.pipeline.run import load_run\n"
+            "from kstoolkit.widgets.runmonitor import RunMonitor\n"
+            "RunMonitor(load_run('out'))"
+        ),
+        {PLOTS, TABLES, SPARK, ROCKSDB},
+    ),
+    "the stores of a folder": (
+        "from kstoolkit.widgets.storepanel import StorePanel\nStorePanel('.')",
+        {PLOTS, SPARK},
+    ),
+    "memory by the formula": (
+        "from kstoolkit.widgets.memorypanel import MemoryPanel\nMemoryPanel()",
+        {PLOTS, TABLES, SPARK, ROCKSDB},
+    ),
+    "a profile": (
+        "import kstoolkit as kst\nkst.explore('low_disk')",
+        {PLOTS, TABLES, SPARK, ROCKSDB},
+    ),
+    "the lab": (
+        "from kstoolkit.widgets.compactionlab import CompactionLab\nCompactionLab()",
+        {PLOTS, TABLES, SPARK, ROCKSDB},
+    ),
+}
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_a_panel_appears_without_what_its_first_picture_does_not_need(
+    panel: str, tmp_path: Path
+) -> None:
+    made_run(tmp_path / "out", findings=[found()], batches=[BatchStatistics(0, 0, 1.0, events=8)])
+    made, unwanted = PANELS[panel]
+    code = dedent(SHOWN).format(made=made, unwanted=unwanted)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == []
+
+
+def test_the_lab_offers_all_groups_of_figures_that_can_be_drawn() -> None:
+    assert set(COSTS.values()) == set(FIGURES)
