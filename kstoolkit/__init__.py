@@ -26,9 +26,14 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
     from kstoolkit.kafka.changelogtopic import kafka_changelog as kafka_changelog
+    from kstoolkit.kafka.findingstopic import kafka_findings as kafka_findings
+    from kstoolkit.kafka.producing import produce as produce
+    from kstoolkit.operations.lag import lag as lag
     from kstoolkit.operations.lookup import Lookup as Lookup
     from kstoolkit.operations.metrics import serve_metrics as serve_metrics
+    from kstoolkit.operations.reset import reset as reset
     from kstoolkit.operations.sparkmemory import spark_memory as spark_memory
+    from kstoolkit.operations.topicstore import open_topic as open_topic
     from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
@@ -102,15 +107,20 @@ _HOMES = {
     "frame": "kstoolkit.events.sources",
     "growth": "kstoolkit.stores.growth.growing",
     "kafka_changelog": "kstoolkit.kafka.changelogtopic",
+    "kafka_findings": "kstoolkit.kafka.findingstopic",
     "kafka_topic": "kstoolkit.events.topics",
+    "lag": "kstoolkit.operations.lag",
     "load_rules": "kstoolkit.findings.rulefile",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
     "open_store": "kstoolkit.stores.rows.opening",
+    "open_topic": "kstoolkit.operations.topicstore",
     "plan_memory": "kstoolkit.rocksdb.memory.planning",
     "plot_users": "kstoolkit.plots.users",
+    "produce": "kstoolkit.kafka.producing",
     "profile_named": "kstoolkit.rocksdb.profiles.named",
     "read_log": "kstoolkit.rocksdb.log.storelog",
+    "reset": "kstoolkit.operations.reset",
     "serve_metrics": "kstoolkit.operations.metrics",
     "simulate": "kstoolkit.events.simulator",
     "spark_memory": "kstoolkit.operations.sparkmemory",
@@ -153,15 +163,20 @@ __all__ = [
     "frame",
     "growth",
     "kafka_changelog",
+    "kafka_findings",
     "kafka_topic",
+    "lag",
     "load_rules",
     "load_run",
     "metric_names",
     "open_store",
+    "open_topic",
     "plan_memory",
     "plot_users",
+    "produce",
     "profile_named",
     "read_log",
+    "reset",
     "serve_metrics",
     "simulate",
     "spark_memory",

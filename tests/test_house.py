@@ -37,7 +37,9 @@ MAY_IMPORT = {
     "rocksdb": {"errors", "markup", "units", "views"},
     "stores": FLOOR | {"formats", "counters", "changelog", "rocksdb"},
     "kafka": FLOOR | {"java", "environment", "formats", "counters", "changelog", "events"},
-    "operations": FLOOR | {"environment", "pipeline", "rocksdb", "stores", "kafka"},
+    "operations": FLOOR
+    | {"environment", "formats", "counters", "changelog", "events"}
+    | {"pipeline", "rocksdb", "stores", "kafka"},
     "plots": FLOOR | WORK,
     "report": FLOOR | WORK | {"plots"},
     "widgets": FLOOR | WORK | {"plots"},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib_inline.backend_inline import _fetch_figure_metadata
 
 import kstoolkit
 from kstoolkit.errors import ConfigurationError
@@ -54,6 +55,7 @@ NO_PLOT = {
     ),
     "BackgroundJob": "what flushes and compactions share",
     "LogFile": "what is in the files is drawn, not how long they are",
+    "LookupStatistics": "counts of one look-up; the table says them",
     "RestoreStep": "part of a history, which is drawn",
 }
 """Records without a plot of their own, and why."""
@@ -184,4 +186,5 @@ def test_each_can_be_tabulated_and_drawn(looked_at: list[Any]) -> None:
             axes = drawer(each)(each, ax=None)
         assert axes.get_title(loc="left")
         axes.figure.canvas.draw()
+        assert _fetch_figure_metadata(axes.figure) is None  # no card beneath it on a dark page
     assert not plt.get_fignums()

@@ -11,9 +11,11 @@ from kstoolkit.cli import (
     broker,
     data,
     lab,
+    lagging,
     logs,
     looking,
     measuring,
+    producing,
     profiles,
     replicas,
     results,
@@ -98,6 +100,9 @@ for command in (
     replicas.get,
     upkeep.compact,
     data.simulate,
+    producing.produce,
+    lagging.lag,
+    lagging.reset,
     logs.log,
     profiles.profile,
 ):
@@ -106,6 +111,7 @@ app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(data.fetch))
 app.add_typer(brokers, name="broker")
-for command in (broker.start, broker.stop, broker.status):
-    brokers.command(command.__name__)(ending(command))
+brokers.command("start")(ending(broker.start))
+brokers.command("stop")(ending(broker.stop))
+brokers.command("status")(ending(broker.status))
 app.command("doctor")(ending(upkeep.doctor))

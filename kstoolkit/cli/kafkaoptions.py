@@ -11,16 +11,20 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.findingstopic import KafkaFindings
 
 __all__ = [
     "BLOCKS",
     "CHANGELOG",
+    "FINDINGS_TO",
     "KAFKA_CONFIG",
     "MAX_RECORDS",
     "SCHEMA",
     "STARTING",
     "VALUE",
     "changelog_given",
+    "findings_given",
+    "settings_of",
     "topic_given",
 ]
 
@@ -65,6 +69,12 @@ CHANGELOG = typer.Option(
     help="Where the counts go: kafka://host:port/topic, made if missing.  [default: into OUT]",
     show_default=False,
 )
+FINDINGS_TO = typer.Option(
+    None,
+    metavar="TOPIC",
+    help="Send findings, as JSON, to kafka://host:port/topic too; made if missing.",
+    show_default=False,
+)
 BLOCKS = typer.Option(
     False,
     "--blocks",
@@ -86,7 +96,7 @@ def topic_given(source: str, config: str | None, **options: Any) -> Topic | None
     of_topics = {"value", "starting", "schema", "max_records_per_batch"}
     told = {name: each for name, each in options.items() if each is not None}
     if parse_address(source) is not None:
-        return kafka_topic(source, options=_settings(config), **told)
+        return kafka_topic(source, options=settings_of(config), **told)
     for name in sorted(of_topics & told.keys()):
         message = f"--{name.replace('_', '-')} is of topics, and {source!r} is files."
         raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
@@ -110,11 +120,32 @@ def changelog_given(
         return None
     from kstoolkit.kafka.changelogtopic import kafka_changelog  # noqa: PLC0415 - loads Arrow
 
-    return kafka_changelog(address, blocks=blocks, options=_settings(config))
+    return kafka_changelog(address, blocks=blocks, options=settings_of(config))
 
 
-def _settings(config: str | None) -> dict[str, str]:
-    from kstoolkit.kafka.changelogtopic import options_of_environment  # noqa: PLC0415 - as above
-    from kstoolkit.kafka.connection import read_options  # noqa: PLC0415
+def findings_given(address: str | None, config: str | None) -> KafkaFindings | None:
+    """Return the topic that findings go to; ``None`` if none is given.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no address of a topic.
+    """
+    if address is None:
+        return None
+    from kstoolkit.kafka.findingstopic import kafka_findings  # noqa: PLC0415 - loads Arrow
+
+    return kafka_findings(address, options=settings_of(config))
+
+
+def settings_of(config: str | None) -> dict[str, str]:
+    """Return the settings of a file, or of the one that the environment names.
+
+    Raises
+    ------
+    InputError
+        If it can't be read.
+    """
+    from kstoolkit.kafka.connection import options_of_environment, read_options  # noqa: PLC0415
 
     return options_of_environment() if config is None else read_options(config)

@@ -85,7 +85,10 @@ def _opened(path: str, other_folders: list[str] | None) -> Store:
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
     with hints_in_flags():
-        return open_store(path, other_folders=other_folders or None)
+        store = open_store(path, other_folders=other_folders or None, partly=True)
+    if store.damage is not None:
+        note(f"The store {path} is read as far as it goes: {store.damage}.")
+    return store
 
 
 def _shown(figure: Figure) -> str:

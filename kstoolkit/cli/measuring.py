@@ -9,6 +9,7 @@ import typer
 
 from kstoolkit.cli.asking import moment_given
 from kstoolkit.cli.growthtables import print_growth
+from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, SHOWN
 from kstoolkit.cli.storeoptions import (
     ACTION,
@@ -27,10 +28,10 @@ from kstoolkit.cli.storeoptions import (
     VERSION,
     VERSIONS,
     WINDOW_SIZE,
-    opened_side,
     opened_store,
 )
 from kstoolkit.cli.terminal import note, say
+from kstoolkit.cli.topics import PARTITION, Side, both_sides, opened_at, say_expired
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_count
 
@@ -42,8 +43,9 @@ __all__ = ["diff", "export", "growth"]
 A = typer.Argument(
     ...,
     metavar="A",
-    help="One store, as for rows; or a changelog of kstoolkit's, or a run's output folder: then "
-    "--window-size says which windows.",
+    help="One store, as for rows; its changelog topic, kafka://host:port/topic, which is read as "
+    "the other store is; or a changelog of kstoolkit's, also a topic, or a run's output folder: "
+    "then --window-size says which windows.",
     show_default=False,
 )
 B = typer.Argument(
@@ -120,6 +122,8 @@ def diff(
     batches: tuple[int, int] | None = BATCHES,
     action: str | None = ACTION,
     total: bool = TOTAL,
+    partition: int | None = PARTITION,
+    kafka_config: str | None = KAFKA_CONFIG,
     limit: int | None = LIMIT,
     to: str | None = DIFF_TO,
     overwrite: bool = OVERWRITE,
@@ -134,26 +138,23 @@ def diff(
     compared by: diff PATH --versions 3 5.
     """
     from kstoolkit.stores.comparing.comparing import diff_stores  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.stores.comparing.owncounts import is_own_counts  # noqa: PLC0415 - as above
 
     if b is None and versions is None and batches is None:
         message = f"Only one store is given, {a}, which equals itself."
         raise ConfigurationError(message, hint="Give another, or two --versions of it.")
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
+    told |= {"store": store}
     counted: dict[str, Any] = {"action": action, "total": total}
     span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
-    version_a, version_b = versions or (None, None)
-    batch_a, batch_b = batches or (None, None)
+    side_a, side_b = (
+        Side(path, counted, kafka_config, partition, told | {"version": version, "batch": batch})
+        for path, version, batch in zip(
+            (a, b or a), versions or (None, None), batches or (None, None), strict=True
+        )
+    )
     with (
-        opened_side(a, counted, store=store, version=version_a, batch=batch_a, **told) as one,
-        opened_side(
-            b or a, counted, store=store, version=version_b, batch=batch_b, **told
-        ) as other,
-    ):
-        if any(counted.values()) and not any(map(is_own_counts, (a, b or a))):
-            message = f"Neither {a} nor {b or a} holds counts of kstoolkit's."
-            raise ConfigurationError(message, hint="Leave --action and --total out.")
-        with diff_stores(
+        both_sides(side_a, side_b) as (one, other),
+        diff_stores(
             one.rows(**span),
             other.rows(**span),
             key_serde=key_serde,
@@ -161,8 +162,11 @@ def diff(
             by_value=by_value,
             limit=SHOWN if limit is None and not (as_json or to) else limit,
             progress=sys.stderr.isatty(),
-        ) as found:
-            _give_differences(found, to, overwrite=overwrite, as_json=as_json)
+        ) as found,
+    ):
+        _give_differences(found, to, overwrite=overwrite, as_json=as_json)
+        if since is None and found.counts.num_different:
+            say_expired(one, other)
 
 
 def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_json: bool) -> None:
@@ -191,6 +195,8 @@ def export(
     version: int | None = VERSION,
     batch: int | None = BATCH,
     other_folders: list[str] | None = OTHER_FOLDERS,
+    partition: int | None = PARTITION,
+    kafka_config: str | None = KAFKA_CONFIG,
 ) -> None:
     """Write the rows of a store to a file.
 
@@ -201,7 +207,8 @@ def export(
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told |= {"key_serde": key_serde, "value_serde": value_serde}
     told |= {"other_folders": other_folders or None}
-    with opened_store(path, version=version, batch=batch, **told) as store:
+    told |= {"version": version, "batch": batch}
+    with opened_at(path, config=kafka_config, partition=partition, **told) as store:
         count = written_to(store, to, overwrite=overwrite)
     say(f"{format_count(count)} rows are in {to}.")
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.cli.following import keep_up
+from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
 from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.cli.topics import changelog_source
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import as_window
@@ -29,7 +31,10 @@ STORE = typer.Argument(..., metavar="STORE", help="The folder of a replica.", sh
 
 def restore(
     changelog: str = typer.Argument(
-        ..., metavar="CHANGELOG", help="A changelog, or a run's output folder.", show_default=False
+        ...,
+        metavar="CHANGELOG",
+        help="A changelog: a folder, a run's output folder, or a topic, kafka://host:port/topic.",
+        show_default=False,
     ),
     store: str = typer.Argument(
         ..., metavar="STORE", help="Where the replica is, or shall be.", show_default=False
@@ -64,6 +69,7 @@ def restore(
         "-q",
         help="Print no progress and no result, just errors (and what --json asks for).",
     ),
+    kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Bring a replica up to its changelog.
@@ -79,12 +85,13 @@ def restore(
     keep = None if retention is None else kept(retention)
     from kstoolkit.stores.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
+    source = changelog_source(changelog, kafka_config)
     with WindowStore.restore(
-        changelog, path=store, profile=profile, retention=keep, progress=False if quiet else None
+        source, path=store, profile=profile, retention=keep, progress=False if quiet else None
     ) as replica:
         dropped = replica.expire()
         if follow:
-            with replica.follow(changelog, every=every or LOOK) as standby:
+            with replica.follow(source, every=every or LOOK) as standby:
                 dropped += keep_up(standby, quiet=quiet)
         _warn_of_unknown(keep or {}, replica.windows)
         figures = _figures(replica, dropped)

@@ -10,12 +10,14 @@ import typer
 from kstoolkit.cli.kafkaoptions import (
     BLOCKS,
     CHANGELOG,
+    FINDINGS_TO,
     KAFKA_CONFIG,
     MAX_RECORDS,
     SCHEMA,
     STARTING,
     VALUE,
     changelog_given,
+    findings_given,
     topic_given,
 )
 from kstoolkit.cli.options import AS_JSON_OBJECT
@@ -145,6 +147,7 @@ def run(
     max_records_per_batch: int | None = MAX_RECORDS,
     changelog: str | None = CHANGELOG,
     blocks: bool = BLOCKS,
+    findings_to: str | None = FINDINGS_TO,
     kafka_config: str | None = KAFKA_CONFIG,
     master: str | None = typer.Option(
         None,
@@ -200,6 +203,7 @@ def run(
     pipeline = Pipeline(
         source=topic or files(source, format=file_format, **columns),
         changelog=changelog_given(changelog, kafka_config, blocks=blocks),
+        findings_to=findings_given(findings_to, kafka_config),
         cascade=Cascade(
             *lengths(windows), retention=retention, min_count=min_count, lateness=lateness
         ),

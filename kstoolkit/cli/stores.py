@@ -8,6 +8,7 @@ import typer
 
 from kstoolkit.cli.asking import key_given, moment_given, prefix_given
 from kstoolkit.cli.flags import reasons_in_flags
+from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
 from kstoolkit.cli.options import AS_JSON
 from kstoolkit.cli.storeoptions import (
     BATCH,
@@ -23,10 +24,10 @@ from kstoolkit.cli.storeoptions import (
     VERSION,
     WINDOW_SIZE,
     check_not_empty,
-    opened_store,
 )
 from kstoolkit.cli.storetable import as_told, store_table, unclear
 from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.cli.topics import PARTITION, opened_at
 from kstoolkit.units import format_count
 
 __all__ = ["rows", "stores"]
@@ -128,6 +129,8 @@ def rows(
     batch: int | None = BATCH,
     limit: int | None = LIMIT,
     other_folders: list[str] | None = OTHER_FOLDERS,
+    partition: int | None = PARTITION,
+    kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON,
     details: bool = DETAILS,
 ) -> None:
@@ -143,8 +146,10 @@ def rows(
     """
     from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
 
-    with opened_store(
+    with opened_at(
         path,
+        config=kafka_config,
+        partition=partition,
         version=version,
         batch=batch,
         kind=kind,

@@ -147,9 +147,7 @@ def _options(
     return reading, parsing, converting
 
 
-def _piece(
-    batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
-) -> Piece:
+def _piece(batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]) -> Piece:
     times, users, actions = (batch.column(place) for place in places)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:

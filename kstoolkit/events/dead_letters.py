@@ -30,6 +30,7 @@ REASONS = {
     "future_time": "its time lies further in the future than the clock allows",
     "long_user": "its user is longer than the limit",
     "long_action": "its action is longer than the limit",
+    "marked_broken": "whoever made the row marked it as broken, for the reason in its detail",
     "broken_file": "the file is damaged; nothing of it was counted",
 }
 """Every reason code, and what it means."""

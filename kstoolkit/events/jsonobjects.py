@@ -59,6 +59,11 @@ def _encoded(column: pa.Array) -> pa.Array:
         return _encoded(column.storage)
     if pa.types.is_dictionary(kind):
         return _encoded(column.dictionary_decode())
+    return _of_plain(column)
+
+
+def _of_plain(column: pa.Array) -> pa.Array:
+    kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return _or_null(column.cast(pa.string()))
     if _is_text(kind):

@@ -62,7 +62,11 @@ class RawRecords:
 
 
 def read_raw_records(
-    path: str, columns: Columns, *, file_format: str | None = None, time_unit: TimeUnit | None = None
+    path: str,
+    columns: Columns,
+    *,
+    file_format: str | None = None,
+    time_unit: TimeUnit | None = None,
 ) -> Iterator[RawRecords]:
     r"""Yield a file's records, some megabytes at a time.
 
@@ -144,7 +148,9 @@ def _lines(chunk: bytes) -> list[bytes]:
 def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
     names = csv_header(path)
     for rows, bad in read_csv_rows(path, columns):
-        users, times = (rows.column(names.index(each)) for each in (columns.user, columns.event_time))
+        users, times = (
+            rows.column(names.index(each)) for each in (columns.user, columns.event_time)
+        )
         found = _records(json_objects(rows, names), users, times, unit)
         yield _with_raw(found, [text.encode("utf-8", "replace") for text, _ in bad])
 

@@ -2,76 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.topics import Address, address_of
-from kstoolkit.kafka.cluster import Cluster, Tell
-from kstoolkit.kafka.connection import read_options
+from kstoolkit.events.topics import address_of
+from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.kafka.mirror import TopicMirror
+from kstoolkit.kafka.outputtopic import PARTITIONS, OutputTopic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kstoolkit.kafka.cluster import TopicFacts
-
-__all__ = ["CONFIG_FILE", "KafkaChangelog", "kafka_changelog", "options_of_environment"]
-
-CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
-"""The environment variable that names a file with settings of the connection."""
-
-PARTITIONS = 4
-_FOR_EVER = "-1"
+__all__ = ["KafkaChangelog", "kafka_changelog"]
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaChangelog:
-    """A changelog topic. Made by :func:`kafka_changelog`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaChangelog(OutputTopic):
+    """A changelog topic. Made by :func:`kafka_changelog`; the other fields are of its base.
 
     Parameters
     ----------
-    address
-        Where it is.
     blocks
         Whether many counts share a record.
-    partitions
-        How many it gets if it has to be made.
-    patience_ms
-        How long to wait for a broker that does not answer.
-    options
-        Settings of the connection; never shown, never written.
     """
 
-    address: Address
     blocks: bool = False
-    partitions: int = PARTITIONS
-    patience_ms: int = 600_000
-    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
-    def cluster(self) -> Cluster:
-        """Where to ask about it."""
-        return Cluster(self.address.bootstrap, self.options)
-
-    def made(self, tell: Tell) -> TopicFacts:
-        """Make the topic if it is missing, and return what it is.
-
-        Raises
-        ------
-        KafkaError
-            If no broker answers, or it can't be made.
-        """
-        cluster, name = self.cluster, self.address.topic
-        cluster.wait(self.patience_ms, tell)
-        if not cluster.has(name):
-            policy = "delete" if self.blocks else "compact"
-            settings = {"cleanup.policy": policy, "retention.ms": _FOR_EVER}
-            cluster.create(name, self.partitions, settings)
-            tell(f"Made the topic {name!r}: {self.partitions} partitions, cleanup by {policy}.")
-        return cluster.facts(name)
+    def cleanup(self) -> str:
+        """What the broker does with old records: of whole windows, the last alone is needed."""
+        return "delete" if self.blocks else "compact"
 
     def mirrored_in(self, folder: Path) -> TopicMirror:
         """Return the changelog as a folder, which is brought up to the topic when it is read.
@@ -124,14 +85,6 @@ def kafka_changelog(
     >>> kafka_changelog("counts", bootstrap="127.0.0.1:9092").address.topic
     'counts'
     """
-    if type(partitions) is not int or partitions < 1:
-        message = f"partitions is {partitions!r}: a topic has at least one."
-        raise ConfigurationError(message, hint="Give 1 or more.")
     given = options_of_environment() if options is None else dict(options)
-    return KafkaChangelog(address_of(topic, bootstrap), blocks, partitions, options=given)
-
-
-def options_of_environment() -> dict[str, str]:
-    """Return the settings of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names, if it does."""
-    path = os.environ.get(CONFIG_FILE)
-    return read_options(path) if path else {}
+    address = address_of(topic, bootstrap)
+    return KafkaChangelog(address=address, blocks=blocks, partitions=partitions, options=given)

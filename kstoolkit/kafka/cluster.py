@@ -99,7 +99,26 @@ class Cluster:
         """
         partitions = self.partitions(topic)
         reach = self.reach(topic, partitions)
-        return TopicFacts(topic, self._topic_id(topic), reach)
+        return TopicFacts(topic, self.topic_id(topic), reach)
+
+    def topic_id(self, topic: str) -> str | None:
+        """Return what tells a topic from another one of its name; ``None`` if brokers are too old.
+
+        Raises
+        ------
+        KafkaError
+            If no broker answers, or there is no such topic.
+        """
+        lib = clients()
+        names = lib.TopicCollection([topic])
+        admin = self.admin()
+        try:
+            asked = admin.describe_topics(names, request_timeout=ANSWER_SECONDS)
+            return str(asked[topic].result(2 * ANSWER_SECONDS).topic_id)
+        except lib.KafkaException as error:
+            if error.args[0].code() == lib.KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - its name
+                return None
+            raise said(error) from error
 
     def partitions(self, topic: str) -> list[int]:
         """Return the numbers of a topic's partitions.
@@ -215,18 +234,6 @@ class Cluster:
             }
 
         return _patiently(ask)
-
-    def _topic_id(self, topic: str) -> str | None:
-        lib = clients()
-        names = lib.TopicCollection([topic])
-        admin = self.admin()
-        try:
-            asked = admin.describe_topics(names, request_timeout=ANSWER_SECONDS)
-            return str(asked[topic].result(2 * ANSWER_SECONDS).topic_id)
-        except lib.KafkaException as error:
-            if error.args[0].code() == lib.KafkaError._UNSUPPORTED_FEATURE:  # noqa: SLF001 - its name
-                return None
-            raise said(error) from error
 
 
 def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:

@@ -18,6 +18,7 @@ Java, which wants their text.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,10 @@ from kstoolkit.errors import ConfigurationError, InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["for_java", "for_librdkafka", "read_options"]
+__all__ = ["CONFIG_FILE", "for_java", "for_librdkafka", "options_of_environment", "read_options"]
+
+CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
+"""The environment variable that names a file with settings of the connection."""
 
 _JAAS = re.compile(r"""(\w+)\s*=\s*"((?:[^"\\]|\\.)*)\"""")
 _MODULES = {
@@ -108,6 +112,12 @@ def read_options(path: str | Path) -> dict[str, str]:
             raise InputError(message, hint="Write name=value, one a line.")
         told[name.strip()] = value.strip()
     return told
+
+
+def options_of_environment() -> dict[str, str]:
+    """Return the settings of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names, if it does."""
+    path = os.environ.get(CONFIG_FILE)
+    return read_options(path) if path else {}
 
 
 def _jaas(mechanism: str, user: str, password: str) -> str:

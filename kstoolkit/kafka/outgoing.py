@@ -69,18 +69,17 @@ def outgoing(
     ColumnError
         If none of the first records has a column.
     """
-    if isinstance(events, Simulation):
+    if isinstance(events, Simulation | Files):
+        if any(each is not None for each in (event_time, user, file_format, time_unit)):
+            message = f"{type(events).__name__} say by themselves which columns are what."
+            raise ConfigurationError(message, hint="Say it there alone.")
+        if isinstance(events, Files):
+            return _of_files(events, [events.path])
         return Outgoing(events, None)
-    if isinstance(events, Files):
-        return _of_files(events, [events.path])
     if event_time is None or user is None:
         message = "Of files it must be said which columns are the event time and the user."
         raise ConfigurationError(message, hint="Give event_time= and user=.")
-    paths = [events] if isinstance(events, (str, os.PathLike)) else events
-    if not isinstance(paths, Sequence) or not paths:
-        message = f"{type(events).__name__} can't be sent."
-        raise ConfigurationError(message, hint="Give files, a path or several, or a simulation.")
-    given = [os.fspath(path) for path in paths]
+    given = _paths(events)
     source = files(
         given[0],
         event_time=event_time,
@@ -92,10 +91,19 @@ def outgoing(
     return _of_files(source, given)
 
 
+def _paths(events: object) -> list[str]:
+    paths = [events] if isinstance(events, str | os.PathLike) else events
+    if not isinstance(paths, Sequence) or not paths:
+        message = f"{type(events).__name__} can't be sent."
+        raise ConfigurationError(message, hint="Give files, a path or several, or a simulation.")
+    return [os.fspath(path) for path in paths]
+
+
 def _of_files(source: Files, given: list[str]) -> Outgoing:
     if not is_plain(source.columns):
-        message = f"Columns are {', '.join(map(repr, dict.fromkeys(source.columns)))}."
-        raise ConfigurationError(message, hint="Give plain names: expressions take a Spark.")
+        named = ", ".join(map(repr, dict.fromkeys(source.columns)))
+        message = f"Not all of these columns are plain names: {named}."
+        raise ConfigurationError(message, hint="Name columns of the files: no Spark is asked here.")
     found = [path for each in given for path in list_files(each, source.file_format)]
     paths = tuple(dict.fromkeys(found))
     if not any(Path(path).stat().st_size for path in paths):

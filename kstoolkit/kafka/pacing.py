@@ -21,7 +21,7 @@ LONGEST_GAP_MS = 86_400_000
 time is 1970 or 2099, nor through a week in which nothing was recorded."""
 
 _MOST_BEHIND_S = 0.25
-_SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*[x×]?\s*", re.IGNORECASE)
+_SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*", re.IGNORECASE)
 
 
 def parse_speed(speed: float | str) -> float:
@@ -75,7 +75,7 @@ class Pace:
             raise ConfigurationError(message, hint="Give a number above 0.")
         self._apart_s = 0.0 if rate is None else 1 / rate
         self._speed = speed
-        self._began = time.monotonic()
+        self._began: float | None = None
         self._scheduled = 0
         self._latest_s = -math.inf
         self._last_ms: int | None = None
@@ -83,8 +83,10 @@ class Pace:
 
     @property
     def elapsed_s(self) -> float:
-        """How long ago the beginning was."""
-        return time.monotonic() - self._began
+        """How long ago the beginning was: that is when this is asked for the first time."""
+        now = time.monotonic()
+        self._began = now if self._began is None else self._began
+        return now - self._began
 
     def schedule(
         self, time_ms: NDArray[np.int64], has_time: NDArray[np.bool_]
@@ -97,12 +99,13 @@ class Pace:
         latest = np.maximum.accumulate(np.r_[self._latest_s, told - spread])[1:]
         self._scheduled += rows
         self._latest_s = float(latest[-1]) if rows else self._latest_s
-        return latest + spread
+        due: NDArray[np.float64] = latest + spread
+        return due
 
     def forgive(self, due_s: float) -> None:
-        """Begin later if a record is overdue and there is a rate: what was missed is not made up."""
+        """Begin later if a record is overdue and there is a rate: it isn't made up for."""
         behind = self.elapsed_s - due_s
-        if self._apart_s and behind > _MOST_BEHIND_S:
+        if self._apart_s and self._began is not None and behind > _MOST_BEHIND_S:
             self._began += behind
 
     def _told(

@@ -113,9 +113,7 @@ def produce(
     """
     address, settings = address_of(topic, bootstrap), dict(options or {})
     _check_partitions(partitions)
-    factor = None if speed is None else parse_speed(speed)
-    if rate is not None or factor is not None:
-        Pace(rate=rate, speed=factor)
+    pace = _pace(rate, speed)
     what = outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
     )
@@ -127,7 +125,6 @@ def produce(
         cluster.wait(patience_of(settings), tell)
         ensure_topic(cluster, address.topic, partitions, tell)
         kept_ms = retention_ms(cluster, address.topic)
-        pace = Pace(rate=rate, speed=factor) if rate or factor else None
         for records in what.records():
             kept_ms = _warned(records, kept_ms, tell)
             _send(sender, records, pace)
@@ -140,6 +137,12 @@ def produce(
         partitions=dict(sender.partitions),
         failures=dict(sender.failures),
     )
+
+
+def _pace(rate: float | None, speed: float | str | None) -> Pace | None:
+    if rate is None and speed is None:
+        return None
+    return Pace(rate=rate, speed=None if speed is None else parse_speed(speed))
 
 
 def _check_partitions(partitions: int | None) -> None:

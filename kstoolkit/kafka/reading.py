@@ -10,7 +10,7 @@ from kstoolkit.errors import KafkaError
 from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from confluent_kafka import Consumer, Message
 
@@ -29,8 +29,8 @@ class Records:
     ----------
     topic
         Whose they are.
-    keys, values, timestamps_ms
-        One of each a record; a value that is None is a tombstone.
+    keys, values, timestamps_ms, headers
+        One of each a record; a value that is None is a tombstone, headers that are None are none.
     reached
         Of each partition, the offset after the last record that is among these, or before.
     """
@@ -39,6 +39,7 @@ class Records:
     keys: list[bytes] = field(default_factory=list)
     values: list[bytes | None] = field(default_factory=list)
     timestamps_ms: list[int] = field(default_factory=list)
+    headers: list[list[tuple[str, bytes | None]] | None] = field(default_factory=list)
     reached: dict[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -47,7 +48,7 @@ class Records:
 
 def read_records(
     cluster: Cluster, topic: str, begin: Mapping[int, int], end: Mapping[int, int], most: int
-) -> Iterator[Records]:
+) -> Generator[Records]:
     """Yield the records of a topic from some offsets up to others.
 
     Parameters
@@ -105,6 +106,7 @@ def _take(messages: list[Message], records: Records, left: dict[int, int]) -> No
             records.keys.append(message.key() or b"")
             records.values.append(message.value())
             records.timestamps_ms.append(message.timestamp()[1])
+            records.headers.append(message.headers())  # type: ignore[arg-type] # pairs, in a list
             offset += 1
         records.reached[partition] = offset
         if offset >= left[partition]:

@@ -1,9 +1,10 @@
-"""Records on their way to a topic: batched, compressed, each exactly once, and each answered for."""
+"""Records on their way to a topic: batched, compressed, each just once, and answered for."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.errors import ConfigurationError, KafkaError
@@ -91,7 +92,7 @@ class Sender:
         self.size_bytes = 0
         self.seconds = 0.0
         self._tell, self._shown = tell, shown
-        self._patience_ms = patience_of(options)
+        self._patience = format_duration(max(patience_of(options) // 1_000, 1) * 1_000)
         self._lib = clients()
         error = self._lib.KafkaError
         self._of_the_record = {error.MSG_SIZE_TOO_LARGE, error.INVALID_MSG, error.INVALID_RECORD}
@@ -192,9 +193,13 @@ class Sender:
                 self._answered(error.args[0], None)
 
     def _queue_when_there_is_room(self, value: bytes, key: bytes | None, time_ms: int) -> None:
-        self._producer.poll(_ROOM_S)
-        self._look()
-        self._queue([value], [key], [time_ms])
+        told = {"on_delivery": self._answered, "timestamp": time_ms}
+        while True:
+            self._producer.poll(_ROOM_S)
+            self._look()
+            with suppress(BufferError):
+                self._producer.produce(self.address.topic, value, key, **told)
+                return
 
     def _answered(self, error: Any, message: Any) -> None:
         """Take in what became of a record."""
@@ -211,19 +216,23 @@ class Sender:
         """Take in what is wrong with the connection: librdkafka tries again by itself."""
         if error.fatal():
             self._fault = self._fault or error
-        elif error.code() == self._lib.KafkaError._ALL_BROKERS_DOWN and not self._is_away:  # noqa: SLF001 - its name
-            self._is_away = True
-            most = format_duration(self._patience_ms // 1_000 * 1_000)
-            self._tell(f"No Kafka broker answers at {self.address.bootstrap}; waiting, {most}.")
+        elif error.code() == self._lib.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its name
+            self._say_that_it_is_away()
+
+    def _say_that_it_is_away(self) -> None:
+        if self._is_away or not len(self._producer):
+            return
+        self._is_away = True
+        self._tell(
+            f"No Kafka broker answers at {self.address.bootstrap}; it is waited for, at most "
+            f"{self._patience}."
+        )
 
     def _look(self) -> None:
         self._shown(self.records)
         if self._fault is None:
             return
-        waited = format_duration(max(self._patience_ms // 1_000, 1) * 1_000)
-        message = (
-            f"{format_count(self.records)} records are in {self.address}; the next ones are not: "
-            f"{self._fault.str()}"
-        )
-        hint = f"Is the broker up? It is waited for at most {waited} (delivery.timeout.ms)."
-        raise KafkaError(f"{message.rstrip('.')}.", hint=hint)
+        there = f"{format_count(self.records)} records are in {self.address}"
+        message = f"{there}; the next ones are not: {self._fault.str().rstrip('.')}."
+        hint = f"Is the broker up? It is waited for at most {self._patience} (delivery.timeout.ms)."
+        raise KafkaError(message, hint=hint)

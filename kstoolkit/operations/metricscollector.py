@@ -2,7 +2,8 @@
 
 Nothing is read before somebody asks, and nothing of Spark's is held up: what is read lies in the
 run's folder, or is what the query last told. A part that takes its time is not read anew each time:
-it is to take a tenth of the time at most, as long as no figure gets older than ten seconds by that.
+it is to take a tenth of the time at most, as long as no figure gets older than ten seconds by that,
+or a minute if it takes a walk over all files of the run.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PartitionLag", "RunCollector"]
 
-_SHARE, _OLDEST_SECONDS = 10, 10.0
-"""How many times as long as it took to be read, a part's figures serve; and how long at most."""
+_SHARE = 10
+"""How many times as long as it took to be read, a part's figures serve."""
+_OLDEST_SECONDS = {"disk": 60.0}
+"""How long at most, if not for ten seconds."""
 
 
 class PartitionLag(Protocol):
@@ -99,7 +102,9 @@ class RunCollector:
             "restarts": self._read_restarts,
             "restore": self.restores.metrics,
         }
-        self._parts = {name: _Rested(read) for name, read in parts.items()}
+        self._parts = {
+            name: _Rested(read, _OLDEST_SECONDS.get(name, 10.0)) for name, read in parts.items()
+        }
         self._errors: Counter[str] = Counter()
 
     def metrics(self) -> list[Metric]:
@@ -117,7 +122,7 @@ class RunCollector:
             gauge(
                 "scrape_part_seconds",
                 f"How long a part took to be read. It is read anew after {_SHARE} times as long, "
-                f"and after {_OLDEST_SECONDS:.0f} s in any case.",
+                "and after 10 s in any case, or 60 s of the disk.",
                 labelled("part", took),
             ),
         ]
@@ -170,8 +175,8 @@ class RunCollector:
 class _Rested:
     """Figures that are read anew only once they have served long enough for what they cost."""
 
-    def __init__(self, read: Callable[[], list[Metric]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], list[Metric]], oldest_seconds: float) -> None:
+        self._read, self._oldest_seconds = read, oldest_seconds
         self._held: list[Metric] = []
         self._due = 0.0
         self.took_seconds = 0.0
@@ -183,5 +188,5 @@ class _Rested:
         self._held = self._read()
         ended = time.monotonic()
         self.took_seconds = ended - began
-        self._due = ended + min(_SHARE * self.took_seconds, _OLDEST_SECONDS)
+        self._due = ended + min(_SHARE * self.took_seconds, self._oldest_seconds)
         return self._held

@@ -58,11 +58,17 @@ def _count(
 def _unreadable(batch: pa.RecordBatch) -> pa.RecordBatch:
     rows = batch.filter(pc.is_valid(batch.column("broken")))
     details = rows.column("broken").to_pylist()
-    # A row with a reason and no text of its own stands for its whole file.
-    raws = rows.column("raw").to_pylist()
-    reasons = ["unparseable" if raw else "broken_file" for raw in raws]
     files = rows.column("file").to_pylist()
+    raws = rows.column("raw").to_pylist()
+    reasons = [_reason(raw, file) for raw, file in zip(raws, files, strict=True)]
     return letters(reasons, [raw or "" for raw in raws], file=files, details=details)
+
+
+def _reason(raw: str | None, file: str | None) -> str:
+    if file is None:  # a row of anyone's DataFrame
+        return "marked_broken"
+    # A row with a reason and no text of its own stands for its whole file.
+    return "unparseable" if raw else "broken_file"
 
 
 def _raw(rows: pa.RecordBatch) -> list[str]:

@@ -8,26 +8,39 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 
-from kstoolkit.errors import RunFailed
+from kstoolkit.errors import KafkaError, KstoolkitError, RunFailed
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["JAVA_IS_GONE", "java_ended", "run_failed"]
+__all__ = ["JAVA_IS_GONE", "cause_in_words", "is_kafkas", "java_ended", "run_failed"]
 
 JAVA_IS_GONE = (Py4JError, ConnectionError)
 """What any call of Spark raises once its Java has ended."""
 
 _CAUSE = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)*(\w+(?:Error|Exception))(?:: (.+))?")
+_OF_QUERY = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ")
 _WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
 """Errors that only carry another one."""
 _LITTLE_BYTES = 64 << 20
 
+_PASSING = (
+    r"Timeout|Disconnect|Network|UnknownTopic\w*|LeaderNotAvailable|NotLeader\w*|\w*NotAvailable|"
+    r"\w*LeaderEpoch|KafkaStorage|OffsetOutOfRange|NoOffsetForPartition|NotEnoughReplicas\w*"
+)
+_KAFKAS = re.compile(
+    rf"org\.apache\.kafka\.[\w.]*\.(?:{_PASSING})Exception"
+    # Of its own accord, or of Spark's source
+    r"|Cannot fetch record|Some data may have been lost|KAFKA_DATA_LOSS|No resolvable bootstrap"
+    # A task's error of a class that came by ADD JAR, which the driver can't read: the connector's.
+    r"|UnknownReason"
+)
+
 
 def run_failed(error: object, folder: RunFolder) -> RunFailed:
     """Return what Spark said as one sentence, and where the rest of it is."""
-    message = f"Spark gave up: {_root_cause(str(error))}."
+    message = f"Spark gave up: {cause_in_words(error)}."
     free_bytes = disk_usage(folder.path).free
     # A state store that can't write breaks off without a word to the Python that waits for it.
     if free_bytes < _LITTLE_BYTES:
@@ -49,10 +62,43 @@ def java_ended(folder: RunFolder) -> RunFailed:
     )
 
 
+def is_kafkas(error: object) -> bool:
+    """Return whether it is of the kind that passes when Kafka's brokers answer again.
+
+    Examples
+    --------
+    >>> is_kafkas("org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node.")
+    True
+    >>> is_kafkas("org.apache.kafka.common.errors.SaslAuthenticationException: no such user")
+    False
+    """
+    return isinstance(error, KafkaError) or _KAFKAS.search(_trace(error)) is not None
+
+
+def cause_in_words(error: object) -> str:
+    """Return the cause of an error, ours or Spark's, without a full stop.
+
+    Examples
+    --------
+    >>> cause_in_words("org.apache.kafka.common.errors.TimeoutException: Timed out.")
+    'TimeoutException: Timed out'
+    """
+    if isinstance(error, KstoolkitError):
+        return error.message.rstrip(".")
+    if "UnknownReason" in _trace(error):
+        return "a task could not read its records"
+    return _root_cause(str(error))
+
+
+def _trace(error: object) -> str:
+    """Return what was said of an error, without which query it was, and its plan."""
+    said = _OF_QUERY.sub("", str(error)).partition("=== Streaming Query ===")[0]
+    return said.rstrip().removesuffix("SQLSTATE: XXKST")
+
+
 def _root_cause(said: str) -> str:
     """Return the error at the bottom of Python's and Java's traces, which wrap one another."""
-    trace, _, _ = said.partition("=== Streaming Query ===")
-    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    lines = [line.strip() for line in _trace(said).splitlines() if line.strip()]
     causes = [found for line in lines if (found := _CAUSE.fullmatch(line))]
     known = [cause for cause in causes if cause[1] not in _WRAPPERS]
     if not known:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import time
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import StreamingQueryException
-
 from kstoolkit.events.sources import Files
+from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import material_floor, needs_baseline
 from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.inputfiles import input_paths
+from kstoolkit.pipeline.mending import PATIENCE_MS, Mending
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.session import streaming_conf
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.statesizes import StateSizes
+from kstoolkit.pipeline.supervising import SupervisedQuery
+from kstoolkit.pipeline.topicchecks import check_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.pipeline.statistics import BatchStatistics
+    from kstoolkit.pipeline.supervising import Gate
 
 __all__ = ["Job"]
-
-_LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +55,10 @@ class Job:
     parcels: DataFrame
     live: bool
 
-    def start(self, on_batch: Callable[[BatchStatistics], None], **trigger: Any) -> StreamingQuery:
-        """Start the query; ``trigger`` is Spark's."""
+    def start(
+        self, on_batch: Callable[[BatchStatistics], None], gate: Gate, **trigger: Any
+    ) -> StreamingQuery:
+        """Start the query, whose batches pass the gate; ``trigger`` is Spark's."""
         pipeline, spark = self.pipeline, self.parcels.sparkSession
         sizes = StateSizes(self.folder.path, self.settings.epoch)
         sink = Sink(
@@ -69,21 +69,53 @@ class Job:
             rules=pipeline.judged_by,
             on_batch=sizes.kept_before(on_batch),
             topic=pipeline.changelog,
+            findings_to=pipeline.findings_to,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         with stream.settings_of(spark, conf):
             plan = _operator_plan(pipeline, live=self.live)
             output = stream.cascade(self.parcels, plan, self.settings.partitions)
-            writer = output.writeStream.foreachBatch(sink).outputMode("append")
+            step = gate.before(sink, self._check)
+            writer = output.writeStream.foreachBatch(step).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
             sizes.query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
             return sizes.query
 
-    def finish(self, progress: Progress) -> None:
-        """Run to the end of the input.
+    def supervised(
+        self,
+        ready: Callable[[Callable[[str], None]], Job],
+        on_batch: Callable[[BatchStatistics], None],
+        tell: Callable[[str], None],
+        **trigger: Any,
+    ) -> SupervisedQuery:
+        """Return the query as one that outlives what it can, not begun yet.
+
+        Parameters
+        ----------
+        ready
+            Makes the same run ready anew, with what it waits for told.
+        on_batch
+            Told what each batch came to.
+        tell
+            Called with a line when the query dies and goes on.
+        trigger
+            Spark's.
+        """
+        source = self.pipeline.source
+        patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
+        mend = Mending(self.folder, patience_ms, tell)
+        start: Any = partial(_start, on_batch=on_batch, **trigger)
+        return SupervisedQuery(self, ready, start, mend, tell)
+
+    def finish(self, progress: Progress, ready: Callable[[Callable[[str], None]], Job]) -> None:
+        """Run to the end of the input, whatever of it passes.
 
         Raises
         ------
+        KafkaError
+            If a broker stayed away.
+        CheckpointError
+            If a topic is no longer what it was.
         RunFailed
             If Spark gave up.
         """
@@ -96,30 +128,20 @@ class Job:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
 
-        try:
-            query = self.start(on_batch, availableNow=True)
-            _wait(query)
-            StateSizes(self.folder.path, self.settings.epoch, query).keep()
-        except (StreamingQueryException, Py4JJavaError) as error:
-            raise run_failed(error, self.folder) from error
-        except JAVA_IS_GONE as error:
-            raise java_ended(self.folder) from error
+        query = self.supervised(ready, on_batch, progress.say, availableNow=True)
+        query.lead()
+        StateSizes(self.folder.path, self.settings.epoch, query).keep()
         self.folder.save(replace(self.settings, was_live=False))
 
+    def _check(self) -> None:
+        """Raise if a topic is another one by now: its offsets would mean other records."""
+        source = self.pipeline.source
+        if isinstance(source, Topic):
+            check_same(source, self.folder, self.settings)
 
-def _wait(query: StreamingQuery) -> None:
-    """Wait for the query's end.
 
-    Waited for here, not in Java: Ctrl-C has Spark cancel its jobs, which it can't do over a
-    connection that is itself waiting for an answer.
-    """
-    try:
-        while query.isActive:
-            time.sleep(_LOOK_SECONDS)
-        query.awaitTermination()  # raises what it ended with
-    finally:
-        with suppress(*JAVA_IS_GONE):
-            query.stop()
+def _start(job: Job, gate: Gate, **options: Any) -> StreamingQuery:
+    return job.start(gate=gate, **options)
 
 
 def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,7 @@ from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
 from kstoolkit.kafka.changelogtopic import KafkaChangelog
+from kstoolkit.kafka.findingstopic import KafkaFindings
 from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.run import Run
@@ -58,6 +60,9 @@ class Pipeline:
     changelog
         Where the latest counts go: to the run's folder by default, or to a topic, see
         :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
+    findings_to
+        A topic that findings go to, beside the run's folder, see
+        :func:`~kstoolkit.kafka.findingstopic.kafka_findings`.
     time
         ``"event"``, or ``"processing"``: windows by when an event is processed.
 
@@ -74,6 +79,7 @@ class Pipeline:
     rules: Sequence[Rule] | None = None
     buckets: int = BUCKETS
     changelog: KafkaChangelog | None = None
+    findings_to: KafkaFindings | None = None
     time: Literal["event", "processing"] = "event"
 
     def __post_init__(self) -> None:
@@ -118,12 +124,17 @@ class Pipeline:
             If the input, the settings or the output folder are not usable.
         RunFailed
             If Spark gave up.
+        KafkaError
+            If a broker does not answer, or goes away, for longer than its topic says. Till then it
+            is waited for, and the run goes on; what came in meanwhile is counted, too.
+        CheckpointError
+            If a topic lost what comes next, or was made anew: it says which offsets are gone.
         """
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
-            job = prepare(self, folder, master=master, limits=limits, live=False, tell=shown.say)
-            job.finish(shown)
+            ready = partial(prepare, self, folder, master=master, limits=limits, live=False)
+            ready(tell=shown.say).finish(shown, lambda tell: ready(tell=tell))
         return Run(folder)
 
     def start(
@@ -138,7 +149,8 @@ class Pipeline:
     ) -> Run:
         """Keep counting what arrives, and return the run, which has a ``.stop()``.
 
-        Started again on the same folder, it goes on where it was, however it ended.
+        Started again on the same folder, it goes on where it was, however it ended. A broker that
+        goes away is waited for as :meth:`run` does; what else ends it, ``run.failure()`` tells.
 
         Parameters
         ----------
@@ -153,9 +165,13 @@ class Pipeline:
         with ExitStack() as undone:
             hold = undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
-            job = prepare(self, folder, master=master, limits=limits, live=True, tell=shown.say)
+            ready = partial(prepare, self, folder, master=master, limits=limits, live=True)
+            job = ready(tell=shown.say)
             shown.begin(None)
-            query = job.start(shown.batch, processingTime=every)
+            query = job.supervised(
+                lambda tell: ready(tell=tell), shown.batch, shown.say, processingTime=every
+            )
+            query.begin().lead_beside()
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
         return Run(folder, query=query, hold=hold, progress=shown)
 
@@ -177,6 +193,7 @@ def _check_kinds(pipeline: Pipeline) -> None:
         "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
         "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
         "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
+        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
         "buckets": (lambda given: type(given) is int, "a whole number"),
         "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
     }
@@ -190,6 +207,10 @@ def _is_source(given: object) -> bool:
     if isinstance(given, Frame):
         return hasattr(given.df, "sparkSession")
     return isinstance(given, Files | Simulation | Topic)
+
+
+def _is_findings_topic(given: object) -> bool:
+    return given is None or isinstance(given, KafkaFindings)
 
 
 def _is_changelog(given: object) -> bool:

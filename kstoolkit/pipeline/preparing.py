@@ -82,6 +82,7 @@ def prepare(
     KafkaError
         If no broker answers.
     """
+    folder.mend_epoch()
     source = _source_of(pipeline, folder)
     earlier = folder.settings() if folder.has_begun else None
     mine = _settings(pipeline, source)
@@ -92,8 +93,9 @@ def prepare(
     elif isinstance(source, Topic):
         facts = check_topic(source, folder, earlier, tell)
         settings = replace(settings, topic_id=facts.topic_id)
-    if pipeline.changelog is not None:
-        pipeline.changelog.made(tell)
+    for topic in (pipeline.changelog, pipeline.findings_to):
+        if topic is not None:
+            topic.made(tell)
     spark = _session(source, folder, master)
     if earlier is None:
         settings = _settled(settings, source, folder, spark, pipeline.buckets)
@@ -201,7 +203,8 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
         "processing_time": pipeline.time == "processing",
     }
     if isinstance(source, Topic):
-        starting = "earliest" if facts is None else starting_of(source, facts)
+        told = settings.starting_offsets
+        starting = "earliest" if facts is None else starting_of(source, facts, told)
         return topic_parcels(spark, source, starting, Grain(**grain), settings.input_schema)
     if isinstance(source, Frame):
         counted = stream.frame_parcels(source.df, source.columns, source.limits, **grain)

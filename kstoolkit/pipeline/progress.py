@@ -6,7 +6,7 @@ import sys
 import threading
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
@@ -25,8 +25,40 @@ _LINE = "{desc}: {elapsed}{postfix}"
 """What shows where no end is known."""
 
 
+class _CellLine:
+    """A line below a cell of a notebook, for a bar; in the end nothing is left of it.
+
+    What went to stderr would stay there as a box in red, were it the blanks that wipe a bar out.
+    """
+
+    encoding = "utf-8"  # as tqdm asks, before it draws a bar with more than ASCII
+
+    def __init__(self) -> None:
+        from IPython.display import display  # noqa: PLC0415 - only where there is one
+
+        self._line = ""
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def write(self, told: str) -> None:
+        """Take what would go to a terminal: what stands in the line after it is shown."""
+        _, begins_anew, line = told.rpartition("\r")
+        if begins_anew and line.rstrip() != self._line:
+            self._line = line.rstrip()
+            self._handle.update({"text/plain": self._line}, raw=True)
+
+    def flush(self) -> None:
+        """Do nothing: it is shown already."""
+
+
+def _place(*, shown: bool) -> Any:
+    """Return where a bar goes: to stderr, and in a notebook below the cell."""
+    shell = sys.modules.get("IPython.core.getipython")  # loaded already, if this is a notebook
+    kernel = None if shell is None else getattr(shell.get_ipython(), "kernel", None)
+    return sys.stderr if kernel is None or not shown else _CellLine()
+
+
 class Progress:
-    """Shows a run's progress on stderr, as text: it reads the same in a terminal and a notebook.
+    """Shows a run's progress as text: on stderr, in a notebook below the cell.
 
     Parameters
     ----------
@@ -43,7 +75,7 @@ class Progress:
             unit="B",
             unit_scale=True,
             disable=not shown,
-            file=sys.stderr,
+            file=_place(shown=shown),
             dynamic_ncols=True,
             leave=False,
             bar_format=_LINE,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.changelog import MIRROR, Changelog
-from kstoolkit.errors import ConfigurationError, InputError, LimitedResultWarning
+from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWarning
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kstoolkit.errors import RunFailed
     from kstoolkit.events.dead_letters import DeadLetters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.operations.metrics import MetricsServer
@@ -74,8 +73,7 @@ class Run(Viewed):
         """What the run was told to do."""
         settings = self.folder.settings()
         if settings is None:
-            message = f"No run in {str(self.folder.path)!r}: it has no run.json."
-            raise InputError(message, hint="Give the folder that --out named.")
+            raise self.folder.holds_no_run()
         return settings
 
     @property
@@ -96,6 +94,7 @@ class Run(Viewed):
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""
+        self.folder.check()
         return batches_of(self.folder, told_sizes(self.query))
 
     def history(self, user: str, *, action: str | None = None) -> UserHistory:
@@ -175,6 +174,7 @@ class Run(Viewed):
 
     def _told(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
+        self.folder.check()
         folders = BatchFolders(self.folder.path / "findings").marked()
         tables = [pq.read_table(path) for batch in folders for path in batch.files(".parquet")]
         return merge_findings([table.cast(FINDINGS_SCHEMA) for table in tables])
@@ -186,6 +186,7 @@ class Run(Viewed):
         At most 100,000 are held, which is announced. All of them lie as Parquet files in the run's
         folder ``dead_letters``.
         """
+        self.folder.check()
         found = read_letters(self.folder.path, limit=SHOWN_ROWS)
         if found.table.num_rows < len(found):
             warnings.warn(
@@ -232,15 +233,16 @@ class Run(Viewed):
         except JAVA_IS_GONE:
             return False
 
-    def failure(self) -> RunFailed:
+    def failure(self) -> KstoolkitError:
         """Return why a live run ended by itself, as the error to raise."""
         try:
-            return run_failed(self.query and self.query.exception(), self.folder)
+            why: object = None if self.query is None else self.query.exception()
         except JAVA_IS_GONE:
             return java_ended(self.folder)
+        return why if isinstance(why, KstoolkitError) else run_failed(why, self.folder)
 
     def stop(self) -> None:
-        """End a live run; it can be started again, and goes on from the last whole batch."""
+        """End a live run after the batch at hand; started again, it goes on from there."""
         try:
             with suppress(*JAVA_IS_GONE):  # who stops a service stops all its processes at once
                 if self.query is not None:

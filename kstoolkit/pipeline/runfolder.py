@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Self
 
-from kstoolkit.errors import CheckpointError, FormatError, OutputError
+from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.windows import Cascade, as_window
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ class Settings:
         Of a topic of events, what tells it from another one of its name.
     changelog
         The address of the changelog, where it is a topic.
+    starting
+        Of a topic of events: the offset of each partition that the epoch begins with, if a reset
+        said so.
     """
 
     windows: tuple[str, ...]
@@ -89,12 +92,18 @@ class Settings:
     min_count: tuple[int, ...] = ()
     topic_id: str | None = None
     changelog: str | None = None
+    starting: dict[str, int] | None = None
     written_by: str = field(default_factory=lambda: version("kstoolkit"))
 
     @property
     def cascade(self) -> Cascade:
         """The windows as a cascade, with every option at its default."""
         return Cascade(*(as_window(label) for label in self.windows))
+
+    @property
+    def starting_offsets(self) -> dict[int, int]:
+        """The offset of each partition that the epoch begins with; empty if no reset said."""
+        return {int(partition): at for partition, at in (self.starting or {}).items()}
 
     def continued(self, earlier: Settings) -> Settings:
         """Return these settings as those of a run that goes on where ``earlier`` ended.
@@ -121,6 +130,7 @@ class Settings:
             partitions=earlier.partitions,
             epoch=earlier.epoch,
             input_schema=earlier.input_schema,
+            starting=earlier.starting,
         )
 
 
@@ -172,7 +182,10 @@ class RunFolder:
     @property
     def has_begun(self) -> bool:
         """Whether anything may have been counted: before that, no setting is bound to it."""
-        return self.checkpoint.exists() or self.staged.exists()
+        if self.checkpoint.exists() or self.staged.exists():
+            return True
+        settings = self.settings()
+        return settings is not None and settings.epoch > 0
 
     def settings(self) -> Settings | None:
         """Return the folder's settings; ``None`` if it holds no run.
@@ -185,6 +198,8 @@ class RunFolder:
         place = self.path / "run.json"
         try:
             read = json.loads(place.read_text(encoding="utf-8"))
+            if not isinstance(read, dict):
+                raise _no_object(read)
             found = read.pop("format")
             if found != _FORMAT:
                 raise FormatError.version(_WHAT, found, _FORMAT)
@@ -195,7 +210,26 @@ class RunFolder:
             return None
         except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
             message = f"{place} is damaged: {error}."
-            raise OutputError(message, hint="Take another output folder.") from error
+            hint = "To count, take another output folder; to read this one, restore the file."
+            raise OutputError(message, hint=hint) from error
+
+    def check(self) -> None:
+        """Make sure that the run is still there: of a folder that is gone, all looks empty.
+
+        Raises
+        ------
+        InputError
+            If there is no run.
+        """
+        if not (self.path / "run.json").is_file():
+            raise self.holds_no_run()
+
+    def holds_no_run(self) -> InputError:
+        """Return what to raise where there is no run, or none any more."""
+        lacks = "it has no run.json" if self.path.is_dir() else "there is no such folder"
+        message = f"No run in {str(self.path)!r}: {lacks}."
+        hint = "Give the folder that --out named; if it was there before, it was removed."
+        return InputError(message, hint=hint)
 
     def save(self, settings: Settings) -> None:
         """Write the settings, durably and at once.
@@ -211,6 +245,37 @@ class RunFolder:
             message = f"{self.path / 'run.json'} can't be written: {error.strerror}."
             hint = "Make room there, or mend the permissions, and run again: nothing is lost."
             raise OutputError(message, hint=hint) from error
+
+    def begin_epoch(self, settings: Settings) -> None:
+        """Set the checkpoint aside, and save the settings of the next epoch, whole or not at all.
+
+        The folder has to be held.
+
+        Raises
+        ------
+        OutputError
+            If they can't be written; the earlier epoch goes on.
+        """
+        if self.checkpoint.exists():
+            self.checkpoint.replace(self._aside(settings.epoch - 1))
+        try:
+            self.save(settings)
+        finally:
+            self.mend_epoch()
+
+    def mend_epoch(self) -> None:
+        """Take back what was begun of a new epoch by a process that died; the folder is held.
+
+        The checkpoint of the epoch that the settings name is set aside only until they are saved.
+        """
+        if self.checkpoint.exists():
+            return
+        settings = self.settings()
+        if settings is not None and (aside := self._aside(settings.epoch)).exists():
+            aside.replace(self.checkpoint)
+
+    def _aside(self, epoch: int) -> Path:
+        return self.path / f"checkpoint.epoch={epoch}"
 
     def _write(self, told: dict[str, Any]) -> None:
         hidden = self.path / ".run.json"
@@ -274,6 +339,10 @@ class RunFolder:
             others = f"{len(names)} other file{'s' if len(names) > 1 else ''}"
             message = f"{str(self.path)!r} holds {others}, and no run."
             raise OutputError(message, hint="Give a new or empty folder with --out.")
+
+
+def _no_object(read: object) -> TypeError:
+    return TypeError(f"it holds {json.dumps(read)[:40]}, not an object with settings")
 
 
 def _in_words(value: object) -> str:

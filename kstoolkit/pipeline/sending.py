@@ -1,9 +1,14 @@
-"""A batch's records, sent to the topic that is the run's changelog, through Spark's connector."""
+"""What a batch came to, sent to topics through Spark's connector: counts, and findings.
+
+Whoever is ended on the way sends the same again: of each key the last record counts.
+"""
 
 from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
 
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.connector import with_connector
@@ -11,27 +16,41 @@ from kstoolkit.pipeline.connector import with_connector
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.findingstopic import KafkaFindings
+    from kstoolkit.kafka.outputtopic import OutputTopic
 
-__all__ = ["send"]
+__all__ = ["send_counts", "send_findings"]
+
+_NOT_SENT = {"first_seen_window", "other_levels"}
+"""Columns of findings that are filled in later, over all batches."""
 
 
-def send(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
-    """Send the records that tasks left in a folder, and take the folder away.
-
-    Whoever is ended between the two sends them again: the last record of a key counts, and both are
-    the same.
-    """
+def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
+    """Send the records that tasks left in a folder, and take the folder away."""
     if any(outbox.glob("part-*")):
-        records = with_connector(spark).read.parquet(str(outbox))
-        options = {
-            "kafka.bootstrap.servers": topic.address.bootstrap,
-            "topic": topic.address.topic,
-            "kafka.compression.type": "zstd",
-            "kafka.linger.ms": "20",
-            **{f"kafka.{name}": value for name, value in for_java(topic.options).items()},
-        }
-        records.write.format("kafka").options(**options).save()
+        _send(with_connector(spark).read.parquet(str(outbox)), topic)
     shutil.rmtree(outbox)
+
+
+def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
+    """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.findingstopic`."""
+    found = with_connector(spark).read.parquet(*map(str, folder.glob("part-*.parquet")))
+    end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
+    fields = [sf.col(name) for name in found.columns if name not in _NOT_SENT]
+    at = found.columns.index("window_start_ms") + 1
+    told = sf.to_json(sf.struct(*fields[:at], end_ms, *fields[at:]), {"ignoreNullFields": "false"})
+    _send(found.select(sf.col("user").alias("key"), told.alias("value")), topic)
+
+
+def _send(records: DataFrame, topic: OutputTopic) -> None:
+    options = {
+        "kafka.bootstrap.servers": topic.address.bootstrap,
+        "topic": topic.address.topic,
+        "kafka.compression.type": "zstd",
+        "kafka.linger.ms": "20",
+        **{f"kafka.{name}": value for name, value in for_java(topic.options).items()},
+    }
+    records.write.format("kafka").options(**options).save()

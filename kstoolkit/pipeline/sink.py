@@ -23,7 +23,7 @@ from kstoolkit.findings.moments import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.pipeline.operator import MOMENTS, STATISTICS
 from kstoolkit.pipeline.parcels import from_ipc, to_ipc
-from kstoolkit.pipeline.sending import send
+from kstoolkit.pipeline.sending import send_counts, send_findings
 from kstoolkit.pipeline.statistics import BatchStatistics, Moments
 from kstoolkit.pipeline.writing import MATERIAL_SUFFIX, REPORT_DDL, Places, writing
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.findingstopic import KafkaFindings
     from kstoolkit.windows import Cascade, Window
 
 __all__ = ["CHANGELOG", "DEAD_LETTERS", "FINDINGS", "KINDS", "TOLD", "Sink"]
@@ -58,6 +59,8 @@ class Sink:
         Told what each batch came to.
     topic
         The changelog, where it is a topic.
+    findings_to
+        The topic that findings go to, if there is one.
     """
 
     out: Path
@@ -67,6 +70,7 @@ class Sink:
     rules: Sequence[Rule]
     on_batch: Callable[[BatchStatistics], None]
     topic: KafkaChangelog | None = None
+    findings_to: KafkaFindings | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
@@ -77,7 +81,7 @@ class Sink:
             place[CHANGELOG] = BatchFolders(self.out / OUTBOX).begin(self.epoch, batch)
         reports = frame.mapInArrow(writing(self._places(place, batch)), REPORT_DDL).collect()
         if self.topic is not None:
-            send(frame.sparkSession, place[CHANGELOG], self.topic)
+            send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
         moments = Moments.load(folders[TOLD].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
@@ -86,6 +90,8 @@ class Sink:
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         found = self._judge(frame, place[FINDINGS], moments, now_ms)
+        if found and self.findings_to is not None:
+            send_findings(frame.sparkSession, place[FINDINGS], self.findings_to)
         statistics = BatchStatistics.of(
             batch, told, self.cascade.labels, seconds=time.monotonic() - began, findings=found
         )

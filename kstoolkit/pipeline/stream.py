@@ -87,8 +87,17 @@ def frame_parcels(
     """
     nothing = sf.lit(None).cast("string")
     clock = sf.unix_millis(sf.current_timestamp())
+    broken, raw = _marked(df) if BROKEN in df.columns else (nothing, nothing)
     count = counting(pane_ms, buckets, limits, processing_time=processing_time)
-    return counted_columns(df, columns, [clock, nothing, nothing, nothing], count)
+    return counted_columns(df, columns, [clock, raw, nothing, broken], count)
+
+
+def _marked(df: DataFrame) -> tuple[Column, Column]:
+    """Return why a row is a dead letter (a look-up beside it failed, say), and the row as JSON."""
+    broken = sf.col(BROKEN).cast("string")
+    names = [name for name in df.columns if name != BROKEN]
+    row = sf.to_json(sf.struct(*(sf.col("`" + name.replace("`", "``") + "`") for name in names)))
+    return broken, sf.when(broken.isNotNull(), row)
 
 
 def staged_parcels(spark: SparkSession, folder: str) -> DataFrame:

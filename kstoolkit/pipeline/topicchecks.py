@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Reach, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
-__all__ = ["check_topic", "sample_values", "starting_of"]
+__all__ = ["check_same", "check_topic", "sample_values", "starting_of"]
 
 _SAMPLED = 100  # records a partition
 
@@ -41,24 +41,64 @@ def check_topic(
     """
     cluster = Cluster(topic.address.bootstrap, topic.options)
     cluster.wait(topic.patience_ms, tell)
-    facts = cluster.facts(topic.address.topic)
-    known = None if earlier is None else earlier.topic_id
-    if None not in {known, facts.topic_id} and known != facts.topic_id:
-        message = f"The topic {facts.name!r} was deleted and made again since this run began."
-        hint = f"Its offsets mean other records now. See {_RESET.format(out=folder.path)}."
-        raise CheckpointError(message, hint=hint)
-    _check_offsets(_next_offsets(folder.checkpoint, facts.name), facts, folder.path)
+    following = _next_offsets(folder, topic.address.topic)
+    try:
+        facts = cluster.facts(topic.address.topic)
+    except InputError as error:
+        if not following:
+            raise
+        raise _lost(topic, folder, "deleted") from error
+    _check_id(topic, folder, earlier, facts.topic_id)
+    _check_offsets(following, facts, folder.path)
     return facts
 
 
-def starting_of(topic: Topic, facts: TopicFacts) -> str | dict[int, int]:
-    """Return where a first run begins, as Spark's source takes it.
+def check_same(topic: Topic, folder: RunFolder, settings: Settings) -> None:
+    """Raise unless the topic is still the one that the run began with.
+
+    Raises
+    ------
+    KafkaError
+        If no broker answers.
+    CheckpointError
+        If it is another one.
+    """
+    cluster = Cluster(topic.address.bootstrap, topic.options)
+    _check_id(topic, folder, settings, cluster.topic_id(topic.address.topic))
+
+
+def _check_id(topic: Topic, folder: RunFolder, known: Settings | None, found: str | None) -> None:
+    before = None if known is None else known.topic_id
+    if None not in {before, found} and before != found:
+        raise _lost(topic, folder, "deleted and made again since this run began")
+
+
+def _lost(topic: Topic, folder: RunFolder, how: str) -> CheckpointError:
+    name = topic.address.topic
+    following = _next_offsets(folder, name)
+    places = ", ".join(f"{at} of partition {each}" for each, at in sorted(following.items()))
+    gone = f" Gone are the offsets from {places} on." if places else ""
+    hint = f"Offsets mean other records now. See {_RESET.format(out=folder.path)}."
+    return CheckpointError(f"The topic {name!r} was {how}.{gone}", hint=hint)
+
+
+def starting_of(topic: Topic, facts: TopicFacts, reset: Mapping[int, int]) -> str | dict[int, int]:
+    """Return where an epoch's first run begins, as Spark's source takes it.
+
+    Parameters
+    ----------
+    topic, facts
+        What is read.
+    reset
+        The offsets that a reset named, which count before what the topic says; empty if none did.
 
     Raises
     ------
     ConfigurationError
         If an offset is named that is not there, or a partition.
     """
+    if reset:
+        return {each: reset.get(each, at.first) for each, at in facts.reach.items()}
     if isinstance(topic.starting, str):
         return topic.starting
     partitions = sorted(facts.reach)
@@ -86,12 +126,13 @@ def sample_values(topic: Topic) -> list[bytes]:
     return values
 
 
-def _next_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
+def _next_offsets(folder: RunFolder, topic: str) -> dict[int, int]:
     """Return the offset of each partition that the next batch begins with, as far as is known."""
-    committed = newest_commit(checkpoint)
-    if committed is None:
-        return {}
-    return offsets_reached(checkpoint, committed, topic) or {}
+    committed = newest_commit(folder.checkpoint)
+    if committed is not None:
+        return offsets_reached(folder.checkpoint, committed, topic) or {}
+    settings = folder.settings() if folder.has_begun else None
+    return {} if settings is None else settings.starting_offsets
 
 
 def _check_offsets(following: Mapping[int, int], facts: TopicFacts, out: Path) -> None:

@@ -1,6 +1,7 @@
 """What all plots share: new Axes, quiet frames, titles, legends above the data, units on the axes.
 
-The face is transparent and the ink a middle grey, so that a figure suits a light and a dark page.
+The face is not drawn and the ink is a middle grey, so that a figure suits a light and a dark page;
+``figure.patch.set_visible(True)`` gives it a white one.
 """
 
 from __future__ import annotations
@@ -71,15 +72,18 @@ def _new_figure(size_inches: tuple[float, float]) -> Figure:
     style: dict[str, Any] = {
         "figsize": size_inches,
         "layout": "constrained",
-        "facecolor": "none",
+        "facecolor": "white",
     }
     if _BESIDE_PYPLOT.get():
         figure = Figure(**style)
         FigureCanvasAgg(figure)
-        return figure
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
+    else:
+        from matplotlib import pyplot as plt  # noqa: PLC0415 - its global state: only when asked
 
-    return plt.figure(**style)
+        figure = plt.figure(**style)
+    # Not a colour without opacity: for those, notebooks on a dark page lay a white card beneath.
+    figure.patch.set_visible(False)
+    return figure
 
 
 @contextmanager

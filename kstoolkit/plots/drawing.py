@@ -36,6 +36,7 @@ DRAWN_BY: dict[str, str] = {
     "Records[SegmentState]": "replica.plot_segments",
     "Lag": "replica.plot_lag",
     "RestoreHistory": "replica.plot_restore",
+    "TopicLag": "lag.plot_topic_lag",
     "UserCounts": "users.plot_counts",
     "Records[UserCounts]": "users.plot_many_counts",
     "MemoryPlan": "memory.plot_memory",

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Picture", "picture"]
 
-_DPI = 160
+_PX_AN_INCH = 96
+"""As CSS has it, so that a point of text is a point on the page."""
+_DPI = 2 * _PX_AN_INCH
 """Twice what a plain screen shows, so that text stays sharp on a dense one."""
+_LEAST_PX = 600
+"""How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,11 @@ class Picture:
     width: int
 
     def html(self) -> Html:
-        """Return an ``img`` element that holds the picture itself."""
+        """Return an ``img`` element that holds the picture itself, where it may be scrolled."""
         data = f"data:image/png;base64,{b64encode(self.png).decode('ascii')}"
-        return element("img", src=data, alt=self.alt, style=f"width: {self.width}px")
+        style = f"width: {self.width}px; min-width: {min(self.width, _LEAST_PX)}px"
+        image = element("img", src=data, alt=self.alt, style=style)
+        return element("div", image, style="overflow-x: auto")
 
     def _repr_png_(self) -> bytes:
         return self.png
@@ -62,14 +68,14 @@ def picture(
         Draws: ``record.plot``, or another function of Axes. Given None it makes its own, of the
         size that suits it, and returns them.
     size_inches
-        Width and height, of which an inch is 80 CSS pixels; None leaves them to ``draw``.
+        Width and height, of which an inch is 96 CSS pixels; None leaves them to ``draw``.
 
     Examples
     --------
     >>> from kstoolkit.plots import plot_expected
     >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
     >>> shown
-    Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=576)
+    Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=691)
     >>> shown.png[:4]
     b'\x89PNG'
     """
@@ -81,6 +87,6 @@ def picture(
     figure: Any = ax.figure
     target = io.BytesIO()
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
-    width = round(figure.get_size_inches()[0] * _DPI / 2)
+    width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
     alt = " ".join(ax.get_title(loc="left").split())
     return Picture(target.getvalue(), alt, width)

@@ -131,11 +131,12 @@ def open_store(
             if lost is None:
                 return _opened(folder, scratch, others, into, partly=partly)
             failure: KstoolkitError = lost
-            time.sleep(_PAUSE_S)  # a store that is being made gets its CURRENT file last
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
             failure = _vanished(error, folder)
         except (DamagedStoreError, MissingFolderError) as error:
             failure = error
+        if partly:
+            time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
         if _is_still(folder, before):
             if partly and isinstance(failure, DamagedStoreError | NoStoreError):
                 return _mended(folder, scratch, others, into, failure)

@@ -18,11 +18,9 @@ from kstoolkit.rocksdb.files.families import Families
 from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.levels import levels_of
 from kstoolkit.rocksdb.files.optionsections import read_options
-from kstoolkit.rocksdb.files.rows import rows_of
-from kstoolkit.rocksdb.files.skipping import pass_over, readable_rows, value_of
+from kstoolkit.rocksdb.files.reader import Reader
 from kstoolkit.rocksdb.files.ssts import ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
-from kstoolkit.rocksdb.files.views import View
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -84,13 +82,12 @@ class Store(MeasuredStore):
         super().__init__(path, Families(path, families))
         self._shadow = shadow
         self._footprint = footprint
-        self._losses = losses
-        self._view: View | None = None
+        self._reader = Reader(path, self._families, shadow.path, losses)
 
     @property
     def damage(self) -> str | None:
         """What of it is lost as far as it was read, in one line; None: nothing that is known."""
-        return None if self._losses is None else self._losses.text
+        return self._reader.damage
 
     @property
     def column_families(self) -> tuple[str, ...]:
@@ -182,10 +179,7 @@ class Store(MeasuredStore):
         DamagedStoreError
             If it lies where the store can't be read.
         """
-        name = cf or self.main_family
-        handle = self._families.chosen(name)[name]
-        with translated(self.path):
-            return value_of(handle, key, self._losses)
+        return self._reader.value(cf or self.main_family, key)
 
     def iter_rows(
         self,
@@ -217,13 +211,7 @@ class Store(MeasuredStore):
             that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
         """
         name = cf or self.main_family
-        handle = self._families.chosen(name)[name]
-        if self._losses is None or reverse:
-            return self._rows(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
-        if self._view is None:
-            self._view = View(self._families.chosen(), self._shadow.path, self.path)
-        found = readable_rows(self._view, name, self._losses, prefix=prefix, start=start)
-        return self._rows(found)
+        return self._reader.rows(name, prefix=prefix, start=start, reverse=reverse)
 
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
@@ -249,9 +237,7 @@ class Store(MeasuredStore):
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        self._reader.close()
         self._families.close()
         self._shadow.close()
 
@@ -268,14 +254,7 @@ class Store(MeasuredStore):
 
     def pass_over(self, error: FormatError) -> None:
         """Count what could not be read among the damage, so that it is said."""
-        if self._losses is not None and pass_over(error, self._losses) is None:
-            self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
-
-    def _rows(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        with translated(self.path):
-            for row in rows:
-                yield row
-                self._families.check_open()
+        self._reader.pass_over(error)
 
     @cached_property
     def _ssts(self) -> Records[Sst]:

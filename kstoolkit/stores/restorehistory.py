@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -72,6 +72,12 @@ class RestoreHistory(Viewed):
         self._steps: list[RestoreStep] = []
         self._began: float | None = None
         self._one_at_a_time = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_one_at_a_time"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _one_at_a_time=threading.Lock())
 
     def on_start(self, what: str, *, total: int) -> None:
         """Remember that so many records are going to be read."""

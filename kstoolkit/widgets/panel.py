@@ -33,8 +33,10 @@ _STYLE = """
 .kst-panel table, .kst-static table {
   border-collapse: collapse; font-size: 12px; line-height: 1.4; }
 .kst-panel th, .kst-panel td, .kst-static th, .kst-static td {
-  padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-.kst-panel .kst-scrolls { overflow-x: auto; }
+  padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
+.kst-panel .kst-facts td, .kst-static .kst-facts td { overflow-wrap: anywhere; }
+.kst-panel .kst-facts td:first-child { white-space: nowrap; }
+.kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
 .kst-panel .widget-html-content { line-height: 1.45; }
 .kst-panel .widget-html-content p { margin: 0; }
 .kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }

@@ -107,7 +107,7 @@ def facts_html(name: str, facts: Sequence[Fact]) -> Html:
         element("tr", element("td", what), element("td", isolated(said, _LONGEST_FACT)))
         for what, said in facts
     ]
-    return element("table", element("thead", head), element("tbody", *rows))
+    return element("table", element("thead", head), element("tbody", *rows), class_="kst-facts")
 
 
 def facts_of_group(node: Node) -> list[Fact]:

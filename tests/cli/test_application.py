@@ -15,6 +15,9 @@ COMMANDS = [
     *("run", "findings", "users", "counts", "summary", "report", "find", "compact", "simulate"),
     *(
         "data fetch",
+        "produce",
+        "lag",
+        "reset",
         "broker start",
         "broker stop",
         "broker status",

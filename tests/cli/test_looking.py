@@ -88,9 +88,24 @@ def test_a_mistake_is_a_sentence_with_code_2(command: str, made: Path, tmp_path:
 
 
 @pytest.mark.parametrize("command", ["inspect", "levels"])
-def test_a_damaged_store_is_a_fault_with_code_1(command: str, made: Path, tmp_path: Path) -> None:
+def test_a_damaged_store_is_looked_into_as_far_as_it_goes(
+    command: str, made: Path, tmp_path: Path
+) -> None:
     copy = shutil.copytree(made, tmp_path / "store")
     largest_sst(copy).unlink()
+    answer = given(command, copy, "--json")
+    assert answer.code == 0
+    assert rows(answer.out)
+    assert "as far as it goes: 1 of 4 SST files is missing" in answer.err
+
+
+@pytest.mark.parametrize("command", ["inspect", "levels"])
+def test_a_store_without_any_of_its_files_is_a_fault_with_code_1(
+    command: str, made: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(made, tmp_path / "store")
+    for each in copy.glob("*.sst"):
+        each.unlink()
     answer = given(command, copy)
     assert (answer.code, answer.out) == (1, "")
     assert "which it needs, is missing" in answer.err

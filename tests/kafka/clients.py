@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
@@ -58,6 +58,25 @@ def read(broker: Broker, topic: str, count: int) -> list[Message]:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         found: list[Message] = consumer.consume(count, timeout=_SECONDS)
+        return found
+    finally:
+        consumer.close()
+
+
+def read_all(broker: Broker, topic: str) -> list[Message]:
+    """Return every record of a topic, partition by partition."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "tests"}
+    told = {"enable.auto.commit": "false", "enable.partition.eof": "true"}
+    consumer = Consumer(settings | told)
+    try:
+        partitions = consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions
+        found: list[Message] = []
+        for number in sorted(partitions):
+            consumer.assign([TopicPartition(topic, number, 0)])
+            while (message := consumer.poll(_SECONDS)) and not message.error():
+                found.append(message)
+            assert message, "no answer"
+            assert message.error().code() == KafkaError._PARTITION_EOF
         return found
     finally:
         consumer.close()

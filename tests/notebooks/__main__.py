@@ -32,7 +32,12 @@ def _tidy(notebook: NotebookNode) -> None:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+            cell.outputs = [each for each in cell.outputs if not _is_bar(each)]
+
+
+def _is_bar(output: NotebookNode) -> bool:
+    """Return whether it went to stderr, or is a line below the cell that nothing stands in."""
+    return output.get("name") == "stderr" or output.get("data") == {"text/plain": ""}
 
 
 if __name__ == "__main__":

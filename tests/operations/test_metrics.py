@@ -129,6 +129,19 @@ def test_lag_and_restarts_are_what_whoever_knows_them_says(run: Run) -> None:
     assert told.by("partition", "kstoolkit_lag_records") == {"0": 12}
 
 
+def test_a_part_that_takes_its_time_is_not_read_anew_each_time(run: Run) -> None:
+    reads = []
+
+    def slow() -> list[Behind]:
+        reads.append(threading.Event().wait(0.5))
+        return [Behind("clicks", 0, 12, None)]
+
+    with kst.serve_metrics(run, lag=slow) as server:
+        told = [Scrape(server.url) for _ in range(3)]
+    assert len(reads) == 1
+    assert {each.by("partition", "kstoolkit_lag_records")["0"] for each in told} == {12}
+
+
 def test_without_a_supervisor_nothing_was_restarted(run: Run) -> None:
     with run.serve_metrics() as server:
         assert Scrape(server.url).of("kstoolkit_restarts_total") == 0

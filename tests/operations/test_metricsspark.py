@@ -12,9 +12,9 @@ from kstoolkit.rocksdb.metricnames import metric_names
 AT = (("operator", "dedupe"), ("position", "0"))
 
 
-def operator(name: str = "dedupe", **custom: int) -> dict[str, Any]:
+def operator(**custom: int) -> dict[str, Any]:
     return {
-        "operatorName": name,
+        "operatorName": "dedupe",
         "numRowsTotal": 10,
         "numRowsUpdated": 4,
         "numRowsRemoved": 1,

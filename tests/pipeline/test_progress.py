@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import nbformat
+from nbclient import NotebookClient
+
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.statistics import BatchStatistics
 
@@ -42,3 +45,23 @@ def test_nothing_shows_if_nothing_is_to(capsys: pytest.CaptureFixture[str]) -> N
         progress.batch(BATCH)
     assert progress.events == 1_200
     assert capsys.readouterr().err == ""
+
+
+IN_A_CELL = """
+from kstoolkit.pipeline.progress import Progress
+with Progress(shown=True) as progress:
+    progress.begin(1_000)
+    progress.say("by the way")
+    progress.reach(500)
+    print("meanwhile:", progress._bar.fp._line[:22])
+"""
+
+
+def test_in_a_notebook_the_bar_is_below_the_cell_and_leaves_nothing_on_stderr() -> None:
+    cell = nbformat.v4.new_code_cell(IN_A_CELL)  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+    told = {each.get("name", each.output_type): each for each in cell.outputs}
+    assert told["stderr"].text == "by the way\n"
+    assert told["stdout"].text.startswith("meanwhile: counting:")
+    assert told["display_data"].data == {"text/plain": ""}

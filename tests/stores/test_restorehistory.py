@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 from kstoolkit.errors import InputError
 from kstoolkit.stores.restorehistory import RestoreHistory
 
@@ -36,6 +38,14 @@ def test_text_and_html_state_the_same_facts() -> None:
     html = told()._repr_html_()
     assert said in html
     assert "<b>gone</b>" not in html
+
+
+def test_it_can_be_handed_to_another_process_and_told_more_there() -> None:
+    history = RestoreHistory()
+    history.on_start("1 minute", total=500)
+    again = pickle.loads(pickle.dumps(history))  # noqa: S301 - made a moment ago
+    again.on_batch("1 minute", records=200)
+    assert (again.total, again.records, history.records) == (500, 200, 0)
 
 
 def test_before_anything_is_told_there_is_nothing() -> None:

@@ -52,7 +52,7 @@ def mended_families(
     Raises
     ------
     FormatError
-        ``fault``, if nothing is left.
+        ``fault``, if no SST file is left.
     KstoolkitError
         If what is left can't be opened.
     """
@@ -76,7 +76,8 @@ def _whole_manifest(scratch: Path, losses: Losses) -> Path | None:
     current = scratch / "CURRENT"
     name = current.read_text(encoding="utf-8", errors="replace").strip() if current.exists() else ""
     if not _MANIFEST.fullmatch(name):
-        there = {int(each.name[9:]): each.name for each in scratch.glob("MANIFEST-*")}
+        found = [each.name for each in scratch.iterdir() if _MANIFEST.fullmatch(each.name)]
+        there = {int(each.partition("-")[2]): each for each in found}
         if not there:
             return None
         name = there[max(there)]
@@ -103,8 +104,8 @@ def _of_listed(
     bad = {number: why for number, each in listed.items() if (why := _wrong(scratch, each))}
     while True:
         _drop(manifest, [left.pop(number) for number in bad], list(bad.values()), losses)
-        if losses.tables and not left and not _has_wal(scratch):
-            raise fault
+        if losses.tables and not left:
+            raise fault  # of all files it is likelier that they lie elsewhere
         try:
             return families_past_bad_wal(scratch, folder, losses)
         except DamagedStoreError as error:
@@ -128,10 +129,6 @@ def _wrong(scratch: Path, table: ListedTable) -> str | None:
     if size_bytes != table.size_bytes:
         return f"has {size_bytes:,} of its {table.size_bytes:,} bytes"
     return None if read_footer(file) else "ends as no SST file does"
-
-
-def _has_wal(scratch: Path) -> bool:
-    return any(each.stat().st_size for each in scratch.glob("*.log"))
 
 
 def _named_table(error: DamagedStoreError) -> int | None:

@@ -26,7 +26,7 @@ __all__ = ["Footprint", "Summary", "footprint_of", "summary_of"]
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
-_NO_DAMAGE = "none that shows from the files' ends"
+_NO_DAMAGE = "none has shown so far"
 _NO_OPTIONS = "there is no OPTIONS file"
 
 
@@ -53,7 +53,8 @@ class Summary(Record):
     ``num_entries`` counts rows and tombstones in SST files, older versions of a key too;
     ``estimated_rows`` is RocksDB's estimate of the rows there are, the WAL's among them.
     ``num_unlisted_ssts`` are SST files that the MANIFEST does not know: being written, left over
-    from a compaction, or the sign of a MANIFEST that has lost its end.
+    from a compaction, or the sign of a MANIFEST that has lost its end. ``damage`` is what is lost
+    of a damaged store, in one line.
     """
 
     path: str
@@ -157,6 +158,8 @@ def summary_of(
     deletions = sum(each.num_deletions for each in ssts)
     told = _options_told(options, list(families))
     why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
+    if damage is None:
+        why["damage"] = _NO_DAMAGE
     if not entries:
         why["tombstone_density"] = "there are no SST files"
     return Summary(
@@ -175,7 +178,7 @@ def summary_of(
         estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
-        damage=damage or _NO_DAMAGE,
+        damage=damage,
         format_versions=_format_versions(ssts),
         unflushed_entries=None,
         wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),

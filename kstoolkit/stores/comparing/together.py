@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["together"]
+__all__ = ["Together", "together"]
 
 
 def together(stores: Sequence[HasRows]) -> Readable:
@@ -45,7 +45,7 @@ def together(stores: Sequence[HasRows]) -> Readable:
     sources = [each.source for each in stores]
     first = next((each for each in stores if _has_rows(each)), stores[0])
     names = dict.fromkeys(source.name for source in sources)
-    source = _Together(", ".join(names), sources)
+    source = Together(", ".join(names), sources)
     return Readable(source, key_serde=first.key_serde, value_serde=first.value_serde)
 
 
@@ -54,10 +54,21 @@ def _has_rows(store: HasRows) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Together:
+class Together:
+    """Where the rows of several stores lie.
+
+    Parameters
+    ----------
+    name
+        Their names.
+    sources
+        Where the rows of each lie.
+    """
+
     name: str
     sources: Sequence[RowSource]
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield the rows of one after the other."""
         for source in self.sources:
             yield from source.read(asked)

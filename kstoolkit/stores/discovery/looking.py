@@ -38,7 +38,8 @@ def looked_into(found: FoundStore) -> FoundStore:
         return found
     segment = max(found.segments, key=lambda each: each.size_bytes, default=None)
     try:
-        with open_store(Path(found.path if segment is None else segment.path)) as store:
+        path = Path(found.path if segment is None else segment.path)
+        with open_store(path, partly=True) as store:
             return _told(found, store, segment)
     except KstoolkitError as error:
         why = f"it can't be opened: {error.message}"

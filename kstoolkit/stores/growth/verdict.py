@@ -205,9 +205,10 @@ def _left_out(growth: Growth) -> Remark | None:
     count = len(growth.left_out)
     if not count:
         return None
-    parts = "1 folder of it is" if count == 1 else f"{format_count(count)} folders of it are"
+    parts = "A part of it" if count == 1 else f"{format_count(count)} parts of it"
     more = "" if count == 1 else ", and more"
-    text = f"{parts} left out of all figures of rows: {growth.left_out[0].rstrip('.')}{more}."
+    why = f"{growth.left_out[0].rstrip('.')}{more}"
+    text = f"{parts} could not be read, and no figure of rows has what was there: {why}."
     return Remark(Weight.UNKNOWN, 1.0, text)
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from rocksdict import AccessType, Options, Rdict
 
-from kstoolkit.rocksdb.faults import StoreClosedError, translated
-from kstoolkit.rocksdb.files.rows import rows_of
+from kstoolkit.rocksdb.faults import DamagedStoreError, StoreClosedError, translated
+from kstoolkit.rocksdb.files.losses import Losses
+from kstoolkit.rocksdb.files.mending import mended_families
 from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.files.skipping import readable_rows
+from kstoolkit.rocksdb.files.views import View
+from kstoolkit.stores.rows.leftout import say_damage
 from kstoolkit.stores.spark.overlay import Overlay
 from kstoolkit.stores.spark.statefiles import StateFiles
 from kstoolkit.stores.spark.unpacking import unpack
@@ -59,7 +64,9 @@ class PartitionState:
     ) -> None:
         self.folder = folder
         self.families: dict[str, int] = {}
-        self._base: Rdict | None = None
+        self._base: View | None = None
+        self._losses = Losses()
+        self._said = ""
         self._overlay: Overlay | None = None
         chain = StateFiles.of(folder).chain(version, unique_id)
         with ExitStack() as opening:
@@ -77,13 +84,19 @@ class PartitionState:
         StoreClosedError
             If this is closed, also before the last row.
         DamagedStoreError
-            At a row that can't be read.
+            At a row that can't be read, and can't be passed over.
+
+        Warns
+        -----
+        LeftOutWarning
+            If rows of the snapshot were passed over.
         """
         with translated(self.folder):
-            found = iter(()) if self._base is None else rows_of(self._base, prefix=prefix)
+            found = self._in_snapshot(prefix)
             for row in found if self._overlay is None else self._overlay.over(found, prefix):
                 self._check_open()
                 yield row
+        self._say_damage()
 
     def close(self) -> None:
         """Close it, and remove the scratch folder; a second time does nothing."""
@@ -94,9 +107,10 @@ class PartitionState:
         if chain.snapshot is not None and chain.snapshot.suffix == ".zip":
             home = place / "snapshot"
             home.mkdir()
-            self.families = unpack(chain.snapshot, home, wrapping.delimiter).families
-            self._base = _opened(home)
+            self._base = self._snapshot(chain.snapshot, home, wrapping.delimiter)
+            opening.callback(self._base.families["default"].close)
             opening.callback(self._base.close)
+            self._say_damage()
         elif chain.snapshot is not None:
             replayed = (chain.snapshot, *replayed)
         if replayed:
@@ -105,13 +119,38 @@ class PartitionState:
             for each in replayed:
                 self._overlay.replay(each)
 
+    def _snapshot(self, path: Path, home: Path, delimiter: bytes) -> View:
+        """Return a snapshot, unpacked into an empty folder; of a damaged one, what is left."""
+        try:
+            self.families = unpack(path, home, delimiter).families
+            return View({"default": _opened(home, self.folder)}, home, self.folder)
+        except DamagedStoreError as error:
+            shutil.rmtree(home)
+            home.mkdir()
+            self.families = unpack(path, home, delimiter, partly=True).families
+            families, self._losses = mended_families(home, self.folder, error)
+            return View(families, home, self.folder)
+
+    def _in_snapshot(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if self._base is None:
+            return iter(())
+        return readable_rows(self._base, "default", self._losses, prefix=prefix)
+
+    def _say_damage(self) -> None:
+        """Warn of what is lost of the snapshot; once, unless more has come to light."""
+        damage, said = self._losses.text or "", self._said
+        if damage != said:
+            self._said = damage
+            say_damage(self.folder, damage.removeprefix(f"{said}; "))
+
     def _check_open(self) -> None:
         if not self._close.alive:
             message = f"The state in {self.folder} is closed."
             raise StoreClosedError(message, hint="Open it again.")
 
 
-def _opened(home: Path) -> Rdict:
+def _opened(home: Path, folder: Path) -> Rdict:
     options = Options(raw_mode=True)
     options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
-    return Rdict(str(home), options, access_type=AccessType.read_only(False))  # noqa: FBT003 - as above
+    with translated(folder):
+        return Rdict(str(home), options, access_type=AccessType.read_only(False))  # noqa: FBT003 - as above

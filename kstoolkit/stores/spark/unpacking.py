@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
@@ -16,6 +17,7 @@ from kstoolkit.rocksdb.faults import DamagedStoreError, MissingFileError, transl
 from kstoolkit.stores.spark.readfile import read_with
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from kstoolkit.formats.spark.snapshotfile import Snapshot, SnapshotFile
@@ -26,7 +28,7 @@ _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
 _HINT = "Read another version of the state: its snapshot may need other files."
 
 
-def unpack(path: Path, into: Path, delimiter: bytes) -> Snapshot:
+def unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
     """Unpack a snapshot into an empty folder, and return what it says of the store.
 
     Parameters
@@ -37,6 +39,8 @@ def unpack(path: Path, into: Path, delimiter: bytes) -> Snapshot:
         The folder.
     delimiter
         What stands between values that are appended.
+    partly
+        Whether to leave out files that are missing, or shorter than they should be.
 
     Raises
     ------
@@ -51,11 +55,17 @@ def unpack(path: Path, into: Path, delimiter: bytes) -> Snapshot:
             bare = with_delimiter(raw, delimiter) if name.startswith("OPTIONS") else raw
             (into / name).write_bytes(bare)
         for file in snapshot.sst_files:
-            _link(_found(path, "SSTs", file, _TABLE), into / file.name)
+            with _left_out(partly=partly):
+                _link(_found(path, "SSTs", file, _TABLE), into / file.name)
         for file in snapshot.log_files:
             (into / file.name).unlink(missing_ok=True)  # the zip holds an empty one
-            shutil.copyfile(_found(path, "logs", file, _LOG), into / file.name)
+            with _left_out(partly=partly):
+                shutil.copyfile(_found(path, "logs", file, _LOG), into / file.name)
     return snapshot
+
+
+def _left_out(*, partly: bool) -> AbstractContextManager[None]:
+    return suppress(DamagedStoreError) if partly else nullcontext()
 
 
 def _found(path: Path, folder: str, file: SnapshotFile, name: re.Pattern[str]) -> Path:

@@ -279,7 +279,7 @@ def test_links_that_go_in_circles_end(state: Path, tmp_path: Path) -> None:
 def test_a_damaged_store_is_found_and_says_what_it_is(state: Path, tmp_path: Path) -> None:
     copy = tmp_path / "my-app" / "0_1"
     shutil.copytree(state / "my-app" / "0_1", copy)
-    for path in (copy / "rocksdb" / "counts").glob("MANIFEST-*"):
+    for path in (copy / "rocksdb" / "counts").glob("*.sst"):
         path.write_bytes(b"\xff" * 10)
     for path in (copy / "minutes").rglob("*.sst"):
         path.write_bytes(path.read_bytes()[:20])

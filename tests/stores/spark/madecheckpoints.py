@@ -74,12 +74,16 @@ def make_checkpoint(root: Path) -> Path:
     return partition
 
 
-def make_snapshot(partition: Path, version: int, counts: Mapping[str, int]) -> None:
-    """Write a snapshot: a zip, and SST files beside it."""
+def make_snapshot(
+    partition: Path, version: int, counts: Mapping[str, int], *, file_each: bool = False
+) -> None:
+    """Write a snapshot: a zip, and SST files beside it; of all users, or one of each."""
     home = partition.parent.parent.parent / "writing"
     store = Rdict(str(home), Options(raw_mode=True))
     for user, count in counts.items():
         store[key_of(user)] = value_of(count)
+        if file_each:
+            store.flush()
     store.flush()
     (partition / "SSTs").mkdir(exist_ok=True)
     listed = []

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import kstoolkit as kst
 from kstoolkit.errors import KstoolkitError
-from tests.stores.spark.madecheckpoints import make_checkpoint
+from kstoolkit.stores.rows.leftout import LeftOutWarning
+from tests.rocksdb.madestores import appearance
+from tests.stores.spark.madecheckpoints import FIRST, make_checkpoint, make_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +28,7 @@ def made() -> Iterator[Path]:
         yield root
 
 
+@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.leftout.LeftOutWarning")
 @settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_file_raises_nothing_but_errors_of_our_own(
@@ -52,3 +55,51 @@ def test_a_damaged_file_raises_nothing_but_errors_of_our_own(
                 store.rows().count(exact=False)
             list(store.rows())
         assert list(scratch.iterdir()) == []
+
+
+def make_damaged(root: Path, harm: str) -> Path:
+    """Write a checkpoint whose latest snapshot has a file for each user; harm Bo's."""
+    partition = make_checkpoint(root)
+    make_snapshot(partition, 4, FIRST, file_each=True)
+    file = sorted((partition / "SSTs").glob("*-4.sst"))[1]
+    raw = file.read_bytes()
+    match harm:
+        case "missing":
+            file.unlink()
+        case "short":
+            file.write_bytes(raw[:-5])
+        case "flipped":
+            file.write_bytes(bytes([raw[0] ^ 1]) + raw[1:])
+    return partition
+
+
+HARMS = {
+    "missing": "1 of 3 SST files is missing",
+    "short": "1 of 3 SST files is missing",
+    "flipped": r"1 block of \d+\.sst .* can't be read",
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_snapshot_is_read_as_far_as_its_files_go(tmp_path: Path, harm: str) -> None:
+    partition = make_damaged(tmp_path / "query", harm)
+    before = appearance(tmp_path / "query")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with kst.open_store(partition, scratch=scratch) as store:
+        with pytest.warns(LeftOutWarning, match=f"goes: {HARMS[harm]}") as said:
+            found = {row.key["user"]: row.value["count"] for row in store.rows()}
+        assert found == {"Anna": 1, "Cy": 3}
+        assert len(said) == 1
+        assert store.rows().count() == 2
+    assert not list(scratch.iterdir())
+    assert appearance(tmp_path / "query") == before
+
+
+def test_of_all_partitions_one_that_is_damaged_is_said(tmp_path: Path) -> None:
+    make_damaged(tmp_path / "query", "missing")
+    with (
+        kst.open_store(tmp_path / "query") as store,
+        pytest.warns(LeftOutWarning, match="1 of 3 SST files is missing"),
+    ):
+        assert store.rows().count() == 2

@@ -1,0 +1,182 @@
+"""Commands that say how far a reader of topics is behind, and that move it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from kstoolkit.cli.flags import in_flags
+from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
+from kstoolkit.cli.options import AS_JSON_OBJECT
+from kstoolkit.cli.terminal import note, print_json, print_table, say
+from kstoolkit.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from kstoolkit.operations.lagrecord import TopicLag
+    from kstoolkit.operations.resetplan import ResetPlan
+
+__all__ = ["lag", "reset"]
+
+READER = typer.Argument(
+    ...,
+    metavar="OUT|SERVERS",
+    help="The output folder of a run on a topic; or, with --group, kafka://host:port.",
+    show_default=False,
+)
+GROUP = typer.Option(
+    None,
+    metavar="NAME",
+    help="A consumer group: a group.id, or the application.id of Kafka Streams.  [default: a run]",
+    show_default=False,
+)
+TOPIC = typer.Option(
+    None, metavar="TOPIC", help="Only this topic of the group.  [default: all]", show_default=False
+)
+_SCHEME = "kafka://"
+
+
+def lag(
+    reader: str = READER,
+    *,
+    group: str | None = GROUP,
+    topic: str | None = TOPIC,
+    over: str = typer.Option(
+        "5 seconds",
+        metavar="DURATION",
+        help="How long to measure rates; with --watch, how often to look.",
+    ),
+    watch: bool = typer.Option(
+        False, "--watch", help="Look again and again, a line each time, until Ctrl-C."
+    ),
+    kafka_config: str | None = KAFKA_CONFIG,
+    as_json: bool = typer.Option(
+        False,
+        "--json",
+        help="Print one JSON object, with --watch one a line, and nothing else on stdout.",
+    ),
+) -> None:
+    """Say how far a run or a consumer group is behind its topics.
+
+    Of each partition: where it ends, where the reader is, how many records wait, how much older
+    they are than the newest, and when nothing waits any more at the rates that were measured. Where
+    that is unknown, why. The fields of --json: reader, state, at_ms (epoch ms UTC), partitions,
+    lag_records, lag_seconds, catch_up_seconds, why, measured_seconds.
+    """
+    from kstoolkit.operations.lag import LagWatch  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.lag import lag as measured  # noqa: PLC0415
+
+    chosen = _reader(reader, group, topic, kafka_config)
+    if watch:
+        _watch(LagWatch(**chosen), over, as_json=as_json)
+        return
+    _print_lag(measured(**chosen, over=over), as_json=as_json)
+
+
+def reset(
+    reader: str = READER,
+    *,
+    to: str = typer.Option(
+        ...,
+        metavar="WHERE",
+        help="earliest, latest, a time such as 2026-01-31T08:00Z, or offsets by partition: "
+        "0=500,1=20.",
+        show_default=False,
+    ),
+    group: str | None = GROUP,
+    topic: str | None = TOPIC,
+    execute: bool = typer.Option(
+        False, "--execute", help="Do it.  [default: say what it would do]"
+    ),
+    kafka_config: str | None = KAFKA_CONFIG,
+    as_json: bool = AS_JSON_OBJECT,
+) -> None:
+    """Move a run or a consumer group to other offsets; without --execute, say what that costs.
+
+    A run begins anew there when it is started next: with a new checkpoint, whose state is empty;
+    the old one stays beside as checkpoint.epoch=N. The newest count of a window wins, so a window
+    that is read again whole is counted right, and one that is read in part too low. A run that is
+    counting, or a group with members, refuses. The fields of --json: reader, to, done, moves (by
+    partition), again_records, skipped_records, in_part (windows), warnings, refusal.
+    """
+    from kstoolkit.operations.reset import reset as moved  # noqa: PLC0415 - loads Arrow
+
+    chosen = _reader(reader, group, topic, kafka_config)
+    _print_plan(moved(**chosen, to=_where(to), dry_run=not execute), as_json=as_json)
+
+
+def _reader(
+    reader: str, group: str | None, topic: str | None, config: str | None
+) -> dict[str, Any]:
+    """Return what reads, as the functions of Python take it."""
+    from kstoolkit.kafka.connection import read_options  # noqa: PLC0415 - as above
+
+    options = None if config is None else read_options(config)
+    if group is None:
+        if reader.startswith(_SCHEME):
+            message = f"{reader!r} are servers, and no --group is given."
+            raise ConfigurationError(message, hint="Give --group NAME, or a run's output folder.")
+        return {"what": reader, "topic": topic, "options": options}
+    servers, _, named = reader.removeprefix(_SCHEME).partition("/")
+    if not reader.startswith(_SCHEME) or (named and topic not in {None, named}):
+        message = f"{reader!r} are no servers of the group {group!r}."
+        raise ConfigurationError(message, hint="Write them as kafka://host:port.")
+    return {
+        "what": group,
+        "bootstrap": servers,
+        "topic": topic or named or None,
+        "options": options,
+    }
+
+
+def _where(to: str) -> str | dict[int, int]:
+    """Return offsets by partition, if it is those; else the text as it is."""
+    parts = [each.partition("=") for each in to.split(",")]
+    if all(p.strip().isdecimal() and at.strip().isdecimal() for p, _, at in parts):
+        return {int(p): int(at) for p, _, at in parts}
+    return to
+
+
+def _watch(watch: Any, over: str, *, as_json: bool) -> None:
+    from kstoolkit.units import parse_duration  # noqa: PLC0415 - only for whoever watches
+
+    pause_seconds = parse_duration(over) / 1_000
+    while True:
+        found = watch.look()
+        if as_json:
+            print_json([found.to_dict()])
+        else:
+            say(f"{datetime.now(UTC):%H:%M:%S} {in_flags(found.sentence())}")
+        sys.stdout.flush()
+        time.sleep(pause_seconds)
+
+
+def _print_lag(found: TopicLag, *, as_json: bool) -> None:
+    from kstoolkit.operations.lagrecord import HEADER  # noqa: PLC0415 - as above
+
+    if as_json:
+        print_json([found.to_dict()])
+        return
+    say(f"{in_flags(found.sentence())}.")
+    if found.partitions:
+        say()
+        cells = [[in_flags(cell) for cell in each.cells()] for each in found]
+        print_table(HEADER, cells)
+
+
+def _print_plan(plan: ResetPlan, *, as_json: bool) -> None:
+    from kstoolkit.operations.resetplan import HEADER  # noqa: PLC0415 - as above
+
+    if as_json:
+        print_json([plan.to_dict()])
+        return
+    say(f"{plan.sentence()}.")
+    say()
+    print_table(HEADER, [each.cells() for each in plan.moves])
+    for each in plan.remarks():
+        note(f"Note: {each}")
+    if not plan.done:
+        note("Nothing was changed: --execute does it.")

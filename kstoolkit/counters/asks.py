@@ -1,0 +1,168 @@
+"""Whom to ask: who did something often within a window, and has not shown since that it is fine.
+
+A user is *asked* for each window with ``at_least`` so many requests, unless a *pass* of theirs is
+as late as the window's start, or later: so a pass clears what was asked before, and spares what
+would be asked for windows that had begun by then. A count only grows, and of the passes only the
+latest matters, so it makes no difference in which order requests and passes come.
+
+======================  =====================================================================
+key                     block
+======================  =====================================================================
+``counts/0/<t>``        CountBlock: requests by user and window, as of
+                        :mod:`kstoolkit.counters.bucket`
+``passes``              CountBlock: each user's latest pass; its time stands as a window's start
+``asks``                CountBlock: windows for which users stand asked, with the count then
+======================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.counters.bucket import Bucket
+from kstoolkit.counters.counters import Counters
+from kstoolkit.counters.meta import NEVER
+from kstoolkit.counters.segments import Segments, segment_ms
+from kstoolkit.windows import Cascade
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kstoolkit.counters.blocks import Blocks
+    from kstoolkit.windows import Window
+
+__all__ = ["Asks", "moments"]
+
+_PASSES, _ASKS = "passes", "asks"
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """The asks of one bucket of users, over its blocks.
+
+    Parameters
+    ----------
+    window
+        In which requests are counted.
+    at_least
+        So many are too many.
+    keep_ms
+        How long after its window's end an ask can still be cleared.
+    blocks
+        Where the state lies.
+
+    Examples
+    --------
+    >>> from kstoolkit.counters.blocks import DictBlocks
+    >>> from kstoolkit.windows import as_window
+    >>> asks = Asks(as_window("1 minute"), 2, keep_ms=3_600_000, blocks=DictBlocks())
+    >>> twice = moments(np.array([10, 20]), pa.array(["ann", "ann"]))
+    >>> asks.advance(twice, Counters.empty(), horizon_ms=0).to_pylist()
+    [{'user': 'ann', 'window_start_ms': 0, 'count': 2, 'asked': True}]
+    >>> once = moments(np.array([30]), pa.array(["ann"]))
+    >>> asks.advance(Counters.empty(), once, horizon_ms=0).to_pylist()
+    [{'user': 'ann', 'window_start_ms': 0, 'count': 2, 'asked': False}]
+    """
+
+    window: Window
+    at_least: int
+    keep_ms: int
+    blocks: Blocks
+
+    def advance(self, requests: Counters, passes: Counters, *, horizon_ms: int) -> pa.Table:
+        """Take in what came, and return what it decided: one row for each window.
+
+        A window is decided when it reaches ``at_least``, and again if a pass clears it.
+
+        Parameters
+        ----------
+        requests, passes
+            Who did it when, and who passed when: see :func:`moments`.
+        horizon_ms
+            Nothing that is earlier than this will come any more; state that only such events
+            could need is dropped.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``user``, ``window_start_ms``, ``count`` (the latest that is known) and ``asked``.
+        """
+        reached = self._reached(requests)
+        latest = _latest([self._kept(_PASSES), passes])
+        standing = self._kept(_ASKS)
+        spared, cleared = _is_passed(reached, latest), _is_passed(standing, latest)
+        asked = reached.take(~spared)
+        self._keep(_PASSES, latest.take(latest.start_ms > horizon_ms - self.window.size_ms))
+        still = Counters.merge([standing.take(~cleared), asked])
+        ends_ms = still.start_ms + self.window.size_ms
+        self._keep(_ASKS, still.take(ends_ms + self.keep_ms > horizon_ms))
+        self._forget_counts(horizon_ms)
+        fine = Counters.merge([reached.take(spared), standing.take(cleared)])
+        return pa.concat_tables([_rows(asked, asked=True), _rows(fine, asked=False)])
+
+    def _reached(self, requests: Counters) -> Counters:
+        """Count, and return the windows that have just come to so many."""
+        if not len(requests):
+            return Counters.empty()
+        bucket = Bucket(Cascade(self.window), self.blocks)
+        (changes,) = bucket.advance(requests, now_ms=0).changes
+        now = changes.counters
+        return now.take((changes.old < self.at_least) & (now.count >= self.at_least))
+
+    def _forget_counts(self, horizon_ms: int) -> None:
+        """Drop the windows that have ended by the horizon: their counts can't change any more."""
+        segments = Segments(self.blocks, 0, segment_ms(Cascade(self.window), 0))
+        segments.drop(horizon_ms - self.window.size_ms + 1)
+
+    def _kept(self, key: str) -> Counters:
+        block = self.blocks.get(key)
+        return Counters.empty() if block is None else Counters.decode(block)
+
+    def _keep(self, key: str, counters: Counters) -> None:
+        if len(counters):
+            self.blocks.put(key, counters.encode())
+        else:
+            self.blocks.remove(key)
+
+
+def moments(time_ms: NDArray[np.int64], users: pa.Array | pa.ChunkedArray) -> Counters:
+    """Return moments of users as counters: each at its own time, all of one action.
+
+    Examples
+    --------
+    >>> moments(np.array([7, 7, 9]), pa.array(["ann", "ann", "bo"])).count.tolist()
+    [2, 1]
+    """
+    return Counters.of(time_ms, users, pa.repeat("", len(users)))
+
+
+def _latest(parts: list[Counters]) -> Counters:
+    """Return each user's last moment."""
+    merged = Counters.merge(parts)
+    if not len(merged):
+        return merged
+    return merged.take(np.append(merged.user[1:] != merged.user[:-1], True))  # noqa: FBT003 - a mask
+
+
+def _is_passed(windows: Counters, passes: Counters) -> NDArray[np.bool_]:
+    """Return which windows had begun by their user's pass; there is one pass for each user."""
+    pass_ms = np.full(len(passes.users) + 1, NEVER)  # the last one is of those who have none
+    pass_ms[passes.user] = passes.start_ms
+    place = pc.index_in(windows.users, value_set=passes.users).fill_null(len(passes.users))
+    return np.asarray(pass_ms[np.asarray(place)][windows.user] >= windows.start_ms)
+
+
+def _rows(decided: Counters, *, asked: bool) -> pa.Table:
+    table = decided.to_table()
+    columns = {
+        "user": table.column("user").cast(pa.string()),
+        "window_start_ms": table.column("window_start_ms"),
+        "count": table.column("count"),
+        "asked": pa.array(np.full(len(decided), asked)),
+    }
+    return pa.table(columns)

@@ -1,0 +1,154 @@
+"""Consumer groups: where they are in their topics, who is in them, and how they are moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kstoolkit.errors import KafkaError
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kstoolkit.kafka.cluster import Cluster
+
+__all__ = ["GroupFacts", "Partition", "group_facts", "groups_of", "move_group", "streams_topics"]
+
+_INACTIVE = {"empty", "dead"}
+_MADE = ("-changelog", "-repartition")
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """What a consumer group is at present.
+
+    Parameters
+    ----------
+    name
+        Its ``group.id``; of a Kafka Streams application, its ``application.id``.
+    state
+        ``"stable"``, ``"empty"`` and so on, as Kafka calls it; ``"dead"`` if there is none.
+    members
+        How many consumers are in it.
+    committed
+        The offset that each partition's next record has, for those that a commit was made of.
+    assigned
+        Which partitions its members read.
+    """
+
+    name: str
+    state: str
+    members: int
+    committed: Mapping[Partition, int]
+    assigned: frozenset[Partition]
+
+    @property
+    def is_inactive(self) -> bool:
+        """Whether nobody is in it, so that nobody commits."""
+        return self.state in _INACTIVE
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that it reads or has read."""
+        return sorted({each.topic for each in (*self.committed, *self.assigned)})
+
+
+def group_facts(cluster: Cluster, name: str) -> GroupFacts:
+    """Return what a consumer group is; one that there is none of is dead, and knows no topic.
+
+    Raises
+    ------
+    KafkaError
+        If the cluster does not say.
+    """
+    lib = clients()
+    admin = cluster.admin()  # held until the answers are there: they come by its thread
+    asked = lib.ConsumerGroupTopicPartitions(name)
+    try:
+        described = admin.describe_consumer_groups([name], request_timeout=ANSWER_SECONDS)
+        group = described[name].result(2 * ANSWER_SECONDS)
+        listed = admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_SECONDS)
+        committed = listed[name].result(2 * ANSWER_SECONDS).topic_partitions or []
+    except lib.KafkaException as error:
+        if error.args[0].code() == lib.KafkaError.GROUP_ID_NOT_FOUND:
+            return GroupFacts(name, "dead", 0, {}, frozenset())
+        raise said(error) from error
+    return GroupFacts(
+        name=name,
+        state=group.state.name.lower().replace("_", " "),
+        members=len(group.members),
+        committed={Partition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0},
+        assigned=frozenset(_assigned(group)),
+    )
+
+
+def groups_of(cluster: Cluster) -> list[str]:
+    """Return the names of the cluster's consumer groups.
+
+    Raises
+    ------
+    KafkaError
+        If the cluster does not say.
+    """
+    admin = cluster.admin()
+    try:
+        asked = admin.list_consumer_groups(request_timeout=ANSWER_SECONDS)
+        return sorted(each.group_id for each in asked.result(2 * ANSWER_SECONDS).valid)
+    except clients().KafkaException as error:
+        raise said(error) from error
+
+
+def streams_topics(cluster: Cluster, name: str) -> list[str]:
+    """Return the topics that a group has made for itself, if it is a Kafka Streams application.
+
+    Raises
+    ------
+    KafkaError
+        If no broker answers.
+    """
+    admin = cluster.admin()
+    try:
+        topics = admin.list_topics(timeout=ANSWER_SECONDS).topics
+    except clients().KafkaException as error:
+        raise said(error) from error
+    return sorted(each for each in topics if each.startswith(f"{name}-") and each.endswith(_MADE))
+
+
+def move_group(cluster: Cluster, name: str, offsets: Mapping[Partition, int]) -> None:
+    """Commit offsets in the name of a group that nobody is in; it is made if there is none.
+
+    Raises
+    ------
+    KafkaError
+        If the cluster refuses: a member has come back, say.
+    """
+    lib = clients()
+    places = [lib.TopicPartition(*each, at) for each, at in sorted(offsets.items())]
+    asked = [lib.ConsumerGroupTopicPartitions(name, places)]
+    admin = cluster.admin()
+    try:
+        told = admin.alter_consumer_group_offsets(asked, request_timeout=ANSWER_SECONDS)
+        moved = told[name].result(2 * ANSWER_SECONDS).topic_partitions
+    except lib.KafkaException as error:
+        raise said(error) from error
+    refused = [f"{p.topic} {p.partition}: {p.error.str()}" for p in moved if p.error is not None]
+    if refused:
+        message = f"The group {name!r} was not moved: {'; '.join(refused)}."
+        raise KafkaError(message, hint="Stop its members, and look where it is: kstoolkit lag.")
+
+
+def _assigned(group: Any) -> list[Partition]:
+    return [
+        Partition(each.topic, each.partition)
+        for member in group.members
+        if member.assignment is not None
+        for each in member.assignment.topic_partitions
+    ]

@@ -1,0 +1,76 @@
+"""A topic that a run writes to: where it is, and how it is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.kafka.cluster import Cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from kstoolkit.events.topics import Address
+    from kstoolkit.kafka.cluster import Tell, TopicFacts
+
+__all__ = ["PARTITIONS", "OutputTopic"]
+
+PARTITIONS = 4
+_FOR_EVER = "-1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTopic:
+    """A topic to write to.
+
+    Parameters
+    ----------
+    address
+        Where it is.
+    partitions
+        How many it gets if it has to be made.
+    patience_ms
+        How long to wait for a broker that does not answer.
+    options
+        Settings of the connection; never shown, never written.
+    """
+
+    address: Address
+    partitions: int = PARTITIONS
+    patience_ms: int = 600_000
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.partitions) is not int or self.partitions < 1:
+            message = f"partitions is {self.partitions!r}: a topic has at least one."
+            raise ConfigurationError(message, hint="Give 1 or more.")
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where to ask about it."""
+        return Cluster(self.address.bootstrap, self.options)
+
+    @property
+    def cleanup(self) -> str:
+        """What the broker does with old records."""
+        return "delete"
+
+    def made(self, tell: Tell) -> TopicFacts:
+        """Make the topic if it is missing, and return what it is.
+
+        Raises
+        ------
+        KafkaError
+            If no broker answers, or it can't be made.
+        """
+        cluster, name = self.cluster, self.address.topic
+        cluster.wait(self.patience_ms, tell)
+        if not cluster.has(name):
+            # Records are dated by when they are sent, and what they tell stays true: no age is old.
+            settings = {"cleanup.policy": self.cleanup, "retention.ms": _FOR_EVER}
+            cluster.create(name, self.partitions, settings)
+            tell(
+                f"Made the topic {name!r}: {self.partitions} partitions, cleanup by {self.cleanup}."
+            )
+        return cluster.facts(name)

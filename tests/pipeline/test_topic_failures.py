@@ -1,0 +1,179 @@
+"""Runs on a topic whose broker dies, or which loses what comes next."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.errors import CheckpointError, KafkaError
+from kstoolkit.kafka.broker import Broker
+from tests.pipeline.harness import differences, until
+from tests.pipeline.topics import EventTopic, events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("spark"),
+]
+
+SOON = kst.Cascade("1 minute", "1 hour", flush={"1 hour": "0 s"}, lateness="30 days", retention=99)
+NOTICED_SECONDS = 12  # Spark's source gives up on a silent broker
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker that tests may kill."""
+    broker = Broker(tmp_path_factory.mktemp("mortal"))
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def topic(mortal: Broker, request: pytest.FixtureRequest) -> EventTopic:
+    """A topic of this test's own, with 600 events."""
+    mortal.start()
+    made = EventTopic(mortal, f"{request.node.name[:80]}.{time.time_ns()}")
+    made.write(600)
+    return made
+
+
+@contextmanager
+def live(topic: EventTopic, out: Path, **options: Any) -> Iterator[Run]:
+    """Run on a topic without an end."""
+    pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
+    run = pipeline.start(out, trigger="200 ms")
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def counts_all(run: Run, topic: EventTopic) -> None:
+    """Wait until all is counted, and see that each event was, once."""
+    until(lambda: events_of(run) >= len(topic.rows), f"{len(topic.rows)} events")
+    assert differences(run, "1 hour", topic.counted()) == []
+    assert events_of(run) == len(topic.rows)
+
+
+def ended(run: Run) -> Any:
+    """Wait until a run has ended by itself, and return why."""
+    until(lambda: not run.is_active, "the run to end")
+    return run.failure()
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    beside = Thread(target=work)
+    beside.start()
+    try:
+        yield
+    finally:
+        beside.join()
+
+
+def test_a_live_run_outlives_its_broker_and_takes_up_new_partitions(
+    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with live(topic, tmp_path / "out") as run:
+        counts_all(run, topic)
+        topic.broker.kill()
+        until(lambda: "Kafka can't be read" in capsys.readouterr().err, "the outage to be told")
+        assert run.is_active
+        topic.broker.start()
+        topic.write(200, seed=2)
+        counts_all(run, topic)
+        topic.widen(4)
+        for partition in (2, 3):
+            topic.write(100, seed=partition, partition=partition)
+        counts_all(run, topic)
+    assert not run.is_active
+
+
+def test_a_bounded_run_goes_on_by_itself_when_its_broker_is_back(
+    topic: EventTopic, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+
+    def outage() -> None:
+        until((out / "checkpoint" / "commits" / "0").exists, "the first batch", every=0.01)
+        topic.broker.kill()
+        time.sleep(NOTICED_SECONDS)
+        topic.broker.start()
+
+    pipeline = kst.Pipeline(source=topic.source(max_records_per_batch=60), cascade=SOON)
+    with meanwhile(outage):
+        run = pipeline.run(out, progress=False)
+    counts_all(run, topic)
+
+
+def test_after_the_stated_time_the_run_ends_and_says_how_long_it_waited(
+    topic: EventTopic, tmp_path: Path
+) -> None:
+    with live(topic, tmp_path / "out", give_up_after="2 seconds") as run:
+        counts_all(run, topic)
+        topic.broker.kill()
+        why = ended(run)
+    assert isinstance(why, KafkaError)
+    assert why.message.startswith("No Kafka broker answers at '127.0.0.1:")
+    assert "tried " in why.message
+    topic.broker.start()
+    topic.write(50, seed=4)
+    with live(topic, tmp_path / "out") as run:
+        counts_all(run, topic)
+
+
+def test_a_topic_made_again_while_it_is_read_ends_the_run_before_anything_of_it_is_counted(
+    topic: EventTopic, tmp_path: Path
+) -> None:
+    with live(topic, tmp_path / "out") as run:
+        counts_all(run, topic)
+        topic.delete()
+        before = list(topic.rows)
+        until(lambda: not topic.exists(), "the topic to be gone")
+        topic.make()
+        topic.write(2_000, seed=5)
+        why = ended(run)
+    assert isinstance(why, CheckpointError)
+    assert "was deleted" in why.message
+    assert "Gone are the offsets from " in why.message
+    assert " of partition 1 on." in why.message
+    assert f"kstoolkit reset {tmp_path / 'out'}" in (why.hint or "")
+    topic.rows = before
+    counts_all(run, topic)
+
+
+def test_records_dropped_before_they_were_read_end_the_run_which_says_which(
+    topic: EventTopic, tmp_path: Path
+) -> None:
+    with live(topic, tmp_path / "out", max_records_per_batch=100) as run:
+        until(lambda: events_of(run), "a batch")
+        topic.write(3_000, seed=6)
+        topic.forget({0: 1_300, 1: 1_300})
+        why = ended(run)
+    assert isinstance(why, CheckpointError)
+    assert "has not what comes next: of partition 0, offsets " in why.message
+    assert "to 1299 are gone (" in why.message
+    assert "kstoolkit reset" in (why.hint or "")
+
+
+def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with live(topic, out, max_records_per_batch=50) as run:
+        until((out / "checkpoint" / "offsets" / "1").exists, "a batch to begin", every=0.01)
+        run.stop()
+    planned = {path.name for path in (out / "checkpoint" / "offsets").glob("[0-9]*")}
+    assert planned == {path.name for path in (out / "checkpoint" / "commits").glob("[0-9]*")}
+    with live(topic, out) as run:
+        counts_all(run, topic)
