@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
     from kstoolkit.pipeline.find import find as find
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
+    from kstoolkit.pipeline.restarts import Restart as Restart
     from kstoolkit.pipeline.run import Run as Run
     from kstoolkit.pipeline.run import load_run as load_run
+    from kstoolkit.pipeline.unless import ask_unless as ask_unless
     from kstoolkit.plots.users import plot_users as plot_users
     from kstoolkit.report.report import Report as Report
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare_profiles
@@ -85,6 +87,7 @@ _HOMES = {
     "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
     "ProfilePanel": "kstoolkit.widgets.profilepanel",
     "Report": "kstoolkit.report.report",
+    "Restart": "kstoolkit.pipeline.restarts",
     "RestoreHistory": "kstoolkit.stores.restorehistory",
     "Run": "kstoolkit.pipeline.run",
     "RunMonitor": "kstoolkit.widgets.runmonitor",
@@ -92,6 +95,7 @@ _HOMES = {
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.stores.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",
+    "ask_unless": "kstoolkit.pipeline.unless",
     "bounded_memory": "kstoolkit.rocksdb.profiles.named",
     "compare_profiles": "kstoolkit.rocksdb.lab.comparing",
     "count_sessions": "kstoolkit.pipeline.dataframes",
@@ -140,6 +144,7 @@ __all__ = [
     "ProfileMap",
     "ProfilePanel",
     "Report",
+    "Restart",
     "RestoreHistory",
     "Run",
     "RunMonitor",
@@ -148,6 +153,7 @@ __all__ = [
     "WindowStore",
     "Workload",
     "__version__",
+    "ask_unless",
     "bounded_memory",
     "compare_profiles",
     "count_sessions",

@@ -24,6 +24,7 @@ __all__ = [
     "LargeReportWarning",
     "LimitedResultWarning",
     "OutputError",
+    "RestartsSpent",
     "RunFailed",
     "UserError",
 ]
@@ -123,6 +124,10 @@ class KafkaError(KstoolkitError):
 
 class RunFailed(KstoolkitError):
     """A run that Spark ended with an error; the cause is chained."""
+
+
+class RestartsSpent(RunFailed):
+    """A run that died more often than it may be started again."""
 
 
 class LimitedResultWarning(UserWarning):

@@ -7,11 +7,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.kafka.broker import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -29,15 +34,23 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines = [line for block in blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
     return [shlex.split(line, comments=True) for line in lines if line.startswith("kstoolkit ")]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder like a clone, in which the README's commands have been run."""
     folder = tmp_path_factory.mktemp("readme")
     (folder / "data").symlink_to(ROOT / "data")
+    try:
+        run_all(folder)
+        yield folder
+    finally:
+        Broker(folder / "out" / "broker").kill()  # should a command have failed
+
+
+def run_all(folder: Path) -> None:
     for command in commands():
         done = subprocess.run(
             [sys.executable, "-m", *command],
@@ -49,7 +62,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
         assert "Traceback" not in done.stderr
-    return folder
 
 
 def test_the_commands_of_the_readme_work_and_leave_what_they_promise(place: Path) -> None:

@@ -24,6 +24,7 @@ from kstoolkit.cli import (
 )
 from kstoolkit.cli.endings import ending
 from kstoolkit.cli.run import run
+from kstoolkit.cli.supervise import supervise
 from kstoolkit.cli.terminal import say
 
 __all__ = ["app"]
@@ -81,6 +82,7 @@ def real_broker() -> None:
 
 for command in (
     run,
+    supervise,
     results.findings,
     results.users,
     results.counts,

@@ -23,14 +23,26 @@ FOLDER = typer.Option(
 )
 
 
-def start(folder: str | None = FOLDER, as_json: bool = AS_JSON_OBJECT) -> None:
+PORT = typer.Option(
+    None,
+    min=1,
+    max=65535,
+    metavar="PORT",
+    help="Where it listens; fixed by the first start.  [default: a port that is free]",
+    show_default=False,
+)
+
+
+def start(
+    folder: str | None = FOLDER, *, port: int | None = PORT, as_json: bool = AS_JSON_OBJECT
+) -> None:
     """Start a broker, and wait until it answers.
 
     One node of Kafka on loopback, without passwords. It keeps its address and its records in DIR,
     and goes on until it is stopped. At the first start its jars are downloaded into the cache, some
     45 MB. One that runs already is left as it is. The fields of --json are those of status.
     """
-    broker = _broker(folder)
+    broker = _broker(folder, port)
     if broker.status().running:
         note("It runs already.")
     _print(broker.start(), as_json=as_json)
@@ -57,10 +69,10 @@ def status(folder: str | None = FOLDER, as_json: bool = AS_JSON_OBJECT) -> None:
     _print(_broker(folder), as_json=as_json)
 
 
-def _broker(folder: str | None) -> Broker:
+def _broker(folder: str | None, port: int | None = None) -> Broker:
     from kstoolkit.kafka.broker import Broker  # noqa: PLC0415 - looks for Java
 
-    return Broker(folder, tell=note)
+    return Broker(folder, port=port, tell=note)
 
 
 def _print(broker: Broker, *, as_json: bool) -> None:

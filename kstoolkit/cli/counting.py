@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from kstoolkit.cli.alivefile import AliveFile
 from kstoolkit.cli.endings import INTERRUPTED, TERMINATED, Terminated
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
+from kstoolkit.pipeline.restarts import Restart
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
-from kstoolkit.units import format_count
+from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +49,10 @@ class Work:
         Whether to show progress on stderr.
     metrics_port
         Where to serve the run's figures meanwhile; 0 is any port that is free, ``None`` none.
+    restarts_per_hour
+        How often what died is started again within an hour; ``None`` for not at all.
+    alive_file
+        What is touched while a run without an end is well.
     """
 
     pipeline: Pipeline
@@ -55,6 +61,8 @@ class Work:
     max_files_per_batch: int | None
     shown: bool
     metrics_port: int | None = None
+    restarts_per_hour: int | None = None
+    alive_file: str | None = None
 
     def events_before(self) -> int | None:
         """Return how many events earlier runs counted; ``None`` if there was none."""
@@ -86,8 +94,8 @@ class Work:
         ------
         typer.Exit
             If it was stopped before it began.
-        RunFailed
-            If Spark gave up.
+        KstoolkitError
+            Why it can't go on.
         """
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
         _quieten_pyspark()
@@ -99,13 +107,19 @@ class Work:
                     master=self.master,
                     max_files_per_batch=self.max_files_per_batch,
                     progress=self.shown,
+                    restart=_restart(self.restarts_per_hour),
                 )
             try:
-                _wait(run)
+                _wait(run, self._alive(trigger))
             finally:
                 run.stop()
         note(f"Stopped. {GO_ON}")
         return run
+
+    def _alive(self, trigger: str) -> AliveFile | None:
+        if self.alive_file is None:
+            return None
+        return AliveFile(Path(self.alive_file), parse_duration(trigger))
 
     def _run(self) -> Run:
         """Return the run as its folder has it."""
@@ -117,9 +131,7 @@ class Work:
         if self.metrics_port is None:
             yield
             return
-        from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - if asked for
-
-        with serve_metrics(self._run(), port=self.metrics_port) as server:
+        with self._run().serve_metrics(self.metrics_port) as server:
             if self.shown or not self.metrics_port:  # nobody else could say which port was free
                 note(f"Metrics: {server.url}")
             yield
@@ -154,7 +166,11 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def _wait(run: Run) -> None:
+def _restart(per_hour: int | None) -> Restart | bool:
+    return False if per_hour is None else Restart(most_per_hour=per_hour)
+
+
+def _wait(run: Run, alive: AliveFile | None) -> None:
     """Wait until somebody asks a live run to stop; who asks twice does not wait for the batch."""
     asked = Event()
 
@@ -168,6 +184,8 @@ def _wait(run: Run) -> None:
     while not asked.wait(LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
             raise run.failure()
+        if alive is not None:
+            alive.look(run)
 
 
 def tell(run: Run, out: str, events_before: int | None) -> None:

@@ -17,16 +17,19 @@ import typer
 
 from kstoolkit.cli.flags import in_flags
 from kstoolkit.cli.terminal import note
-from kstoolkit.errors import KstoolkitError, UserError
+from kstoolkit.errors import KstoolkitError, RestartsSpent, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["FAULT", "INTERRUPTED", "MISTAKE", "TERMINATED", "Terminated", "ending"]
+__all__ = ["FAULT", "INTERRUPTED", "MISTAKE", "TERMINATED", "TRY_LATER", "Terminated", "ending"]
 
 FAULT, MISTAKE, INTERRUPTED, NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
 """Exit codes; the last three are what a shell makes of SIGINT, SIGPIPE and SIGTERM."""
+
+TRY_LATER = 75
+"""What ``sysexits.h`` calls a failure that passes: the restarts of an hour are spent."""
 
 TRACEBACK = "KSTOOLKIT_TRACEBACK"
 
@@ -107,6 +110,8 @@ def _explain(error: Exception) -> int:
     note(f"Error: {message}")
     if hint:
         note(f"Hint: {in_flags(hint)}")
+    if isinstance(error, RestartsSpent):
+        return TRY_LATER
     return MISTAKE if isinstance(error, UserError) or _is_of_a_path(error) else FAULT
 
 

@@ -28,7 +28,6 @@ from kstoolkit.cli.storeoptions import (
     VERSION,
     VERSIONS,
     WINDOW_SIZE,
-    opened_store,
 )
 from kstoolkit.cli.terminal import note, say
 from kstoolkit.cli.topics import PARTITION, Side, both_sides, opened_at, say_expired
@@ -165,7 +164,7 @@ def diff(
         ) as found,
     ):
         _give_differences(found, to, overwrite=overwrite, as_json=as_json)
-        if since is None and found.counts.num_different:
+        if since is None and found.counts.added + found.counts.removed:
             say_expired(one, other)
 
 
@@ -228,6 +227,8 @@ def growth(
     other_folders: list[str] | None = OTHER_FOLDERS,
     by: list[str] | None = BY,
     top: int = TOP,
+    partition: int | None = PARTITION,
+    kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print who takes a store's room, and why it stays.
@@ -240,7 +241,8 @@ def growth(
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told |= {"key_serde": key_serde, "value_serde": value_serde}
     told |= {"other_folders": other_folders or None}
-    with opened_store(path, version=version, batch=batch, **told) as store:
+    told |= {"version": version, "batch": batch}
+    with opened_at(path, config=kafka_config, partition=partition, **told) as store:
         told_now = moment_given(now)
         found = grown(store, retention=retention, now=told_now, by=by or None, top=top)
     print_growth(found, as_json=as_json)

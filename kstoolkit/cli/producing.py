@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import typer
 
 from kstoolkit.cli.endings import FAULT
@@ -12,6 +14,13 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_count
 
 __all__ = ["produce"]
+
+
+class RecordTime(StrEnum):
+    """What the time of a record can be."""
+
+    event = "event"
+    now = "now"
 
 
 def produce(
@@ -57,6 +66,11 @@ def produce(
         help="What epoch times are counted in.  [default: told from their size]",
         show_default=False,
     ),
+    record_time: RecordTime = typer.Option(
+        "event",
+        help="What a record's own time is. Old times may leave records twice if a broker is "
+        "started again meanwhile, which is said.",
+    ),
     kafka_config: str | None = typer.Option(
         None,
         metavar="FILE",
@@ -79,7 +93,8 @@ def produce(
     is its event time. A topic that is missing is made, and keeps its records for ever. Records that
     Kafka refuses, such as one that is too large, are counted, and the exit code is 1. The fields of
     --json: topic, records, bytes, seconds, rate (records a second), partitions (how many records
-    each got), failures (how many records were refused, by reason).
+    each got), failures (how many records were refused, by reason), maybe_twice (whether the last
+    records before an outage may be there twice).
     """
     from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
     from kstoolkit.kafka.connection import read_options  # noqa: PLC0415
@@ -98,6 +113,7 @@ def produce(
         partitions=partitions,
         rate=rate,
         speed=speed,
+        record_time=record_time.value,
         options=None if kafka_config is None else read_options(kafka_config),
         progress=False if quiet else None,
         tell=note,

@@ -107,6 +107,21 @@ def run(
         help="With --follow: how often a micro-batch begins.  [default: 10 seconds]",
         show_default=False,
     ),
+    restarts_per_hour: int | None = typer.Option(
+        None,
+        min=1,
+        metavar="N",
+        help="With --follow: start again what dies, so often within an hour, then end with code "
+        "75.  [default: don't; supervise: 5]",
+        show_default=False,
+    ),
+    alive_file: str | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="With --follow: a file whose time is set anew every two seconds while batches end; "
+        "five minutes without one (ten triggers, if that is longer), and it is left to age.",
+        show_default=False,
+    ),
     lateness: str | None = typer.Option(
         None,
         metavar="DURATION",
@@ -178,7 +193,8 @@ def run(
     It ends with the run's figures and the findings that most deserve a look; with --json, with the
     figures alone, as summary --json prints them.
     """
-    _check_trigger(trigger, follow=follow)
+    if not follow:
+        _check_bounded(trigger=trigger, restarts_per_hour=restarts_per_hour, alive_file=alive_file)
     from kstoolkit.cli.counting import Work, tell  # noqa: PLC0415 - loads Spark
     from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
     from kstoolkit.findings.rulefile import load_rules  # noqa: PLC0415
@@ -218,6 +234,8 @@ def run(
         max_files_per_batch=max_files_per_batch,
         shown=not quiet,
         metrics_port=metrics_port,
+        restarts_per_hour=restarts_per_hour,
+        alive_file=alive_file,
     )
     before = work.events_before()
     done = work.follow(trigger or TRIGGER) if follow else work.finish()
@@ -247,7 +265,9 @@ def lengths(windows: str) -> list[str]:
     return named
 
 
-def _check_trigger(trigger: str | None, *, follow: bool) -> None:
-    if trigger is not None and not follow:
-        message = "--trigger says how often to look for new events, but --follow is missing."
-        raise ConfigurationError(message, hint="Add --follow, or leave --trigger out.")
+def _check_bounded(**options: object) -> None:
+    """Raise if an option is given that means nothing without --follow."""
+    for name, given in options.items():
+        if given is not None:
+            message = f"--{name.replace('_', '-')} is for a run without an end: no --follow."
+            raise ConfigurationError(message, hint="Add --follow, or leave it out.")

@@ -218,13 +218,13 @@ def _check_is_of_topics(side: Side) -> None:
 
 def _check_counts(*sides: tuple[Side, HasRows]) -> None:
     """Refuse to count actions where neither side has any."""
-    from kstoolkit.operations.topiccounts import TopicCounts, topic_of_run  # noqa: PLC0415 - Arrow
+    from kstoolkit.operations.topiccounts import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.stores.comparing.owncounts import is_own_counts  # noqa: PLC0415 - as above
 
     if not any(sides[0][0].counted.values()):
         return
     ours = (
-        isinstance(store, TopicCounts) or is_own_counts(side.path) or topic_of_run(side.path)
+        isinstance(store, CountedTopic) or is_own_counts(side.path) or topic_of_run(side.path)
         for side, store in sides
     )
     if not any(ours):

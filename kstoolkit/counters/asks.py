@@ -146,7 +146,7 @@ def _latest(parts: list[Counters]) -> Counters:
     merged = Counters.merge(parts)
     if not len(merged):
         return merged
-    return merged.take(np.append(merged.user[1:] != merged.user[:-1], True))  # noqa: FBT003 - a mask
+    return merged.take(np.append(merged.user[1:] != merged.user[:-1], True))
 
 
 def _is_passed(windows: Counters, passes: Counters) -> NDArray[np.bool_]:

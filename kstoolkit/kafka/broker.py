@@ -52,13 +52,15 @@ class Broker:
     folder
         Where it keeps its records, its address and its log; made at the first start. By default
         ``kstoolkit/broker`` in ``XDG_DATA_HOME`` or ``~/.local/share``: one for each user.
+    port
+        Where it listens, on loopback; by default one that is free at the first start. It stays.
     tell
         Called with a line when jars are downloaded.
 
     Raises
     ------
     ConfigurationError
-        If no folder is given and there is no home folder, or its name is empty.
+        If no folder is given and there is no home folder, its name is empty, or the port is none.
 
     Examples
     --------
@@ -75,14 +77,18 @@ class Broker:
         self,
         folder: str | PathLike[str] | None = None,
         *,
+        port: int | None = None,
         tell: Callable[[str], object] = to_stderr,
     ) -> None:
+        if port is not None and not 0 < port < 1 << 16:
+            message = f"{port} is no port."
+            raise ConfigurationError(message, hint="Give a number from 1 to 65535.")
         if folder is not None and not os.fspath(folder):
             message = "The broker's folder has no name: it is ''."
             raise ConfigurationError(message, hint="Name it, or leave it out for your own.")
         path = default_folder() if folder is None else Path(folder).absolute()
         self._folder = BrokerFolder(path)
-        self._tell = tell
+        self._tell, self._port = tell, port
         self._ran_before = False
 
     @property
@@ -127,9 +133,12 @@ class Broker:
             If it can't live in its folder.
         EnvironmentFault
             If its port is taken by another program, the jars can't be fetched, or there is no Java.
+        ConfigurationError
+            If it is told another port than it has had from its first start on.
         """
         self._folder.make()
         with self._folder.held():
+            self._check_port()
             running = self._running()
             if running:
                 await_ready(self._folder, running, self._known().port)
@@ -197,10 +206,20 @@ class Broker:
             self._folder.keep_process(process, KAFKA_VERSION)
             await_ready(self._folder, process, identity.port)
 
+    def _check_port(self) -> None:
+        identity = self._folder.identity()
+        if identity is not None and self._port not in {None, identity.port}:
+            message = (
+                f"The broker in {str(self.folder)!r} listens at port {identity.port}, "
+                f"not at {self._port}."
+            )
+            hint = "Its address stays: leave the port out, or start one in another folder."
+            raise ConfigurationError(message, hint=hint)
+
     def _with_free_ports(self) -> Identity:
         identity = self._folder.identity()
         if identity is None:
-            identity = Identity.new()
+            identity = Identity.new(self._port)
             self._folder.keep(identity)
         for port in (identity.port, identity.controller_port):
             if not is_free(port):

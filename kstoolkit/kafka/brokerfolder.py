@@ -64,9 +64,10 @@ class Identity:
         return f"{_HOST}:{self.port}"
 
     @classmethod
-    def new(cls) -> Identity:
-        """Choose one, with ports that are free."""
-        port, controller_port = _free_ports(2)
+    def new(cls, port: int | None = None) -> Identity:
+        """Choose one, with ports that are free, or with this one for clients."""
+        free, controller_port = _free_ports(2)
+        port = free if port is None else port
         number = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # Kafka's tools would take a leading hyphen for an option.
         return cls(port, controller_port, number.replace("-", "k"))

@@ -34,6 +34,9 @@ class Produced:
         How many of them went to each partition.
     failures
         How many records were refused, by the reason; the other ones are there all the same.
+    maybe_twice
+        Whether some of the last records before an outage may be there twice: a broker that comes
+        back knows no more who sent records whose own time is more than a day ago.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Produced:
     seconds: float
     partitions: Mapping[int, int]
     failures: Mapping[str, int]
+    maybe_twice: bool = False
 
     @property
     def rate(self) -> float | None:
@@ -69,6 +73,7 @@ class Produced:
             "rate": None if self.rate is None else round(self.rate, 1),
             "partitions": {str(number): self.partitions[number] for number in self._numbers},
             "failures": dict(self.failures),
+            "maybe_twice": self.maybe_twice,
         }
 
     @property
@@ -81,7 +86,8 @@ class Produced:
         what = f"{_counted(self.records)} ({format_bytes(self.size_bytes)})"
         rate = "" if self.rate is None else f": {format_count(self.rate)} a second"
         refused = f"; {_counted(self.failed)} refused" if self.failures else ""
-        return f"{what} to {where} in {self.seconds:,.1f} s{rate}{refused}"
+        twice = "; some may be there twice" if self.maybe_twice else ""
+        return f"{what} to {where} in {self.seconds:,.1f} s{rate}{refused}{twice}"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from tqdm import tqdm
@@ -23,14 +23,21 @@ from kstoolkit.units import format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from numpy.typing import NDArray
+
     from kstoolkit.events.rawrecords import RawRecords
     from kstoolkit.events.times import TimeUnit
     from kstoolkit.kafka.outgoing import Events
+
+    RecordTimes = NDArray[np.int64]
 
 __all__ = ["produce"]
 
 _FUTURE_MS = 3_600_000
 """Brokers refuse a record that is later than this, unless told otherwise."""
+
+_REMEMBERED_MS = 86_400_000
+"""How long after a producer's last record, by that record's time, a broker knows what it sent."""
 
 _SHORTEST_REST_S, _LONGEST_REST_S = 0.005, 0.5
 
@@ -47,6 +54,7 @@ def produce(
     partitions: int | None = None,
     rate: float | None = None,
     speed: float | str | None = None,
+    record_time: Literal["event", "now"] = "event",
     options: Mapping[str, str] | None = None,
     progress: bool | None = None,
     tell: Callable[[str], None] = to_stderr,
@@ -61,7 +69,10 @@ def produce(
     the future, which brokers refuse.
 
     Each record is written once and in order, also if a broker goes away meanwhile: it is waited for
-    as long as ``delivery.timeout.ms`` says, 5 minutes by default.
+    as long as ``delivery.timeout.ms`` says, 5 minutes by default. But brokers forget, when they
+    start, who sent records whose time is more than a day ago (``producer.id.expiration.ms``): of a
+    replay of old events, the last ones before such an outage may be there twice, which is said.
+    With ``record_time="now"`` they are not.
 
     Parameters
     ----------
@@ -84,6 +95,8 @@ def produce(
     speed
         How much faster than they were recorded events are sent: ``"60x"`` or ``60`` for a minute in
         a second. A step of more than a day between two events takes no time.
+    record_time
+        What the time of a record is: the event's, or now.
     options
         Settings of the connection and of librdkafka's producer; never shown.
     progress
@@ -113,6 +126,7 @@ def produce(
     """
     address, settings = address_of(topic, bootstrap), dict(options or {})
     _check_partitions(partitions)
+    _check_record_time(record_time)
     pace = _pace(rate, speed)
     what = outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
@@ -125,10 +139,16 @@ def produce(
         cluster.wait(patience_of(settings), tell)
         ensure_topic(cluster, address.topic, partitions, tell)
         kept_ms = retention_ms(cluster, address.topic)
+        oldest_ms = time.time_ns() // 1_000_000
         for records in what.records():
-            kept_ms = _warned(records, kept_ms, tell)
-            _send(sender, records, pace)
+            times_ms = _record_times(records, record_time)
+            oldest_ms = _oldest(times_ms, oldest_ms)
+            kept_ms = _warned(oldest_ms, kept_ms, tell)
+            _send(sender, records, times_ms, pace)
         sender.finish()
+    maybe_twice = sender.had_outage and oldest_ms < time.time_ns() // 1_000_000 - _REMEMBERED_MS
+    if maybe_twice:
+        tell("Note: a broker was away for a while; the last records before may be there twice.")
     return Produced(
         address=address,
         records=sender.records,
@@ -136,6 +156,7 @@ def produce(
         seconds=sender.seconds,
         partitions=dict(sender.partitions),
         failures=dict(sender.failures),
+        maybe_twice=maybe_twice,
     )
 
 
@@ -163,9 +184,15 @@ def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, o
     )
 
 
-def _send(sender: Sender, records: RawRecords, pace: Pace | None) -> None:
+def _check_record_time(record_time: str) -> None:
+    if record_time not in {"event", "now"}:
+        message = f"record_time is {record_time!r}."
+        raise ConfigurationError(message, hint="Give 'event' or 'now'.")
+
+
+def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:
     """Send records, each when it is due."""
-    values, users, times_ms = records.values, records.users, _record_times(records)
+    values, users, times_ms = records.values, records.users, record_ms.tolist()
     if pace is None:
         sender.send(values, users, times_ms)
         return
@@ -182,21 +209,24 @@ def _send(sender: Sender, records: RawRecords, pace: Pace | None) -> None:
         at = here.stop
 
 
-def _record_times(records: RawRecords) -> list[int]:
+def _record_times(records: RawRecords, record_time: str) -> RecordTimes:
     """Return each record's own time; 0, which is now, where the event's will not do."""
+    if record_time == "now":
+        return np.zeros(len(records), np.int64)
     latest_ms = time.time_ns() // 1_000_000 + _FUTURE_MS
     times_ms = records.time_ms
     fit = records.has_time & (times_ms > 0) & (times_ms <= latest_ms)
-    return np.where(fit, times_ms, 0).tolist()  # type: ignore[no-any-return]
+    return np.where(fit, times_ms, 0)
 
 
-def _warned(records: RawRecords, kept_ms: int | None, tell: Callable[[str], None]) -> int | None:
+def _oldest(record_ms: RecordTimes, now_ms: int) -> int:
+    return int(np.where(record_ms == 0, now_ms, record_ms).min(initial=now_ms))
+
+
+def _warned(oldest_ms: int, kept_ms: int | None, tell: Callable[[str], None]) -> int | None:
     """Say once that a topic will delete records soon; return what there is still to warn of."""
-    if kept_ms is None or not records.has_time.any():
-        return kept_ms
-    oldest_ms = int(records.time_ms[records.has_time].min())
-    if oldest_ms >= time.time_ns() // 1_000_000 - kept_ms:
+    if kept_ms is None or oldest_ms >= time.time_ns() // 1_000_000 - kept_ms:
         return kept_ms
     kept = format_duration(kept_ms)
-    tell(f"Note: the topic keeps a record for {kept} after its event time: older ones will go.")
+    tell(f"Note: the topic keeps a record for {kept} after its own time: older ones will go.")
     return None

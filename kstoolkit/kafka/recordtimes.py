@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["record_times"]
 
+_AT_ONCE = {
+    "fetch.wait.max.ms": 10,
+    "fetch.error.backoff.ms": 10,
+    "fetch.queue.backoff.ms": 10,
+    "queued.min.messages": 1,
+    # A transaction that is still open hides no time.
+    "isolation.level": "read_uncommitted",
+}
+
 
 def record_times(cluster: Cluster, *offsets: Mapping[Partition, int]) -> list[dict[Partition, int]]:
     """Return when records were made, epoch ms, by what they say themselves.
@@ -43,9 +52,7 @@ def record_times(cluster: Cluster, *offsets: Mapping[Partition, int]) -> list[di
     """
     if not any(offsets):
         return [{} for _ in offsets]
-    # A transaction that is still open does not hide a time.
-    consumer = cluster.consumer(**{"isolation.level": "read_uncommitted", "queued.min.messages": 1})
-    with closing(consumer):
+    with closing(cluster.consumer(**_AT_ONCE)) as consumer:
         return [_times(consumer, each) for each in offsets]
 
 

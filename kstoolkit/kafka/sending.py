@@ -7,7 +7,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from kstoolkit.errors import ConfigurationError, KafkaError
+from kstoolkit.errors import ConfigurationError, InputError, KafkaError
 from kstoolkit.events.jsonchunks import LONGEST_LINE_BYTES
 from kstoolkit.kafka.cluster import clients
 from kstoolkit.kafka.connection import for_librdkafka
@@ -99,6 +99,7 @@ class Sender:
         self._of_the_record |= {error.INVALID_TIMESTAMP, error.RECORD_LIST_TOO_LARGE}
         self._fault: Any = None
         self._is_away = False
+        self.had_outage = False
         self._began: float | None = None
         self._producer = self._connected(options)
 
@@ -115,12 +116,16 @@ class Sender:
         self, kind: type[BaseException] | None, _: object, _trace: TracebackType | None
     ) -> None:
         """Let go of what is still on its way, and say what is there, if this is an early end."""
+        has_begun = self._began is not None and self._fault is None
+        if kind is not None and issubclass(kind, InputError):  # what came before it is all right
+            with suppress(KafkaError):
+                self.finish()
         if kind is not None:
             self._producer.purge(in_flight=False)
             self._producer.flush(_LAST_S)
             self._producer.purge()
-            if self._fault is None and self._began is not None:
-                self._tell(f"{format_count(self.records)} records are in {self.address} by now.")
+        if kind is not None and has_begun:
+            self._tell(f"{format_count(self.records)} records are in {self.address} by now.")
         del self._producer  # which holds on to this object, and would not be closed
 
     def send(
@@ -214,6 +219,7 @@ class Sender:
 
     def _heard(self, error: Any) -> None:
         """Take in what is wrong with the connection: librdkafka tries again by itself."""
+        self.had_outage |= len(self._producer) > 0
         if error.fatal():
             self._fault = self._fault or error
         elif error.code() == self._lib.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its name

@@ -69,7 +69,7 @@ def lag(
     >>> lag("billing", bootstrap="127.0.0.1:1", over="soon")
     Traceback (most recent call last):
     ...
-    kstoolkit.errors.ConfigurationError: Not a duration: 'soon'.
+    kstoolkit.errors.ConfigurationError: 'soon' is not a duration.
     Hint: Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'.
     """
     over_ms = parse_duration(over, allow_zero=True)

@@ -91,7 +91,7 @@ def _waiting(reach: Reach | None, position: int | None, why: str) -> tuple[int |
     if reach is None:
         return None, 0, "the partition is gone"
     if position is None:
-        return None, 0, why
+        return (0, 0, why) if reach.first == reach.end else (None, 0, why)
     if position > reach.end:
         return None, 0, "the position is past the end: the topic was deleted and made again"
     return reach.end - max(position, reach.first), max(reach.first - position, 0), ""

@@ -124,6 +124,8 @@ def meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[fl
     """
     if waiting == 0:
         return 0.0, True
+    if read == 0:
+        return None, False
     if read is None or arrives is None:
         return None, True
     return (waiting / (read - arrives), True) if read > arrives else (None, False)
@@ -131,8 +133,8 @@ def meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[fl
 
 def never(read: float, arrives: float) -> str:
     """Return why a reader never catches up, in words."""
-    if not read and not arrives:
-        return "never at this rate: nobody reads"
+    if not read:
+        return "never at this rate: nothing is read"
     return f"never at this rate: {_rate(arrives)} arrive a second, and {_rate(read)} are read"
 
 

@@ -192,7 +192,7 @@ class GroupReader:
         )
 
     def _reach(self, topic: str, facts: GroupFacts) -> dict[Partition, Reach | None]:
-        if not self.cluster.has(topic):
+        if topic != self.topic and not self.cluster.has(topic):
             return {each: None for each in facts.committed if each.topic == topic}
         found = self.cluster.reach(topic, self.cluster.partitions(topic))
         return {Partition(topic, each): at for each, at in found.items()}

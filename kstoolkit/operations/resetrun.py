@@ -9,7 +9,7 @@ from kstoolkit.errors import CheckpointError
 from kstoolkit.kafka.groups import Partition
 from kstoolkit.operations.resetplan import Move, ResetPlan, moment_text
 from kstoolkit.operations.resettargets import targets_of, to_in_words
-from kstoolkit.operations.resetwindows import beginnings, windows_in_part
+from kstoolkit.operations.resetwindows import cuts_of, windows_in_part
 from kstoolkit.rocksdb.records import counted
 
 if TYPE_CHECKING:
@@ -92,15 +92,15 @@ def _with_windows(
 ) -> ResetPlan:
     """Return the plan with the windows that are read in part, and what to do about them."""
     targets = {each.partition: each.target for each in plan.moves}
-    begin_ms = beginnings(reader.cluster, facts.name, facts.reach, targets)
-    cut = {each for each, at in targets.items() if at > 0}
-    cut_ms = [at for each, at in begin_ms.items() if each in cut]
-    in_part = windows_in_part(settings.cascade.windows, begin_ms.values(), cut_ms)
+    cuts = cuts_of(reader.cluster, facts.name, facts.reach, targets)
+    in_part = windows_in_part(
+        settings.cascade.windows, cuts.begin_ms.values(), cuts.cut_ms.values()
+    )
     told = []
     if in_part:
         is_first = all(at == facts.reach[each].first for each, at in targets.items())
         told.append(_too_low(in_part, is_first=is_first))
-    untold = sorted(cut - begin_ms.keys())
+    untold = sorted({each for each, at in targets.items() if at > 0} - cuts.cut_ms.keys())
     if untold:
         which = f"partition{'s' if len(untold) > 1 else ''} {', '.join(map(str, untold))}"
         told.append(f"No record of {which} tells a time: more windows may be read in part.")

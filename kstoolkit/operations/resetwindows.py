@@ -4,14 +4,15 @@ A new epoch's state is empty, and its counts replace the earlier ones. So a wind
 records are read again is counted right, and one of which none is read keeps its count; one of which
 a part is read gets a count that is too low.
 
-Which these are, the timestamps of the records at the offsets tell, if the events of a partition lie
-in the order of time, and records' timestamps are their events' times, as ``kstoolkit produce``
-writes them. Reading begins at the moments m₁ … mₙ, one for each partition: every window that ends
-after the first of them and starts before the last one has records on both sides.
+Which these are, the timestamps of the records around the offsets tell, if the events of a partition
+lie in the order of time, and records' timestamps are their events' times, as ``kstoolkit produce``
+writes them: every window that ends after the first moment at which reading begins in a partition,
+and starts before the last one up to which there are records that are not read.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.kafka.groups import Partition
@@ -24,44 +25,68 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Cluster, Reach
     from kstoolkit.windows import Window
 
-__all__ = ["beginnings", "windows_in_part"]
+__all__ = ["Cuts", "cuts_of", "windows_in_part"]
 
 
-def beginnings(
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The moments at which reading begins, epoch ms, by partition, as far as records tell.
+
+    Parameters
+    ----------
+    begin_ms
+        From when on records are read.
+    cut_ms
+        Up to when there are, or were, records that are not read; nothing for partitions that are
+        read whole.
+    """
+
+    begin_ms: Mapping[int, int]
+    cut_ms: Mapping[int, int]
+
+
+def cuts_of(
     cluster: Cluster, topic: str, reach: Mapping[int, Reach], targets: Mapping[int, int]
-) -> dict[int, int]:
-    """Return the moment at which reading begins, epoch ms, of each partition where it is told.
-
-    Where nothing is left to be read, it is just after the newest record.
+) -> Cuts:
+    """Return when reading begins at some offsets.
 
     Raises
     ------
     KafkaError
         If no broker tells the times of records.
     """
-    asked = {
-        Partition(topic, each): min(at, reach[each].end - 1)
-        for each, at in targets.items()
-        if reach[each].end > reach[each].first
-    }
-    (times,) = record_times(cluster, asked)
-    ends = {each for each, at in targets.items() if at == reach[each].end}
-    return {place.number: at + (place.number in ends) for place, at in times.items()}
+    there = {each: at for each, at in targets.items() if at < reach[each].end}
+    before = {each: at - 1 for each, at in targets.items() if at > reach[each].first}
+    begins, cuts = (
+        {place.number: moment_ms for place, moment_ms in times.items()}
+        for times in record_times(cluster, *(_placed(topic, each) for each in (there, before)))
+    )
+    cut_ms = {each: moment_ms + 1 for each, moment_ms in cuts.items()}
+    # Where all that came before is gone from the topic, it may have been as new as what is there.
+    gone = {each for each, at in targets.items() if at == reach[each].first > 0}
+    cut_ms |= {each: begins[each] for each in gone & begins.keys()}
+    # Beyond the newest record, the next one comes later.
+    begin_ms = {each: begins.get(each, cut_ms.get(each)) for each in targets}
+    return Cuts({each: at for each, at in begin_ms.items() if at is not None}, cut_ms)
+
+
+def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
+    return {Partition(topic, each): at for each, at in offsets.items()}
 
 
 def windows_in_part(
     windows: Iterable[Window], begin_ms: Iterable[int], cut_ms: Iterable[int]
 ) -> list[PartWindows]:
-    """Return the windows that have records before and after where reading begins.
+    """Return the windows that have records which are read, and others which are not.
 
     Parameters
     ----------
     windows
         Of a cascade.
     begin_ms
-        The moments at which reading begins.
+        From when on records are read, in each partition.
     cut_ms
-        Those of them before which there were other records.
+        Up to when there are records that are not.
 
     Examples
     --------

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["TopicCounts", "counts_of_run", "topic_of_run"]
+__all__ = ["CountedTopic", "counts_of_run", "topic_of_run"]
 
 
-class TopicCounts(HasRows):
+class CountedTopic(HasRows):
     """A run's latest counts, of windows of one length, as rows: one for each user and window.
 
     Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made.
@@ -92,7 +92,7 @@ class TopicCounts(HasRows):
         self.close()
 
     def __repr__(self) -> str:
-        return f"TopicCounts({self.name!r})"
+        return f"CountedTopic({self.name!r})"
 
 
 def topic_of_run(
@@ -138,7 +138,7 @@ def counts_of_run(
     path
         The run's folder.
     window_ms, counted
-        As of :class:`TopicCounts`.
+        As of :class:`CountedTopic`.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.operations.besidetopic import kind_of, partition_of
-from kstoolkit.operations.topiccounts import TopicCounts
+from kstoolkit.operations.topiccounts import CountedTopic
 from kstoolkit.operations.topicreading import Reading, are_counts
 from kstoolkit.stores.rows.foldedrecords import FoldedRecords
 from kstoolkit.stores.rows.readable import ReadAs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TopicStore", "open_topic", "reading_as", "topic_store"]
 
-TopicStore = FoldedRecords | TopicCounts
+TopicStore = FoldedRecords | CountedTopic
 """What a changelog topic stands for: of Kafka Streams, or of kstoolkit's."""
 
 
@@ -69,7 +69,8 @@ def open_topic(
         windows are, and, if it lies in the folder of a task, the partition.
     kind
         What kind of store it is the changelog of. None: as ``beside`` tells, or as is recognised
-        from the records; a versioned store has to be told.
+        from the records; a versioned store has to be told. A run's counts are read as such records
+        if a kind is told, and neither ``action`` nor ``total``.
     partition
         Which partition to read. None: that of ``beside``, or all.
     key_serde, value_serde
@@ -172,12 +173,13 @@ def topic_store(
     reading = Reading.of(Cluster(address.bootstrap, options), address, partition, shown=progress)
     parts = reading.parts()
     first = next(parts, None)
-    if read_as.kind is None and first is not None and are_counts(first):
+    as_they_are = read_as.kind is not None and not any(counted.values())
+    if first is not None and not as_they_are and are_counts(first):
         parts.close()
         _check_is_whole(address, partition)
         topic = kafka_changelog(str(address), options=options)
         size_ms = read_as.window_size_ms
-        return TopicCounts(topic, window_ms=size_ms, counted=counted, scratch=scratch)
+        return CountedTopic(topic, window_ms=size_ms, counted=counted, scratch=scratch)
     if only_counts and any(counted.values()):
         message = f"{address} holds no counts of kstoolkit's."
         raise ConfigurationError(message, hint="Leave action and total out.")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.pipeline import Pipeline
     from kstoolkit.pipeline.progress import Progress
+    from kstoolkit.pipeline.restarts import Restart
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.pipeline.statistics import BatchStatistics
     from kstoolkit.pipeline.supervising import Gate
@@ -86,6 +87,7 @@ class Job:
         ready: Callable[[Callable[[str], None]], Job],
         on_batch: Callable[[BatchStatistics], None],
         tell: Callable[[str], None],
+        restart: Restart | None = None,
         **trigger: Any,
     ) -> SupervisedQuery:
         """Return the query as one that outlives what it can, not begun yet.
@@ -98,12 +100,14 @@ class Job:
             Told what each batch came to.
         tell
             Called with a line when the query dies and goes on.
+        restart
+            How often it is started again, if it is.
         trigger
             Spark's.
         """
         source = self.pipeline.source
         patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
-        mend = Mending(self.folder, patience_ms, tell)
+        mend = Mending(self.folder, patience_ms, tell, restart)
         start: Any = partial(_start, on_batch=on_batch, **trigger)
         return SupervisedQuery(self, ready, start, mend, tell)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from kstoolkit.errors import KafkaError, KstoolkitError, UserError
+from kstoolkit.errors import KafkaError, KstoolkitError, RestartsSpent, UserError
 from kstoolkit.pipeline.failure import (
     cause_in_words,
     is_kafkas,
@@ -21,12 +21,14 @@ from kstoolkit.pipeline.failure import (
     run_failed,
 )
 from kstoolkit.pipeline.offsets import newest_commit
+from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
+    from kstoolkit.pipeline.restarts import Restart
     from kstoolkit.pipeline.runfolder import RunFolder
 
 __all__ = ["PATIENCE_MS", "Mending"]
@@ -49,12 +51,16 @@ class Mending:
         How long Kafka may stay away.
     tell
         Called with a line about each.
+    restart
+        How often the query is started again after what else ends it; ``None`` for not at all.
     """
 
     folder: RunFolder
     patience_ms: int
     tell: Callable[[str], None]
+    restart: Restart | None = None
     _outage: _Outage | None = field(default=None, init=False)
+    _deaths: _Deaths | None = field(default=None, init=False)
 
     def __call__(self, death: Exception, closing: Event) -> None:
         """Return when the query may be started again, or when the run is to end.
@@ -68,8 +74,11 @@ class Mending:
             raise death
         if is_kafkas(death):
             self._wait_for_kafka(death, closing)
-        else:
-            raise self._in_words(death) from death
+            return
+        failed = self._in_words(death)
+        if self.restart is None:
+            raise failed from death
+        self._wait_after(failed, self.restart, closing)
 
     def _wait_for_kafka(self, death: Exception, closing: Event) -> None:
         batch = newest_commit(self.folder.checkpoint)
@@ -83,13 +92,44 @@ class Mending:
             hint = "Nothing is lost: when it can, run again, it goes on from the last whole batch."
             raise KafkaError(message, hint=hint) from death
         self.tell(f"Kafka can't be read ({why}); the run goes on when it can.")
-        closing.wait(self._outage.next_pause())
+        if not closing.wait(self._outage.next_pause()):
+            self._log.add(f"Kafka could not be read: {why}.", batch, counts=False)
+
+    def _wait_after(self, failed: KstoolkitError, restart: Restart, closing: Event) -> None:
+        before = self._log.within_an_hour()
+        if before >= restart.most_per_hour:
+            message = f"{failed.message} It was started again {before} times within an hour."
+            hint = f"Why, each time, is in {self._log.path}. {failed.hint or ''}".rstrip()
+            raise RestartsSpent(message, hint=hint) from failed
+        batch = newest_commit(self.folder.checkpoint)
+        if self._deaths is None or self._deaths.batch != batch:
+            self._deaths = _Deaths(batch)
+        self._deaths.number += 1
+        pause_ms = restart.pause_ms(self._deaths.number)
+        self.tell(
+            f"{failed.message} Starting again after {format_duration(pause_ms)} "
+            f"(number {before + 1} of {restart.most_per_hour} within an hour)."
+        )
+        if not closing.wait(pause_ms / 1_000):
+            self._log.add(failed.message, batch, counts=True)
+
+    @property
+    def _log(self) -> RestartLog:
+        return RestartLog(self.folder.restarts)
 
     def _in_words(self, death: Exception) -> KstoolkitError:
         if isinstance(death, KstoolkitError):
             return death
         is_of_java = isinstance(death, (Py4JJavaError, PySparkException))
         return run_failed(death, self.folder) if is_of_java else java_ended(self.folder)
+
+
+@dataclass(slots=True)
+class _Deaths:
+    """How often in a row a query died after the same batch."""
+
+    batch: int | None
+    number: int = 0
 
 
 @dataclass(slots=True)

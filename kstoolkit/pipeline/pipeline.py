@@ -19,6 +19,7 @@ from kstoolkit.kafka.changelogtopic import KafkaChangelog
 from kstoolkit.kafka.findingstopic import KafkaFindings
 from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
+from kstoolkit.pipeline.restarts import Restart
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.units import Duration, format_duration, parse_duration
@@ -146,6 +147,7 @@ class Pipeline:
         max_files_per_batch: int | None = None,
         max_bytes_per_batch: int = MAX_BYTES,
         progress: bool = False,
+        restart: Restart | bool = False,
     ) -> Run:
         """Keep counting what arrives, and return the run, which has a ``.stop()``.
 
@@ -158,6 +160,17 @@ class Pipeline:
             How often a micro-batch begins.
         out, master, max_files_per_batch, max_bytes_per_batch, progress
             As in :meth:`run`.
+        restart
+            Whether a query that dies is started again, Java included if that is gone: a
+            :class:`Restart`, or ``True`` for one with its defaults. The reasons are kept in the
+            run's folder, in ``restarts.jsonl``.
+
+        Raises
+        ------
+        UserError
+            If the input, the settings or the output folder are not usable.
+        KafkaError
+            If no broker answers.
         """
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
@@ -169,11 +182,24 @@ class Pipeline:
             job = ready(tell=shown.say)
             shown.begin(None)
             query = job.supervised(
-                lambda tell: ready(tell=tell), shown.batch, shown.say, processingTime=every
+                lambda tell: ready(tell=tell),
+                shown.batch,
+                shown.say,
+                restart=_restart(restart),
+                processingTime=every,
             )
             query.begin().lead_beside()
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
         return Run(folder, query=query, hold=hold, progress=shown)
+
+
+def _restart(given: object) -> Restart | None:
+    if isinstance(given, bool):
+        return Restart() if given else None
+    if isinstance(given, Restart):
+        return given
+    message = f"restart is {given!r}."
+    raise ConfigurationError(message, hint="Give kst.Restart(most_per_hour=5), True or False.")
 
 
 def _limits(max_files: int | None, max_bytes: int) -> BatchLimits:

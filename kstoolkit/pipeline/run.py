@@ -22,6 +22,7 @@ from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.pipeline.batchhistory import Batches, batches_of, size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.letters import read_letters
+from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
 from kstoolkit.pipeline.statesizes import StateSizes, told_sizes
 from kstoolkit.pipeline.summary import Summary
@@ -223,7 +224,12 @@ class Run(Viewed):
         """Serve the run's figures to Prometheus: see :func:`kstoolkit.serve_metrics`."""
         from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - only when asked
 
-        return serve_metrics(self, port=port, host=host)
+        return serve_metrics(self, port=port, host=host, restarts=lambda: self.restarts)
+
+    @property
+    def restarts(self) -> int:
+        """How often its query died and was started again, in all its life."""
+        return len(RestartLog(self.folder.restarts).read())
 
     @property
     def is_active(self) -> bool:

@@ -180,6 +180,11 @@ class RunFolder:
         return self.path / "spark.log"
 
     @property
+    def restarts(self) -> Path:
+        """The list of times that a query was started again."""
+        return self.path / "restarts.jsonl"
+
+    @property
     def has_begun(self) -> bool:
         """Whether anything may have been counted: before that, no setting is bound to it."""
         if self.checkpoint.exists() or self.staged.exists():

@@ -5,7 +5,6 @@ Whoever is ended on the way sends the same again: of each key the last record co
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
@@ -29,10 +28,12 @@ _NOT_SENT = {"first_seen_window", "other_levels"}
 
 
 def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
-    """Send the records that tasks left in a folder, and take the folder away."""
-    if any(outbox.glob("part-*")):
-        _send(with_connector(spark).read.parquet(str(outbox)), topic)
-    shutil.rmtree(outbox)
+    """Send the records that tasks left in a folder, and take them away."""
+    waiting = sorted(outbox.glob("part-*"))
+    if waiting:
+        _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
+    for path in waiting:
+        path.unlink()
 
 
 def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:

@@ -75,10 +75,8 @@ class Sink:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
         began = time.monotonic()
-        folders = {kind: BatchFolders(self.out / kind) for kind in KINDS}
+        folders = {kind: BatchFolders(self.out / self._folder(kind)) for kind in KINDS}
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in KINDS}
-        if self.topic is not None:
-            place[CHANGELOG] = BatchFolders(self.out / OUTBOX).begin(self.epoch, batch)
         reports = frame.mapInArrow(writing(self._places(place, batch)), REPORT_DDL).collect()
         if self.topic is not None:
             send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
@@ -99,6 +97,9 @@ class Sink:
         for kind in KINDS:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
+
+    def _folder(self, kind: str) -> str:
+        return OUTBOX if kind == CHANGELOG and self.topic is not None else kind
 
     def _places(self, place: dict[str, Path], batch: int) -> Places:
         topic = self.topic

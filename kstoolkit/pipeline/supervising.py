@@ -5,6 +5,7 @@ What a dead query may be started again after is decided by :mod:`kstoolkit.pipel
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import suppress
 from threading import Event, Lock, Thread
@@ -41,6 +42,17 @@ class _Closed(Exception):  # noqa: N818 - it is none: it ends a query between tw
     """The run is to end: no further batch begins."""
 
 
+class _Told(logging.Filter):
+    """Keeps py4j from logging with a traceback what is told in other ways."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        raised = record.exc_info[1] if record.exc_info else None
+        return not isinstance(raised, (_Closed, KstoolkitError))
+
+
+_TOLD = _Told()
+
+
 class Gate:
     """What each micro-batch passes before it is counted.
 
@@ -52,6 +64,7 @@ class Gate:
         self.closing = Event()
         self.turned_away = Event()
         self._raised: KstoolkitError | None = None
+        logging.getLogger("py4j.clientserver").addFilter(_TOLD)
 
     def before(self, count: Step, check: Callable[[], None]) -> Step:
         """Return the function for ``foreachBatch``: checks, then counts."""

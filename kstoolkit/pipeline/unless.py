@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -24,6 +23,7 @@ from kstoolkit.windows import Hop, Window, as_window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["ask_unless"]
@@ -92,16 +92,18 @@ def ask_unless(
     -----
     Spark refuses an outer join with counts in update mode, and in append mode says nothing until
     the window is closed. So this is one ``transformWithState`` over both streams. It calls for
-    state in groups of users, not user by user, of which Spark does some 300 a second. One event
-    dated far ahead makes all others late: filter such events out first.
+    state in groups of users, not user by user, of which Spark does some 300 a second. Spark opens
+    a store for each of ``spark.sql.shuffle.partitions``: more of them than ``buckets`` are idle.
+    One event dated far ahead makes all others late: filter such events out first.
 
     Examples
     --------
     >>> from kstoolkit.pipeline.session import spark_session
-    >>> requests = spark_session().sql('''
+    >>> spark = spark_session("local[2]", extra={"spark.sql.shuffle.partitions": "2"})
+    >>> requests = spark.sql('''
     ...     SELECT timestamp_seconds(at) AS time, user
     ...     FROM VALUES (10, 'ann'), (50, 'ann'), (20, 'bo'), (30, 'bo') AS t(at, user)''')
-    >>> passes = spark_session().sql("SELECT timestamp_seconds(70) AS time, 'bo' AS user")
+    >>> passes = spark.sql("SELECT timestamp_seconds(70) AS time, 'bo' AS user")
     >>> asks = requests.transform(ask_unless(passes, "1 minute", at_least=2)).sort("user")
     >>> [(row.user, row["count"], row.asked) for row in asks.collect()]
     [('ann', 2, True), ('bo', 2, False)]

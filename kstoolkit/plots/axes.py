@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import dates
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.palette import INK
 from kstoolkit.units import format_bytes, format_count
@@ -26,7 +28,6 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from numpy.typing import ArrayLike, NDArray
 
@@ -61,9 +62,17 @@ def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INC
 
     A notebook shows what pyplot holds at the end of a cell, and a script with ``pyplot.show()``;
     whoever draws elsewhere gives the Axes of a figure of his own.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``ax`` is something else than Axes with an x and a y.
     """
     if ax is None:
         ax = _new_figure(size_inches).add_subplot()
+    elif not isinstance(ax, Axes) or hasattr(ax, "zaxis"):
+        message = f"ax is {type(ax).__name__}, which nothing can be drawn on."
+        raise ConfigurationError(message, hint="Give Axes of two dimensions: figure.subplots().")
     _quiet(ax)
     return ax
 

@@ -32,7 +32,8 @@ _NUM_STRIPS = 5
 def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     """Return how long each batch took, its events/s, what it wrote to state and what that held.
 
-    The state's rows and memory after each batch are Spark's figures.
+    The state's rows and memory after each batch are Spark's figures. At the right stands what the
+    last batch came to.
 
     More than 400 batches are drawn in groups, each as high as its highest; the figure says so.
 
@@ -98,7 +99,9 @@ def _strip(name: str, values: Floats, group: int, number: int = 0, **options: An
     edges = np.minimum(np.arange(heights.size + 1) * float(group), values.size)
     color, hatch = (COUNTED, None) if not number else PARTS[(0, 2, 3, 4)[number]]
     steps = Steps(edges=edges, heights=heights, color=color, hatch=hatch)
-    return Strip(name=name, steps=(steps,), **options)
+    last = float(values[-1])
+    said = "unknown" if np.isnan(last) else options.get("printed", format_count)(last)
+    return Strip(name=name, steps=(steps,), said=said, **options)
 
 
 def _highest(values: Floats, group: int) -> Floats:

@@ -65,7 +65,8 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
         head(axes, "No findings")
         return axes
     top = findings.top(MOST_POINTS)
-    names, rows = _rows(top, by)
+    drawn = " drawn" if len(top) < len(findings) else ""
+    names, rows = _rows(top, by, drawn)
     axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
     _draw(axes, top, rows)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -81,8 +82,8 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     return axes
 
 
-def _rows(top: Findings, by: str) -> tuple[list[str], Integers]:
-    """Return the rows' names, and the row of each finding."""
+def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
+    """Return the rows' names, and the row of each finding; ``drawn`` says if those are not all."""
     if by == "window":
         labels = np.asarray(top.table["window"].to_pylist(), object)
         sizes = dict(zip(labels.tolist(), top.table["window_ms"].to_pylist(), strict=True))
@@ -96,7 +97,7 @@ def _rows(top: Findings, by: str) -> tuple[list[str], Integers]:
     if by == "window" or len(names) <= MOST_USERS:
         return names, rows
     rest = len(names) - MOST_USERS + 1
-    others = f"{format_count(rest)} other users"
+    others = f"{format_count(rest)} other users{drawn}"
     return [*names[: MOST_USERS - 1], others], np.minimum(rows, MOST_USERS - 1)
 
 

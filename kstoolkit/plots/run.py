@@ -50,10 +50,13 @@ def plot_run(
 
     Examples
     --------
+    >>> import tempfile
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.run import Run
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> plot_run(Run(RunFolder(Path("no/batches/yet")))).get_title(loc="left")
+    >>> from kstoolkit.pipeline.runfolder import RunFolder, Settings
+    >>> folder = RunFolder(Path(tempfile.mkdtemp()))
+    >>> folder.save(Settings(("1 hour",), 1, {}, "event", "files", 1, "[]", "events"))
+    >>> plot_run(Run(folder)).get_title(loc="left")
     'No batches'
     """
     if user is not None:

@@ -59,9 +59,10 @@ def plot_users(frame: pd.DataFrame, *, top: int = MOST_USERS, ax: Axes | None = 
     >>> plot_users(frame).get_title(loc="left")
     'Highest of 1 score: Anna, 3.4'
     """
-    lacking = [name for name in _NEEDED if name not in frame.columns]
+    lacking = [name for name in _NEEDED if name not in getattr(frame, "columns", ())]
     if lacking:
-        message = f"This is no frame of users: it has no column {lacking[0]!r}."
+        kind = type(frame).__name__
+        message = f"This {kind} is no frame of users: it has no column {lacking[0]!r}."
         raise ConfigurationError(message, hint="Give what run.users() returns.")
     if not 1 <= top <= 2 * MOST_USERS:
         message = f"top is {top}: a figure of so many users can't be read."

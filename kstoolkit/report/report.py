@@ -199,7 +199,7 @@ class Report:
         return (
             f"The report takes {_megabytes(size_bytes)}; its largest part, "
             f"{shortened(name, _LONGEST_NAME)!r}, takes {_megabytes(largest_bytes)}. "
-            "add(..., limit=...) shows fewer rows."
+            "Of a table add(..., limit=...) shows fewer rows; a plot of fewer points is smaller."
         )
 
     def __repr__(self) -> str:

@@ -44,6 +44,7 @@ class Background:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._is_closed = False
 
     @property
     def is_busy(self) -> bool:
@@ -51,7 +52,7 @@ class Background:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, job: Callable[[threading.Event], object]) -> bool:
-        """Begin a job, unless one runs; return whether it began.
+        """Begin a job, unless one runs or it is closed; return whether it began.
 
         Parameters
         ----------
@@ -59,7 +60,7 @@ class Background:
             Is given the event that tells it to end.
         """
         with self._starting:
-            if self.is_busy:
+            if self.is_busy or self._is_closed:
                 return False
             self._stop = threading.Event()
             work = threading.Thread(target=self._run, args=(job, self._stop), daemon=True)
@@ -83,12 +84,18 @@ class Background:
             self._stop.set()
         self.wait()
 
-    def wait(self) -> None:
-        """Wait until the job has ended, ten seconds at most."""
+    def close(self) -> None:
+        """Stop, and begin nothing any more."""
+        with self._starting:
+            self._is_closed = True
+        self.stop()
+
+    def wait(self, seconds: float = _LONGEST_WAIT_SECONDS) -> None:
+        """Wait until the job has ended, not longer than told."""
         with self._starting:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join(_LONGEST_WAIT_SECONDS)
+            thread.join(seconds)
 
     def _run(self, job: Callable[[threading.Event], object], stop: threading.Event) -> None:
         try:

@@ -90,7 +90,7 @@ class CompactionLab(Panel):
         self.form = WorkloadForm(_workload(workload))
         self._make_controls(seconds, disk_bytes)
         super().__init__("Compaction lab", self._rows(), self._static)
-        for end in (self._trying.stop, self._looking.stop, self.replay.pause, self._opening.stop):
+        for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
             self.on_close(end)
         if given is not None:
             self.replay.take(step_times(given.series))
@@ -155,7 +155,7 @@ class CompactionLab(Panel):
         except ConfigurationError as error:
             self._said.say(str(error))
             return
-        if self._trying.is_running:
+        if self._trying.is_running or self.is_closed:
             return
         self.replay.pause()
         self._set_running(running=True)

@@ -86,6 +86,9 @@ class FindingFilters:
             if name not in self.controls:
                 message = f"There is no filter {name!r}."
                 raise ConfigurationError(message, hint=f"Filters: {', '.join(self.controls)}.")
+            if isinstance(value, str) and not _is_text(value):
+                message = f"The {name} {shortened(repr(value), 60)} is no text: it has half a letter."
+                raise ConfigurationError(message, hint="No name has it in UTF-8; leave it out.")
             chosen = _ALL if value is None and name not in _MAY_BE_NONE else value
             is_aware = isinstance(value, datetime) and value.tzinfo is not None
             try:
@@ -108,6 +111,15 @@ class FindingFilters:
     def _tell(self, _: object) -> None:
         if not self._offering:
             self._changed()
+
+
+def _is_text(given: str) -> bool:
+    """Return whether a name can be so: one with half a pair of surrogates can't be written."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _dropdown(label: str, everything: str) -> Dropdown:

@@ -45,7 +45,6 @@ _NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas
 _FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 _WIDTH_INCHES, _FRAME_INCHES, _STRIP_INCHES = 7.2, 1.1, 0.72
-_WIDE = Layout(width="auto", max_width="760px")
 
 
 class FindingsPanel(Panel):
@@ -98,7 +97,8 @@ class FindingsPanel(Panel):
     def _make_list(self) -> None:
         self.filters = FindingFilters(self._show)
         self.again = _step("Read again", "Look for what was found since")
-        self.list = Select(description="Findings", rows=8, layout=_WIDE, style=LABELS)
+        wide = Layout(width="auto", max_width="760px")
+        self.list = Select(description="Findings", rows=8, layout=wide, style=LABELS)
         self.list.observe(self._pick, "value")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
         self.previous = _step("Previous", "Look at the finding above")
@@ -245,6 +245,7 @@ class FindingsPanel(Panel):
         return joined(
             self._status.html(),
             findings_table(self._found[:_MOST_STATIC], len(self._found)),
+            self._said.html(),
             self._told.html(),
             self._plot.html(),
         )

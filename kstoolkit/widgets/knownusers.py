@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["KnownUsers"]
 
 _LONGEST_NAME = 60
-_WIDE = Layout(width="auto", min_width="320px", flex="1 1 320px", max_width="640px")
+_WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width": "640px"}
 
 
 class KnownUsers:
@@ -56,7 +56,7 @@ class KnownUsers:
             value=str(path),
             description="Rules file",
             continuous_update=False,
-            layout=_WIDE,
+            layout=Layout(**_WIDE),
             style={"description_width": "84px"},
         )
         self.button = Button(

@@ -75,7 +75,7 @@ class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
             for name, (label, tip) in _COUNTS.items()
         }
         self.controls["profile"] = Dropdown(
-            options=profile_names(), description="Profile", **_look("232px")
+            options=profile_names(), description="Profile", **_look("256px")
         )
         for name, (label, option, _) in _SIZES.items():
             self.controls[name] = SelectionSlider(

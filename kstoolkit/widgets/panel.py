@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from ipywidgets import HTML, VBox
+from ipywidgets import HTML, VBox, Widget
 
 from kstoolkit.markup import Html, element
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from ipywidgets import Widget
 
 __all__ = ["Panel"]
 
@@ -37,6 +35,7 @@ _STYLE = """
 .kst-panel .kst-facts td, .kst-static .kst-facts td { overflow-wrap: anywhere; }
 .kst-panel .kst-facts td:first-child { white-space: nowrap; }
 .kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
+.kst-panel caption, .kst-static caption { text-align: left; white-space: nowrap; }
 .kst-panel .widget-html-content { line-height: 1.45; }
 .kst-panel .widget-html-content p { margin: 0; }
 .kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }
@@ -72,6 +71,8 @@ class Panel:
         self.title = title
         self._static = static
         self._held = ExitStack()
+        self._place: Any = None  # where the static picture was shown last
+        self.is_closed = False
         heading = HTML(element("h4", title))
         self.box = VBox([HTML(element("style", Html(_STYLE))), heading, *children])
         self.box.add_class("kst-panel")
@@ -83,11 +84,19 @@ class Panel:
     def close(self) -> None:
         """End what runs for the panel, free what it holds, and take its controls away.
 
-        A second time does nothing.
+        Where it was displayed, its last state is shown instead. A second time does nothing.
         """
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self._place is not None:
+            self._place.update(self._static_bundle(), raw=True)
         self._held.close()
         for widget in _with_all_below(self.box):
             widget.close()
+            for part in (widget.layout, getattr(widget, "style", None)):
+                if isinstance(part, Widget):
+                    part.close()
 
     def __enter__(self) -> Self:
         return self
@@ -106,14 +115,17 @@ class Panel:
         if getattr(get_ipython(), "kernel", None) is None:
             print(self)  # noqa: T201 - a terminal shows text, and once
             return
-        text = repr(self)
-        _display(dict(self.box._repr_mimebundle_()) | {"text/plain": text})
+        if not self.is_closed:
+            _display(dict(self.box._repr_mimebundle_()) | {"text/plain": repr(self)})
+        self._place = _display(self._static_bundle())
+
+    def _static_bundle(self) -> dict[str, str]:
         static = element("style", Html(_STYLE)) + self.static_html()
-        _display({"text/html": static, "text/plain": text})
+        return {"text/html": static, "text/plain": repr(self)}
 
 
-def _display(bundle: dict[str, Any]) -> None:
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+def _display(bundle: dict[str, Any]) -> object:
+    return display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
 
 def _with_all_below(widget: Widget) -> list[Widget]:

@@ -141,7 +141,10 @@ class ProfilePanel(Panel):
         ]
         note = f"{counted(len(found), 'options that differ')} from {self.beside.value}"
         self.title = f"{self.profile.name or 'unnamed'}: {note}"
-        self._shown.tabulate(("option", "here", self.beside.value), rows, note)
+        if rows:
+            self._shown.tabulate(("option", "here", self.beside.value), rows, note)
+        else:
+            self._shown.say(f"{note}.")
         self.text.value = _WRITTEN[self.target.value](self.profile)
 
     def _static(self) -> Html:

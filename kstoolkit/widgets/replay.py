@@ -84,6 +84,10 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self._player.stop()
         self.button.description = "Play"
 
+    def stop(self) -> None:
+        """Stay at the step that is shown, for good."""
+        self._player.close()
+
     def wait(self) -> None:
         """Wait until it has been played, ten seconds at most."""
         self._player.wait()

@@ -29,7 +29,9 @@ _CONFIRM_SECONDS = 10.0
 _DRAWING_SHARE = 0.1
 """How much of the time drawing may take, as it takes that from the notebook's cells."""
 _SIZE_INCHES = (7.2, 3.5)
-_LABELS = {"description_width": "84px"}
+_LONGEST_FIGURE = 1_000
+"""Characters: a sentence with the number of each reason for a dead letter, and there are ten."""
+_LABELS = {"description_width": "initial"}
 
 
 class RunMonitor(Panel):
@@ -48,10 +50,13 @@ class RunMonitor(Panel):
 
     Examples
     --------
+    >>> import tempfile
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.run import Run
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> with RunMonitor(Run(RunFolder(Path("no/run")))) as monitor:
+    >>> from kstoolkit.pipeline.runfolder import RunFolder, Settings
+    >>> folder = RunFolder(Path(tempfile.mkdtemp()))
+    >>> folder.save(Settings(("1 hour",), 1, {}, "event", "files", 1, "[]", "events"))
+    >>> with RunMonitor(Run(folder)) as monitor:
     ...     monitor.look()
     ...     monitor
     RunMonitor(not counting at present, 0 events in 0 batches)
@@ -74,8 +79,8 @@ class RunMonitor(Panel):
         name = shortened(run.folder.path.name, 60)
         children = [row, self._said, self._figures, self._plot]
         super().__init__(f"Run {name}", children, self._static)
-        self.on_close(self._stopping.stop)
-        self.on_close(self._looking.stop)
+        self.on_close(self._stopping.close)
+        self.on_close(self._looking.close)
         self._figures.say("Reading how the run stands …")
         self._looking.start(self._keep_looking)
         with self._looks:
@@ -106,7 +111,7 @@ class RunMonitor(Panel):
         with self._looks:
             wanted = self._begun + 1
             self._wanted.set()
-            if not self._has_ended():
+            if not self._has_ended() and not self.is_closed:
                 self._looking.start(self._keep_looking)  # unless it still runs, as it should
                 self._looks.wait_for(lambda: self._shown >= wanted or self._has_ended(), 10)
 
@@ -118,6 +123,9 @@ class RunMonitor(Panel):
         """Stop the run, without asking; wait for it with :meth:`wait`."""
         if self._run.query is None:
             self._said.say("Only the process that counts can stop this run.")
+            return
+        if self.is_closed:
+            self._run.stop()
             return
         self._settle()
         self.button.disabled = True
@@ -157,10 +165,11 @@ class RunMonitor(Panel):
             self._wanted.clear()
             self._begun += 1
             try:
+                self._run.folder.check()
                 self._show(self._watch.look())
             except (KstoolkitError, OSError) as error:  # the next look may be a better one
                 self._failed = True
-                self._said.say(f"This look failed: {error}")
+                self._said.say(f"This look failed, and older figures are shown: {error}")
             with self._looks:
                 self._shown = self._begun
                 self._looks.notify_all()
@@ -192,7 +201,7 @@ class RunMonitor(Panel):
             self.button.disabled = True
         if status.state is RunState.FAILED:
             self._said.say(f"{self._run.failure()} Stop the run to let go of its folder.")
-        self._figures.tabulate(("what", "figure"), status.rows())
+        self._figures.tabulate(("what", "figure"), status.rows(), longest=_LONGEST_FIGURE)
         is_new = before is None or before.state is not status.state
         rested = time.monotonic() - self._drawn_at
         if is_new or rested > self._drawing_took / _DRAWING_SHARE:

@@ -46,10 +46,14 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         self.value = picture(draw, size_inches).html()
 
     def tabulate(
-        self, names: Sequence[str], rows: Iterable[Sequence[object]], note: str = ""
+        self,
+        names: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        note: str = "",
+        longest: int = LONGEST_CELL,
     ) -> None:
         """Show a table; ``note`` says what was left out."""
-        self.value = table_html(names, rows, note)
+        self.value = table_html(names, rows, note, longest)
 
     def put(self, html: Html) -> None:
         """Show markup that is safe as it stands."""
@@ -60,7 +64,12 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         return Html(self.value)
 
 
-def table_html(names: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> Html:
+def table_html(
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    note: str = "",
+    longest: int = LONGEST_CELL,
+) -> Html:
     """Return a table of texts; long ones lose their middle, whole numbers get separators.
 
     Examples
@@ -69,13 +78,13 @@ def table_html(names: Sequence[str], rows: Iterable[Sequence[object]], note: str
     '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
     """
     head = element("tr", *(element("th", name, scope="col") for name in names))
-    body = [element("tr", *(element("td", _cell(each)) for each in row)) for row in rows]
+    body = [element("tr", *(element("td", _cell(each, longest)) for each in row)) for row in rows]
     caption = [element("caption", text(note))] if note else []
     table = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
     return element("div", table, class_="kst-scrolls")
 
 
-def _cell(value: object) -> Html:
+def _cell(value: object, longest: int) -> Html:
     whole = isinstance(value, int) and not isinstance(value, bool)
     shown = format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
-    return isolated(shown, LONGEST_CELL)
+    return isolated(shown, longest)

@@ -56,8 +56,7 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
             self.shown.say("Choose a store first.")
             return
         turn = self._turn
-        if self._background.start(lambda stop: self._measure(opened, stop, turn)):
-            self.shown.say("Reading all rows …")
+        self._background.start(lambda stop: self._measure(opened, stop, turn))
 
     def forget(self) -> None:
         """Show nothing, and let what is being measured be: another store is looked at."""
@@ -70,13 +69,15 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._background.wait()
 
     def stop(self) -> None:
-        """Measure no further."""
-        self._background.stop()
+        """Measure no further, and never again."""
+        self._background.close()
 
     def _measure(self, opened: Callable[[ExitStack], OpenedStore], stop: Event, turn: int) -> None:
         def is_stopped() -> bool:
             return stop.is_set() or self._turn != turn
 
+        if not is_stopped():
+            self.shown.say("Reading all rows …")
         from kstoolkit.stores.growth.growing import growth  # noqa: PLC0415 - at the press of a button
 
         with ExitStack() as held:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Layout, Select, Text, VBox
+from ipywidgets import Button, HBox, Layout, Select, Text, VBox
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.records import counted
@@ -70,11 +70,18 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         )
         self.filter.observe(self._list, "value")
         self.tree.observe(self._pick, "index")
-        super().__init__([self.filter, self.tree, self.said])
+        self.again = _step("Read again", "Look for what was written since")
+        # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
+        self.above = _step("Store above", "Choose the line above")
+        self.below = _step("Store below", "Choose the line below")
+        self.above.on_click(lambda _: self.go(-1))
+        self.below.on_click(lambda _: self.go(+1))
+        steps = HBox([self.filter, self.above, self.below, self.again])
+        steps.add_class("kst-wraps")
+        super().__init__([steps, self.tree, self.said])
 
     def look(self) -> None:
         """Begin to look for stores; a store that stands alone is chosen."""
-        self.said.say(f"Looking for stores in {self.root} …")
         self._looking.start(self._look)
 
     def choose(self, store: str) -> Node | None:
@@ -96,15 +103,22 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._set_index(at[0])
         return self.nodes[at[0]]
 
-    def stop(self) -> None:
-        """Look no further."""
-        self._looking.stop()
+    def go(self, lines: int) -> None:
+        """Choose a line so many lines below the one that is chosen; first of all, the first."""
+        index = 0 if self.tree.index is None else self.tree.index + lines
+        if 0 <= index < len(self.nodes):
+            self.tree.index = index
 
-    def wait(self) -> None:
-        """Wait until the stores are found."""
-        self._looking.wait()
+    def stop(self) -> None:
+        """Look no further, and never again."""
+        self._looking.close()
+
+    def wait(self, seconds: float = 10) -> None:
+        """Wait until the stores are found, not longer than told."""
+        self._looking.wait(seconds)
 
     def _look(self, stop: Event) -> None:
+        self.said.say(f"Looking for stores in {self.root} …")
         found = discover(self.root)
         if stop.is_set():
             return
@@ -154,3 +168,7 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
             folders = counted(len(hidden), "folders")
             told.append(f"{folders} could not be looked into, {folder} among them: {why}")
         return f"{'; '.join(told)}."
+
+
+def _step(description: str, tooltip: str) -> Button:
+    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["StorePanel"]
 
 _LONGEST_NAME = 120
+_FIRST_LOOK_SECONDS = 0.6
+"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
 
 class StorePanel(Panel):
@@ -87,7 +90,11 @@ class StorePanel(Panel):
             self.on_close(end)
         if given is not None:
             self._show(str(given.path))
+        self.list.again.on_click(lambda _: self.refresh())
         self.list.look()
+        end = time.monotonic() + _FIRST_LOOK_SECONDS
+        self.list.wait(_FIRST_LOOK_SECONDS)
+        self.rows.wait(max(end - time.monotonic(), 0))
 
     @property
     def page(self) -> list[Cells]:
@@ -105,7 +112,12 @@ class StorePanel(Panel):
         return self.growing.growth
 
     def choose(self, store: str | os.PathLike[str]) -> None:
-        """Show a store: by its folder, or by its name; if several are called so, it is said."""
+        """Show a store: by its folder, or by its name; if several are called so, it is said.
+
+        Stores that are still being looked for are waited for.
+        """
+        if self.list.found is None:
+            self.list.wait()
         try:
             node = self.list.choose(str(store))
         except ConfigurationError as error:
@@ -148,6 +160,12 @@ class StorePanel(Panel):
     def previous(self) -> None:
         """Turn to the previous page, if there is one."""
         self.rows.turn(-1)
+
+    def refresh(self) -> None:
+        """Look again for stores, and for what was written to the one that is shown."""
+        self._facts.clear()
+        self.rows.refresh()
+        self.list.look()
 
     def grow(self) -> None:
         """Measure why the store does not shrink, unless something is being measured."""

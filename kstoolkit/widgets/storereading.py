@@ -185,10 +185,13 @@ def _sought(wanted: Wanted, store: OpenedStore) -> dict[str, Any]:
     what = "prefix" if wanted.is_prefix else "key"
     if _HEX.fullmatch(text):
         return {what: bytes.fromhex(text[2:])}
+    serde = wanted.key_serde or store.key_serde
+    if getattr(serde, "name", serde) == "bytes":
+        return {what: text.encode()}
     if wanted.is_prefix or not isinstance(store, SparkStore) or not text.startswith("{"):
         return {what: text}
     try:
         return {what: json.loads(text)}
     except ValueError as error:
-        message = f"The key {text!r} is no JSON: {error}."
+        message = f"The key {text!r:.80} is no JSON: {error}."
         raise ConfigurationError(message, hint='Write it as {"user": "anna"}.') from None

@@ -126,14 +126,20 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         if wanted is not None and pages is not None and number >= 0 and pages.has(number):
             self._ask(wanted, number)
 
+    def refresh(self) -> None:
+        """Show the same page of what is in the store by now: it is opened anew."""
+        wanted, number = self._wanted, self._number
+        if wanted is not None:
+            self._newest.ask(lambda: self._show_anew(wanted, number))
+
     def opening(self) -> Callable[[ExitStack], OpenedStore] | None:
         """Return what opens the store that is wanted once more; None if none is."""
         wanted = self._wanted
         return None if wanted is None else lambda held: self._reading.opened_anew(wanted, held)
 
-    def wait(self) -> None:
-        """Wait until what was asked for is shown."""
-        self._newest.wait()
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until what was asked for is shown, not longer than told."""
+        self._newest.wait(seconds)
 
     def stop(self) -> None:
         """Read no more, and close the store."""
@@ -157,6 +163,10 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
     def _ask(self, wanted: Wanted, number: int) -> None:
         self._wanted, self._number = wanted, number
         self._newest.ask(lambda: self._show(wanted, number))
+
+    def _show_anew(self, wanted: Wanted, number: int) -> None:
+        self._reading.close()
+        self._show(wanted, number)
 
     def _show(self, wanted: Wanted, number: int) -> None:
         """Show a page of a store; in a thread."""

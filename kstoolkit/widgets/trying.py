@@ -53,11 +53,11 @@ class Trying(Listener):
         self._stop: Event | None = None
         self.names = [each.profile for each in given or ()]
         self._workload: Workload | None = None if given is None else given.workload
-        self._is_cancelled = False
+        self._is_cancelled = self._is_closed = False
 
     def start(self, workload: Workload, profiles: Sequence[str | Profile], **limits: Any) -> bool:
         """Begin to compare, unless that goes on already; return whether it began."""
-        if self.is_running:
+        if self.is_running or self._is_closed:
             return False
         self._background.wait()  # for the end of one before
         self.comparison, self._moments, self.names = None, [], []
@@ -69,9 +69,10 @@ class Trying(Listener):
         """Have it end soon; trials that have ended are kept."""
         self._is_cancelled = True
 
-    def stop(self) -> None:
-        """End it, and wait for that."""
-        self._background.stop()
+    def close(self) -> None:
+        """End it, wait for that, and begin no other."""
+        self._is_closed = True
+        self._background.close()
 
     def wait(self) -> None:
         """Wait until it has ended by itself."""

@@ -9,10 +9,12 @@ import argparse
 import json
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks import latency
+from tests.benchmarks.broker import events_in_a_topic
 from tests.benchmarks.events import Events
 from tests.benchmarks.measuring import measure
 from tests.benchmarks.table import Row, disagreements, machine, markdown
@@ -24,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONTESTANTS: dict[str, tuple[str, ...]] = {
     "ours": ("ours",),
     "ours, from Spark's own source": ("ours", "--frame"),
+    "ours, from Kafka": ("ours", "--topic"),
+    "ours, from Kafka into Kafka": ("ours", "--topic", "--changelog", "bundles"),
+    "ours, from Kafka into Kafka, in blocks": ("ours", "--topic", "--changelog", "blocks"),
     "Spark streaming, RocksDB, one flow": ("spark_streaming",),
     "Spark streaming, RocksDB, three queries": ("spark_streaming", "--queries"),
     "Spark batch, three group-bys, warm": ("spark_batch",),
@@ -37,8 +42,14 @@ def main() -> int:
     print(f"{asked.events:,} events, {asked.files_per_batch} of {asked.files} files a batch")
     folder = events.write(asked.cache)
     rows = []
-    with tempfile.TemporaryDirectory(prefix="kstoolkit-benchmark-") as work:
-        for name in asked.only or CONTESTANTS:
+    chosen = asked.only or list(CONTESTANTS)
+    with ExitStack() as ending:
+        temporary = tempfile.TemporaryDirectory(prefix="kstoolkit-benchmark-")
+        work = ending.enter_context(temporary)
+        if any("--topic" in CONTESTANTS[name] for name in chosen):
+            batch = asked.events * asked.files_per_batch // asked.files
+            ending.enter_context(events_in_a_topic(folder, Path(work) / "broker", batch))
+        for name in chosen:
             rows.append(_run(name, folder, Path(work), asked.files_per_batch))
             print(f"{name}: {rows[-1].wall_seconds:.1f} s", flush=True)
         live = None if asked.no_live else latency.live(Path(work) / "live")

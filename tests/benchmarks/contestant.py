@@ -12,14 +12,15 @@ WINDOWS = {"1 minute": 60_000, "1 hour": 3_600_000, "1 day": 86_400_000}
 CORES = 2
 
 
-def arguments(*, choice: str | None = None) -> argparse.Namespace:
+def arguments(*choices: str) -> argparse.Namespace:
     """Return the folder of events, the folder to work in, and how many files a batch takes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("events", type=Path)
     parser.add_argument("work", type=Path)
     parser.add_argument("--files-per-batch", type=int, default=2)
-    if choice:
+    for choice in choices:
         parser.add_argument(f"--{choice}", action="store_true")
+    parser.add_argument("--changelog", choices=["bundles", "blocks"])
     return parser.parse_args()
 
 

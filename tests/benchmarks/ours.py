@@ -1,17 +1,22 @@
-"""Ours: the pipeline with its default rules, over files or over Spark's own stream of them.
+"""Ours: the pipeline with its default rules, over files, Spark's own stream of them, or a topic.
 
-python -m tests.benchmarks.ours EVENTS WORK [--frame]
+python -m tests.benchmarks.ours EVENTS WORK [--frame | --topic [--changelog bundles|blocks]]
+
+A topic has the events already: see :mod:`tests.benchmarks.broker`.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import kstoolkit as kst
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.statistics import BatchStatistics
+from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC
 from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.footprint import block_bytes_each, dict_bytes_each
 
@@ -20,19 +25,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.events.sources import Files, Frame
+    from kstoolkit.events.topics import Topic
+    from kstoolkit.kafka.changelogtopic import KafkaChangelog
 
 
 def main() -> None:
-    asked = arguments(choice="frame")
+    asked = arguments("frame", "topic")
     out = asked.work / "out"
     with _Watch(out):
-        run = kst.Pipeline(source=_source(asked)).run(
+        pipeline = kst.Pipeline(source=_source(asked), changelog=_changelog(asked))
+        run = pipeline.run(
             out,
             master=f"local[{CORES}]",
             max_files_per_batch=asked.files_per_batch,
             progress=False,
         )
     counters = {label: run.changelog.counters(size_ms) for label, size_ms in WINDOWS.items()}
+    summary = run.summary()
     mark(
         "told",
         counters={label: len(counted) for label, counted in counters.items()},
@@ -40,13 +49,19 @@ def main() -> None:
             label: block_bytes_each(counters[label], size_ms) for label, size_ms in WINDOWS.items()
         },
         dict_bytes_per_counter=dict_bytes_each(counters["1 minute"]),
-        events=run.summary().events,
+        events=summary.events,
         findings=len(run.findings.to_pandas()),
+        changelog_records_per_million=round(summary.changelog_records / summary.events * 1e6),
+        changelog_bytes_per_million=round(summary.changelog_bytes / summary.events * 1e6),
     )
     spark_session().stop()
 
 
-def _source(asked: argparse.Namespace) -> Files | Frame:
+def _source(asked: argparse.Namespace) -> Files | Frame | Topic:
+    if asked.topic:
+        address = os.environ[TOPIC]
+        given = kst.kafka_topic(address, event_time="time", user="user", action="action")
+        return replace(given, max_records_per_batch=int(os.environ[RECORDS_PER_BATCH]))
     if not asked.frame:
         return kst.files(asked.events, event_time="time", user="user", action="action")
     spark = spark_session(f"local[{CORES}]", log_path=asked.work / "spark.log")
@@ -54,6 +69,13 @@ def _source(asked: argparse.Namespace) -> Files | Frame:
     stream = stream.option("maxFilesPerTrigger", asked.files_per_batch)
     events = stream.parquet(str(asked.events))
     return kst.frame(events, event_time="time", user="user", action="action")
+
+
+def _changelog(asked: argparse.Namespace) -> KafkaChangelog | None:
+    if asked.changelog is None:
+        return None
+    address = f"{os.environ[TOPIC]}-{asked.work.name}"
+    return kst.kafka_changelog(address, blocks=asked.changelog == "blocks")
 
 
 class _Watch:

@@ -29,7 +29,7 @@ PARTITIONS = {"spark.sql.shuffle.partitions": str(CORES)}
 
 
 def main() -> None:
-    asked = arguments(choice="queries")
+    asked = arguments("queries")
     spark = spark_session(
         f"local[{CORES}]",
         log_path=asked.work / "spark.log",

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 _SECONDS = 90
 
 
-def make_topic(broker: Broker, name: str, partitions: int = 1) -> None:
-    """Make a topic, and wait until it is there."""
+def make_topic(broker: Broker, name: str, partitions: int = 1, **config: str) -> None:
+    """Make a topic with settings, whose dots are underscores here; wait until it is there."""
+    told = {each.replace("_", "."): value for each, value in config.items()}
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    (made,) = admin.create_topics([NewTopic(name, partitions, 1)]).values()
+    (made,) = admin.create_topics([NewTopic(name, partitions, 1, config=told)]).values()
     made.result(_SECONDS)
 
 
@@ -73,10 +74,13 @@ def read_all(broker: Broker, topic: str) -> list[Message]:
         found: list[Message] = []
         for number in sorted(partitions):
             consumer.assign([TopicPartition(topic, number, 0)])
-            while (message := consumer.poll(_SECONDS)) and not message.error():
+            message = consumer.poll(_SECONDS)
+            while message and not message.error():
                 found.append(message)
-            assert message, "no answer"
-            assert message.error().code() == KafkaError._PARTITION_EOF
+                message = consumer.poll(_SECONDS)
+            end = message and message.error()
+            assert end
+            assert end.code() == KafkaError._PARTITION_EOF
         return found
     finally:
         consumer.close()

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.broker import Broker
 
-__all__ = ["send_by_java"]
+__all__ = ["java", "send_by_java"]
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 
 
 def send_by_java(broker: Broker, topic: str, keys: Iterable[bytes]) -> dict[bytes, int]:
     """Send a record for each key, and return the partition that it came to."""
-    with _java() as gateway:
+    with java() as gateway:
         settings = gateway.jvm.java.util.Properties()
         settings.put("bootstrap.servers", broker.bootstrap)
         settings.put("key.serializer", _BYTES)
@@ -39,7 +39,8 @@ def send_by_java(broker: Broker, topic: str, keys: Iterable[bytes]) -> dict[byte
 
 
 @contextmanager
-def _java() -> Iterator[JavaGateway]:
+def java() -> Iterator[JavaGateway]:
+    """Start a Java with Kafka's clients, and end it."""
     jars = fetch(BROKER_JARS)[0].parent
     (py4j_jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port = launch_gateway(

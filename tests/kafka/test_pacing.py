@@ -15,7 +15,8 @@ TIMES = st.lists(st.one_of(st.none(), st.integers(-(10**14), 10**14)), max_size=
 
 def due(pace: Pace, *times: int | None) -> list[float]:
     known = np.array([each is not None for each in times], np.bool_)
-    return pace.schedule(np.array([each or 0 for each in times], np.int64), known).tolist()
+    time_ms = np.array([each or 0 for each in times], np.int64)
+    return [float(each) for each in pace.schedule(time_ms, known)]
 
 
 def test_event_time_passes_at_the_speed() -> None:

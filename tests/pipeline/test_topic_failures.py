@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import time
 from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import CheckpointError, KafkaError
+from kstoolkit.errors import CheckpointError, KafkaError, RestartsSpent
 from kstoolkit.kafka.broker import Broker
+from kstoolkit.pipeline.restarts import RestartLog
 from tests.pipeline.harness import differences, until
 from tests.pipeline.topics import EventTopic, events_of
 
@@ -171,9 +175,56 @@ def test_records_dropped_before_they_were_read_end_the_run_which_says_which(
 def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with live(topic, out, max_records_per_batch=50) as run:
-        until((out / "checkpoint" / "offsets" / "1").exists, "a batch to begin", every=0.01)
+        until((out / "statistics" / "epoch=0" / "batch=1").exists, "a batch to begin", every=0.01)
         run.stop()
-    planned = {path.name for path in (out / "checkpoint" / "offsets").glob("[0-9]*")}
-    assert planned == {path.name for path in (out / "checkpoint" / "commits").glob("[0-9]*")}
+        assert not run.is_active
+    assert (out / "checkpoint" / "commits" / "1").exists()
+    begun = [path.name for path in (out / "statistics" / "epoch=0").iterdir()]
+    assert len(begun) == len(list((out / "checkpoint" / "commits").glob("[0-9]*")))
     with live(topic, out) as run:
+        counts_all(run, topic)
+
+
+def dying_while(flag: Path) -> Callable[[pa.RecordBatch], pa.Table]:
+    """Return a function of values that ends its worker as long as a file is there."""
+
+    def read(records: pa.RecordBatch) -> pa.Table:
+        if flag.exists():
+            os._exit(1)
+        return pa.Table.from_pylist([json.loads(each) for each in records["value"].to_pylist()])
+
+    return read
+
+
+def test_a_run_whose_worker_dies_is_started_again_as_often_as_was_said(
+    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flag, out = tmp_path / "flag", tmp_path / "out"
+    source = topic.source(value=dying_while(flag))
+    pipeline = kst.Pipeline(source=source, cascade=SOON, buckets=2)
+    again = kst.Restart(most_per_hour=2, first_pause="100 ms", longest_pause="200 ms")
+    flag.touch()
+    run = pipeline.start(out, trigger="200 ms", restart=again)
+    try:
+        until(lambda: run.restarts, "a restart")
+        flag.unlink()
+        counts_all(run, topic)
+        assert (
+            "Starting again after 100 milliseconds (number 1 of 2 within an hour)."
+            in capsys.readouterr().err
+        )
+        assert run.is_active
+        flag.touch()
+        topic.write(10, seed=7)
+        why = ended(run)
+    finally:
+        run.stop()
+    assert isinstance(why, RestartsSpent)
+    assert "It was started again 2 times within an hour." in why.message
+    assert str(out / "restarts.jsonl") in (why.hint or "")
+    told = RestartLog(out / "restarts.jsonl").read()
+    assert [each.batch is None for each in told] == [True, False]
+    assert all("Spark gave up: " in each.reason for each in told)
+    flag.unlink()
+    with live(topic, out, value=dying_while(flag)) as run:
         counts_all(run, topic)

@@ -30,7 +30,10 @@ class EventTopic:
     def __init__(self, broker: Broker, name: str, partitions: int = 2) -> None:
         self.broker, self.name = broker, name
         self.rows: Rows = []
-        settings = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+        settings: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": broker.bootstrap,
+            "log_level": 0,
+        }
         self._admin = AdminClient(settings)  # held: answers come by its thread
         self.make(partitions)
 

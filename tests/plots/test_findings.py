@@ -60,6 +60,11 @@ def test_of_many_users_the_rest_share_a_row() -> None:
     assert (names[0], names[-1]) == ("user 49", "31 other users")
 
 
+def test_users_of_findings_that_are_not_drawn_are_not_counted_with_those_that_are() -> None:
+    many = [finding(user=f"user {n}") for n in range(MOST_POINTS + 500)]
+    assert row_names(findings(*many).plot())[-1] == "1,981 other users drawn"
+
+
 def test_of_many_findings_the_most_severe_are_drawn_and_the_figure_says_so() -> None:
     many = [finding(window_start_ms=START + n * HOUR) for n in range(MOST_POINTS + 500)]
     axes: Any = findings(*many).plot()

@@ -38,17 +38,20 @@ def test_a_run_is_drawn_by_batch_with_durations_rates_and_state(tmp_path: Path) 
     told = [BatchStatistics(0, 0, 8.0, events=80), BatchStatistics(1, 0, 2.0, events=400)]
     axes: Any = made_run(tmp_path / "out", batches=told).plot()
     assert texts(axes) == [
-        "state\nmemory",
-        "state rows",
-        "written\nto state",
-        "events/s",
-        "seconds",
+        *("unknown", "state\nmemory", "unknown", "state rows", "unknown", "written\nto state"),
+        *("200", "events/s", "2.0 s", "seconds"),
     ]
     rate, seconds = (each / each.max() for each in steps(axes))
     assert seconds.tolist() == pytest.approx([1.0, 0.25])
     assert rate.tolist() == pytest.approx([0.05, 1.0])
     assert row_names(axes) == ["0", "200", "0", "8.0 s"]
     assert seen(axes) == "2 batches, 480 events in 10.0 s; after the first: 200 events/s"
+
+
+def test_a_single_batch_has_its_figures_beside_it() -> None:
+    axes: Any = batches(1).plot()
+    assert texts(axes)[::2] == ["1.0 KiB", "8", "1.0 KiB", "50", "2.0 s"]
+    assert stays_inside(axes)
 
 
 def test_state_that_is_unknown_is_hatched_and_said() -> None:

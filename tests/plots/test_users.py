@@ -109,3 +109,9 @@ def test_several_users_are_ranked_and_one_users_windows_are_a_series() -> None:
     bars, *_ = axes.patches[0].get_data()
     assert bars.tolist() == [1, 2, 3]
     assert seen(axes) == "Anna: 6 events in 3 windows, 3 in the busiest"
+
+
+def test_a_run_is_no_frame_of_its_users_and_the_error_names_what_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="This Run is no frame of users") as raised:
+        plot_users(made_run(tmp_path / "out"))  # type: ignore[arg-type]
+    assert raised.value.hint == "Give what run.users() returns."

@@ -26,6 +26,7 @@ SHOWN = """
     class NoThread(threading.Thread):
         # What is loaded beside the cell is not waited for: so nothing is begun there.
         def start(self): pass
+        def join(self, timeout=None): pass
 
     threading.Thread = NoThread
     {made}

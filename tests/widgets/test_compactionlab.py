@@ -246,6 +246,7 @@ def test_the_static_page_says_what_was_found(compared: Comparison) -> None:
     with CompactionLab() as lab:
         assert "1,000,000 writes; kafka_streams, spark: not run yet." in lab.static_html()
     with CompactionLab(compared) as lab:
+        lab.wait()
         page = lab.static_html()
         assert "2 trials" in page
         assert page.count("<table>") == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -222,3 +223,19 @@ def test_closing_ends_all_work(run: Run) -> None:
     panel.refresh()
     panel.wait()
     assert panel.list.comm is None
+
+
+def test_a_run_that_is_gone_is_said_and_what_was_found_is_still_shown(
+    panel: FindingsPanel, run: Run
+) -> None:
+    shutil.rmtree(run.folder.path)
+    panel.again.click()
+    panel.wait()
+    assert "there is no such folder" in panel.static_html()
+    assert len(panel.found) == 5
+
+
+def test_half_a_letter_is_no_name_which_is_said(panel: FindingsPanel) -> None:
+    panel.set(user="Bo\ud800")
+    assert "is no text" in panel.static_html()
+    assert len(panel.found) == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.pipeline.runstatus import RunState
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.widgets.runmonitor import RunMonitor
@@ -185,3 +187,24 @@ def test_it_appears_at_once_and_closing_ends_its_thread(ended: Run) -> None:
     assert time.monotonic() - began < 5  # the machine may be busy; unhurried it is far less
     monitor.close()
     assert threading.active_count() == before
+
+
+def test_a_run_that_is_gone_is_said_and_the_figures_stay(tmp_path: Path) -> None:
+    told = [BatchStatistics(0, 0, 1.0, events=8)]
+    run = made_run(tmp_path / "out", findings=[], batches=told)
+    with RunMonitor(run, seconds=3600) as monitor:
+        monitor.look()
+        shutil.rmtree(run.folder.path)
+        monitor.look()
+        assert "there is no such folder" in monitor.static_html()
+        assert "older figures are shown" in monitor.static_html()
+        assert events_are(monitor, 8)
+
+
+def test_the_number_of_every_reason_for_dead_letters_is_seen(tmp_path: Path) -> None:
+    numbers = {name: 1_001 + number for number, name in enumerate(REASONS)}
+    told = [BatchStatistics(0, 0, 1.0, events=8, dead_letters=numbers)]
+    with RunMonitor(made_run(tmp_path / "out", findings=[], batches=told)) as monitor:
+        monitor.look()
+        for number in numbers.values():
+            assert f"{number:,}" in monitor.static_html()

@@ -3,13 +3,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.faults import StoreClosedError
+from kstoolkit.widgets.storegrowth import StoreGrowth
 from kstoolkit.widgets.storepanel import StorePanel
 from kstoolkit.widgets.storetree import MOST_LISTED
 from tests.stores.kafkastreams.archives import State, states
@@ -82,6 +83,66 @@ def test_a_store_that_stands_alone_is_shown_at_once_in_pages(
     panel.previous()
     panel.wait()
     assert keys(panel)[0] == "user-00"
+
+
+def test_the_first_picture_shows_the_store_and_what_was_found(users: Path) -> None:
+    with StorePanel(users.parent) as panel:
+        assert "Rows 1 to 20, and more." in panel.static_html()
+        assert repr(panel).endswith("1 store; users, rows 1 to 20, and more)")
+
+
+def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(
+    users: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kstoolkit.widgets.storepanel._FIRST_LOOK_SECONDS", 0)
+    write_store(users.parent / "another", default={b"a": b"1"})
+    with StorePanel(users.parent) as panel:
+        panel.choose("users")
+        panel.wait()
+        assert keys(panel)[0] == "user-00"
+
+
+def test_what_was_written_since_is_shown_once_it_is_read_again(
+    opened: Callable[..., StorePanel], users: Path
+) -> None:
+    panel = opened(users.parent)
+    panel.search("zoe")
+    panel.wait()
+    assert not panel.page
+    write_store(users, default={b"zoe": (1).to_bytes(8, "big")})
+    write_store(users.parent / "another", default={b"a": b"1"})
+    panel.list.again.click()
+    panel.wait()
+    assert keys(panel) == ["zoe"]
+    assert "2 stores" in repr(panel)
+
+
+def test_stores_are_gone_through_by_buttons(opened: Callable[..., StorePanel], users: Path) -> None:
+    write_store(users.parent / "another", default={b"a": b"1"})
+    panel = opened(users.parent)
+    first, *_, last = (panel.list.nodes.index(each) for each in panel.list.nodes if each.is_store)
+    for _ in range(first + 1):
+        panel.list.below.click()
+    panel.wait()
+    assert keys(panel) == ["a"]
+    for _ in range(len(panel.list.nodes)):
+        panel.list.below.click()
+    assert panel.list.tree.index == last == len(panel.list.nodes) - 1
+    panel.list.above.click()
+    assert panel.list.tree.index == last - 1
+
+
+def test_keys_that_are_bytes_are_searched_for_as_text(
+    opened: Callable[..., StorePanel], tmp_path: Path
+) -> None:
+    panel = opened(write_store(tmp_path / "odd", default={b"<b>\xff": b"1", b"<b>": b"2"}))
+    panel.read_as(key_serde="bytes")
+    panel.search("<b>")
+    panel.wait()
+    assert [row["key"] for row in panel.page] == ["0x3c623e"]
+    panel.search("<b>", prefix=True)
+    panel.wait()
+    assert len(panel.page) == 2
 
 
 def test_keys_are_searched_for_whole_or_by_their_beginning(
@@ -254,6 +315,26 @@ def test_growth_is_a_few_sentences_and_leaves_with_the_store(
     assert "<li>" not in panel.static_html()
 
 
+def test_why_growth_is_unknown_is_not_overwritten_by_that_it_is_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def gone(_: object) -> Any:
+        message = "The store is gone."
+        raise InputError(message)
+
+    begin = threading.Thread.start
+
+    def begin_and_end(thread: threading.Thread) -> None:
+        begin(thread)
+        thread.join()
+
+    monkeypatch.setattr(threading.Thread, "start", begin_and_end)
+    measuring = StoreGrowth(lambda: gone)
+    measuring.measure()
+    assert "The store is gone." in measuring.shown.value
+    measuring.close()
+
+
 def test_a_store_that_is_open_stays_so_and_is_read_as_it_was_told(users: Path) -> None:
     with kst.open_store(users, value_serde="bytes") as store:
         with StorePanel(store) as panel:
@@ -305,7 +386,6 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
     begun = time.perf_counter()
     with StorePanel(tmp_path) as panel:
         assert time.perf_counter() - begun < 1
-        assert "looking for stores" in repr(panel)
         panel.wait()
         assert len(panel.list.nodes) == MOST_LISTED
         assert f"the first {MOST_LISTED} lines" in panel.static_html()

@@ -13,7 +13,7 @@ from kstoolkit.stores.discovery.segmentnames import real_path
 from kstoolkit.stores.growth.checkpointuse import checkpoint_use
 from kstoolkit.stores.growth.keyfields import key_fields
 from kstoolkit.stores.growth.measuring import growth as measured
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.rows.opening import OpenedStore, open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.keyfields import KeyFields
     from kstoolkit.stores.moments import Moment
-    from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.units import Duration
 
 __all__ = ["growth"]
 
 
 def growth(
-    store: OpenedStore | str | os.PathLike[str],
+    store: HasRows | str | os.PathLike[str],
     *,
     retention: Duration | None = None,
     now: Moment | None = None,
@@ -48,7 +47,8 @@ def growth(
     Parameters
     ----------
     store
-        What :func:`kstoolkit.open_store` returned, or the folder that it would take.
+        What :func:`kstoolkit.open_store` returned, or the folder that it would take; or a changelog
+        topic that :func:`kstoolkit.open_topic` read, of which only the rows tell.
     retention
         How long the store keeps rows; None infers it from the segments of a Kafka Streams store.
     now
@@ -90,7 +90,7 @@ def growth(
             )
     return measured(
         store,
-        found=_found(store),
+        found=_found(store) if isinstance(store, OpenedStore) else None,
         opened=_rocksdbs(store),
         retention=retention,
         now=now,
@@ -101,13 +101,15 @@ def growth(
     )
 
 
-def _fields(store: OpenedStore, by: str | Sequence[str] | None) -> KeyFields | None:
+def _fields(store: HasRows, by: str | Sequence[str] | None) -> KeyFields | None:
     """Return what to sum up by; None: by whole keys, as they are, or as somebody says."""
     if not isinstance(store, SparkStore):
         if by is None:
             return None
         field = by[0] if by and isinstance(by, list | tuple) else by
-        message = f"Only keys of Spark's state have fields, as {field!r}; {store.path} is none."
+        message = (
+            f"Only keys of Spark's state have fields, as {field!r}; {store.source.name} is none."
+        )
         raise ConfigurationError(message, hint="Leave it out: keys are summed up whole.")
     if by is None and store.read_as.key_serde is not None:
         return None
@@ -151,7 +153,7 @@ def _whole(store: SparkStore) -> FoundStore | None:
     )
 
 
-def _rocksdbs(store: OpenedStore) -> Iterable[Store]:
+def _rocksdbs(store: HasRows) -> Iterable[Store]:
     if isinstance(store, SegmentedStore):
         return (segment for _, segment in store.segments.all_there())
     return [store] if isinstance(store, Store) else []

@@ -113,7 +113,10 @@ class FoldedRecords(HasRows):
         ------
         StoreResourceError
             If there is no room for them.
+        StoreClosedError
+            If this is closed.
         """
+        self._check_open()
         lies_at: Sequence[bytes] = keys
         if self._has_versions:
             lies_at = version_keys(keys, timestamps_ms).to_pylist()

@@ -1,0 +1,130 @@
+"""A real application of Kafka Streams on a real broker: its stores, and their changelog topics."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Producer
+
+from kstoolkit.java import find_java
+from kstoolkit.kafka.artifacts import Artifact
+from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.jars import fetch
+from kstoolkit.kafka.reading import read_records
+from tests.kafka.clients import make_topic
+
+if TYPE_CHECKING:
+    from kstoolkit.kafka.broker import Broker
+
+SOURCE = Path(__file__).parent / "java" / "LiveApplication.java"
+KAFKA_STREAMS = Artifact("org.apache.kafka", "kafka-streams", "4.3.1")
+STORES = ("counts", "answers", "answered", "minutes", "closed", "sessions", "versions")
+JOINS = (
+    "joined-this-join-store",
+    "joined-outer-other-join-store",
+    "joined-left-shared-join-store",
+    "answered-subscription-store",
+)
+PARTITIONS = 2
+
+
+@dataclass(frozen=True)
+class Live:
+    """What an application left behind: its state directory, and topics on a broker."""
+
+    broker: Broker
+    application: str
+    folder: Path
+
+    def store(self, name: str, partition: int) -> Path:
+        task = self.folder / self.application / f"0_{partition}"
+        whole = task / "rocksdb" / name
+        return whole if whole.is_dir() else task / name
+
+    def topic(self, name: str) -> str:
+        return f"kafka://{self.broker.bootstrap}/{self.application}-{name}-changelog"
+
+    def copied(self, name: str, copy: str) -> Altered:
+        """Copy a store's changelog topic, partition by partition."""
+        make_topic(self.broker, copy, PARTITIONS)
+        altered = Altered(self.broker, copy)
+        cluster = Cluster(self.broker.bootstrap)
+        topic = f"{self.application}-{name}-changelog"
+        for partition, reach in cluster.reach(topic, list(range(PARTITIONS))).items():
+            ends = ({partition: reach.first}, {partition: reach.end})
+            for part in read_records(cluster, topic, *ends, 1_000):
+                columns = (part.keys, part.values, part.timestamps_ms)
+                for key, value, timestamp_ms in zip(*columns, strict=True):
+                    altered.put(key, value, partition=partition, timestamp=timestamp_ms)
+        altered.flush()
+        return altered
+
+
+class Altered:
+    """A topic whose records a test makes up."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.name, self.address = name, f"kafka://{broker.bootstrap}/{name}"
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+
+    def put(self, key: bytes, value: bytes | None, **more: Any) -> None:
+        self._producer.produce(self.name, key=key, value=value, **more)
+
+    def flush(self) -> None:
+        assert self._producer.flush(90) == 0
+
+
+def compiled(folder: Path) -> Path:
+    """Return where the application's classes are."""
+    beside = find_java().home / "bin" / "javac"
+    javac = str(beside) if beside.exists() else shutil.which("javac")
+    if javac is None:
+        pytest.skip("no javac: compiling Java takes a JDK")
+    lint = ["-Xlint:all,-classfile,-processing", "-Werror", "-encoding", "UTF-8"]
+    _run(javac, *lint, "-cp", _jars(), "-d", str(folder), str(SOURCE))
+    return folder
+
+
+def ran(broker: Broker, classes: Path, folder: Path, application: str, form: str) -> Live:
+    """Write events of ten minutes, and return what the application makes of them."""
+    number = _write(broker, application)
+    java = [str(find_java().home / "bin" / "java"), "-Xmx256m", "-XX:TieredStopAtLevel=1"]
+    classpath = ["-cp", f"{classes}{os.pathsep}{_jars()}", SOURCE.stem]
+    _run(*java, *classpath, broker.bootstrap, str(folder), str(number), form, application)
+    return Live(broker, application, folder)
+
+
+def _jars() -> str:
+    return os.pathsep.join(map(str, fetch([KAFKA_STREAMS])))
+
+
+def _write(broker: Broker, application: str) -> int:
+    """Write events, whose keys two tasks share, and return how many."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all"})
+    began_ms = round(time.time() * 1_000) - 600_000  # an older one would be deleted by its age
+    for name in ("actions", "replies"):
+        make_topic(broker, f"{application}-{name}", PARTITIONS)
+    replies = 0
+    for second in range(400):
+        at: dict[str, Any] = {"timestamp": began_ms + 1_000 * second}
+        headers = [("n", str(second).encode()), ("ň", None)] if second % 3 else None
+        action = {"key": f"user{second % 23}", "value": f"reply{second % 5}", "headers": headers}
+        producer.produce(f"{application}-actions", **action, **at)
+        if second % 20 == 0:
+            reply = {"key": f"reply{second % 7}", "value": "yes"}
+            producer.produce(f"{application}-replies", **reply, **at)
+            replies += 1
+    assert producer.flush(90) == 0
+    return 400 + replies
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

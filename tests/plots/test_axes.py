@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.image import imread
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots import plot_expected
+from kstoolkit.plots.pictures import picture
+
+
+def drawn(ax: Any = None) -> Any:
+    return plot_expected([0, 60_000], [7, 9], window_ms=60_000, ax=ax)
+
+
+@pytest.mark.parametrize(
+    "ax",
+    [Figure(), "x", Figure().add_subplot(projection="3d"), Figure().subplots(2)],
+    ids=["a figure", "text", "three dimensions", "several"],
+)
+def test_what_nothing_can_be_drawn_on_is_refused(ax: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"ax is {type(ax).__name__}") as raised:
+        drawn(ax)
+    assert raised.value.hint == "Give Axes of two dimensions: figure.subplots()."
+
+
+def test_a_plot_has_a_ground_only_if_somebody_gives_it_one() -> None:
+    figure = drawn().figure
+    assert corner(figure)[3] == 0
+    figure.patch.set_visible(True)
+    assert corner(figure) == [1, 1, 1, 1]
+    plt.close(figure)
+
+
+def test_a_picture_is_as_large_as_its_text_says_and_scrolls_rather_than_shrinks() -> None:
+    wide, narrow = picture(drawn), picture(drawn, (3.0, 2.0))
+    assert (wide.width, narrow.width) == (691, 288)
+    assert "width: 691px; min-width: 600px" in wide.html()
+    assert "width: 288px; min-width: 288px" in narrow.html()
+    assert wide.html().startswith('<div style="overflow-x: auto"><img ')
+
+
+def corner(figure: Figure) -> list[float]:
+    """Return the colour of the first pixel: red, green, blue, opacity."""
+    target = io.BytesIO()
+    figure.savefig(target, format="png")
+    target.seek(0)
+    return np.asarray(imread(target))[0, 0].tolist()

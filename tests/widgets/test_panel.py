@@ -1,0 +1,100 @@
+"""What all panels have in common: a picture where no widget lives, and that nothing is left."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+from ipywidgets.widgets import widget as registry
+from nbclient import NotebookClient
+
+from kstoolkit.rocksdb.lab.workloads import Workload
+from kstoolkit.widgets.background import Background
+from kstoolkit.widgets.compactionlab import CompactionLab
+from kstoolkit.widgets.findingspanel import FindingsPanel
+from kstoolkit.widgets.memorypanel import MemoryPanel
+from kstoolkit.widgets.profilepanel import ProfilePanel
+from kstoolkit.widgets.runmonitor import RunMonitor
+from kstoolkit.widgets.storepanel import StorePanel
+from tests.plots.made import found, made_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from kstoolkit.widgets.panel import Panel
+
+PANELS: dict[str, Callable[[Path], Panel]] = {
+    "findings": lambda folder: FindingsPanel(made_run(folder / "out", findings=[found()])),
+    "monitor": lambda folder: RunMonitor(made_run(folder / "out", findings=[])),
+    "stores": StorePanel,
+    "memory": lambda _: MemoryPanel(),
+    "profile": lambda _: ProfilePanel(),
+    "lab": lambda _: CompactionLab(Workload(writes=2_000, keys=500)),
+}
+
+SHOWN = [
+    "from kstoolkit.widgets.memorypanel import MemoryPanel\npanel = MemoryPanel()\npanel",
+    "panel.set(partitions=7)\npanel.wait()\npanel.close()",
+    "panel",
+]
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_closing_leaves_no_widget_behind(panel: str, tmp_path: Path) -> None:
+    make = PANELS[panel]
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    make(tmp_path / "first").close()  # what is made once for all
+    before = {*registry._instances}
+    made = make(tmp_path / "second")
+    assert {*registry._instances} > before
+    made.close()
+    made.close()
+    assert {*registry._instances} == before
+
+
+def test_where_a_panel_was_displayed_its_last_state_remains_and_a_closed_one_shows_it_too() -> None:
+    first, _, second = _outputs(SHOWN)
+    assert [_kinds(each) for each in first] == [{"plain", "vnd.jupyter.widget-view+json"}, {"html"}]
+    assert [_kinds(each) for each in second] == [{"html"}]
+    for output in (first[1], second[0]):
+        assert "7 x 1 x 1 = 7 RocksDB instances" in output.data["text/html"]
+
+
+def test_what_is_closed_begins_nothing_more() -> None:
+    done: list[bool] = []
+    background = Background(print)
+    assert background.start(lambda _: done.append(True))
+    background.close()
+    assert not background.start(lambda _: done.append(True))
+    assert not background.every(0.01, lambda: done.append(True))
+    assert done == [True]
+
+
+def test_a_closed_panel_does_not_come_alive_again(tmp_path: Path) -> None:
+    before = {*threading.enumerate()}
+    lab = CompactionLab(Workload(writes=2_000, keys=500))
+    monitor = RunMonitor(made_run(tmp_path / "out", findings=[]))
+    for panel in (lab, monitor):
+        panel.close()
+    lab.run()
+    lab.wait()
+    monitor.look()
+    assert {*threading.enumerate()} <= before
+    assert lab.comparison is None
+
+
+def _outputs(sources: list[str]) -> list[list[Any]]:
+    cells = [nbformat.v4.new_code_cell(each) for each in sources]  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+    return [cell.outputs for cell in notebook.cells]
+
+
+def _kinds(output: Any) -> set[str]:
+    """Return in which forms something is displayed, but for text beside HTML."""
+    kinds = {each.partition("/")[2] for each in output.data}
+    return kinds - {"plain"} if "html" in kinds else kinds
