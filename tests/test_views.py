@@ -186,5 +186,6 @@ def test_each_can_be_tabulated_and_drawn(looked_at: list[Any]) -> None:
             axes = drawer(each)(each, ax=None)
         assert axes.get_title(loc="left")
         axes.figure.canvas.draw()
-        assert _fetch_figure_metadata(axes.figure) is None  # no card beneath it on a dark page
+        told = _fetch_figure_metadata(axes.figure)  # type: ignore[no-untyped-call]
+        assert told is None  # no card is laid beneath it on a dark page
     assert not plt.get_fignums()

@@ -17,6 +17,7 @@ from kstoolkit.cli.alivefile import AliveFile
 from kstoolkit.cli.endings import INTERRUPTED, TERMINATED, Terminated
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
+from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.restarts import Restart
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
@@ -131,7 +132,9 @@ class Work:
         if self.metrics_port is None:
             yield
             return
-        with self._run().serve_metrics(self.metrics_port) as server:
+        source = self.pipeline.source
+        options = source.options if isinstance(source, Topic) else None
+        with self._run().serve_metrics(self.metrics_port, options=options) as server:
             if self.shown or not self.metrics_port:  # nobody else could say which port was free
                 note(f"Metrics: {server.url}")
             yield

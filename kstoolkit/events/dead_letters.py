@@ -31,6 +31,7 @@ REASONS = {
     "long_user": "its user is longer than the limit",
     "long_action": "its action is longer than the limit",
     "marked_broken": "whoever made the row marked it as broken, for the reason in its detail",
+    "poison": "counting it ended the process that did, time and again",
     "broken_file": "the file is damaged; nothing of it was counted",
 }
 """Every reason code, and what it means."""

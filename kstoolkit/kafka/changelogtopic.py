@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.kafka.mirror import TopicMirror
-from kstoolkit.kafka.outputtopic import PARTITIONS, OutputTopic
+from kstoolkit.kafka.outputtopic import OutputTopic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +50,7 @@ def kafka_changelog(
     *,
     bootstrap: str | None = None,
     blocks: bool = False,
-    partitions: int = PARTITIONS,
+    partitions: int | None = None,
     options: Mapping[str, str] | None = None,
 ) -> KafkaChangelog:
     """Return a Kafka topic as the home of a changelog: to write to, or to restore from.
@@ -70,7 +70,7 @@ def kafka_changelog(
         Whether to put many counts into one record: a tenth of the bytes, but compaction can't fold
         them, so the topic keeps every change.
     partitions
-        How many the topic gets if it has to be made.
+        How many the topic gets if it has to be made; 3 by default.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.

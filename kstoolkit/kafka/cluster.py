@@ -154,25 +154,6 @@ class Cluster:
         ends = self._offsets(topic, partitions, _LATEST)
         return {each: found[each] if found[each] >= 0 else ends[each] for each in partitions}
 
-    def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Make a topic, with as many replicas as the cluster's own settings say.
-
-        Raises
-        ------
-        KafkaError
-            If it can't be made.
-        """
-        lib = clients()
-        admin = self.admin()
-        new = lib.admin.NewTopic(topic, partitions, config=dict(settings))
-        try:
-            admin.create_topics([new], request_timeout=ANSWER_SECONDS)[topic].result(
-                2 * ANSWER_SECONDS
-            )
-        except lib.KafkaException as error:
-            if error.args[0].code() != lib.KafkaError.TOPIC_ALREADY_EXISTS:  # somebody was faster
-                raise said(error) from error
-
     def sample(self, topic: str, most: int) -> list[bytes]:
         """Return the values of a partition's last records, at most so many of each partition."""
         lib = clients()

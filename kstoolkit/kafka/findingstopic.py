@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.connection import options_of_environment
-from kstoolkit.kafka.outputtopic import PARTITIONS, OutputTopic
+from kstoolkit.kafka.outputtopic import OutputTopic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ def kafka_findings(
     topic: str,
     *,
     bootstrap: str | None = None,
-    partitions: int = PARTITIONS,
+    partitions: int | None = None,
     options: Mapping[str, str] | None = None,
 ) -> KafkaFindings:
     """Return a Kafka topic as a place that findings go to, beside the run's folder.
@@ -65,7 +65,7 @@ def kafka_findings(
     bootstrap
         Servers to ask first, as ``"host:port"``, with commas between.
     partitions
-        How many the topic gets if it has to be made.
+        How many the topic gets if it has to be made; 3 by default.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.

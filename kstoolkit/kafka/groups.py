@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kstoolkit.errors import KafkaError
 from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from kstoolkit.kafka.cluster import Cluster
 
 __all__ = ["GroupFacts", "Partition", "group_facts", "groups_of", "move_group", "streams_topics"]
 
+Answer = TypeVar("Answer")
+
+_PAUSE_SECONDS = 0.25
 _INACTIVE = {"empty", "dead"}
 _MADE = ("-changelog", "-repartition")
 
@@ -69,16 +73,11 @@ def group_facts(cluster: Cluster, name: str) -> GroupFacts:
     KafkaError
         If the cluster does not say.
     """
-    lib = clients()
-    admin = cluster.admin()  # held until the answers are there: they come by its thread
-    asked = lib.ConsumerGroupTopicPartitions(name)
+    cluster.wait(0, _tell_nobody)
     try:
-        described = admin.describe_consumer_groups([name], request_timeout=ANSWER_SECONDS)
-        group = described[name].result(2 * ANSWER_SECONDS)
-        listed = admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_SECONDS)
-        committed = listed[name].result(2 * ANSWER_SECONDS).topic_partitions or []
-    except lib.KafkaException as error:
-        if error.args[0].code() == lib.KafkaError.GROUP_ID_NOT_FOUND:
+        group, committed = _settled(lambda: _described(cluster, name))
+    except clients().KafkaException as error:
+        if error.args[0].code() == clients().KafkaError.GROUP_ID_NOT_FOUND:
             return GroupFacts(name, "dead", 0, {}, frozenset())
         raise said(error) from error
     return GroupFacts(
@@ -88,6 +87,16 @@ def group_facts(cluster: Cluster, name: str) -> GroupFacts:
         committed={Partition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0},
         assigned=frozenset(_assigned(group)),
     )
+
+
+def _described(cluster: Cluster, name: str) -> tuple[Any, Any]:
+    """Return a group's description, and what it has committed."""
+    admin = cluster.admin()  # held until the answers are there: they come by its thread
+    asked = clients().ConsumerGroupTopicPartitions(name)
+    described = admin.describe_consumer_groups([name], request_timeout=ANSWER_SECONDS)
+    group = described[name].result(2 * ANSWER_SECONDS)
+    listed = admin.list_consumer_group_offsets([asked], request_timeout=ANSWER_SECONDS)
+    return group, listed[name].result(2 * ANSWER_SECONDS).topic_partitions or []
 
 
 def groups_of(cluster: Cluster) -> list[str]:
@@ -134,15 +143,41 @@ def move_group(cluster: Cluster, name: str, offsets: Mapping[Partition, int]) ->
     places = [lib.TopicPartition(*each, at) for each, at in sorted(offsets.items())]
     asked = [lib.ConsumerGroupTopicPartitions(name, places)]
     admin = cluster.admin()
-    try:
+
+    def move() -> Any:
         told = admin.alter_consumer_group_offsets(asked, request_timeout=ANSWER_SECONDS)
-        moved = told[name].result(2 * ANSWER_SECONDS).topic_partitions
+        return told[name].result(2 * ANSWER_SECONDS).topic_partitions
+
+    try:
+        moved = _settled(move)
     except lib.KafkaException as error:
         raise said(error) from error
     refused = [f"{p.topic} {p.partition}: {p.error.str()}" for p in moved if p.error is not None]
     if refused:
         message = f"The group {name!r} was not moved: {'; '.join(refused)}."
         raise KafkaError(message, hint="Stop its members, and look where it is: kstoolkit lag.")
+
+
+def _settled(ask: Callable[[], Answer]) -> Answer:
+    """Ask until a group's coordinator answers: a broker that just started may not know it yet."""
+    codes = clients().KafkaError
+    unsettled = {
+        codes.COORDINATOR_LOAD_IN_PROGRESS,
+        codes.COORDINATOR_NOT_AVAILABLE,
+        codes.NOT_COORDINATOR,
+    }
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while True:
+        try:
+            return ask()
+        except clients().KafkaException as error:
+            if error.args[0].code() not in unsettled or time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _tell_nobody(_: str) -> None:
+    """Without patience there is nothing to tell: what is wrong is raised."""
 
 
 def _assigned(group: Any) -> list[Partition]:

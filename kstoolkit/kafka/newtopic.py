@@ -1,4 +1,4 @@
-"""A topic for events: made where it is missing, and left as it is where it is not."""
+"""A topic to write to: made where it is missing, and left as it is where it is not."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ _CONFIG = {
     # Events that are replayed are old: by their own times they would be deleted as they come in.
     "retention.ms": "-1",
     "retention.bytes": "-1",
-    "cleanup.policy": "delete",
     "message.timestamp.type": "CreateTime",
 }
 
 
 def ensure_topic(
-    cluster: Cluster, topic: str, partitions: int | None, tell: Callable[[str], None]
-) -> None:
-    """Make a topic whose records are kept for ever, unless there is one; tell where that differs.
+    cluster: Cluster,
+    topic: str,
+    partitions: int | None,
+    tell: Callable[[str], None],
+    *,
+    cleanup: str = "delete",
+) -> bool:
+    """Make a topic whose records no age deletes, unless there is one; return whether it was made.
 
     Parameters
     ----------
@@ -39,18 +43,24 @@ def ensure_topic(
         Its name.
     partitions
         How many it shall have; :data:`PARTITIONS` if not given.
+    tell
+        Told if a topic that is there has another number of them.
+    cleanup
+        What the broker does with old records of a new one: ``"delete"``, or ``"compact"``, which
+        keeps the last of each key.
 
     Raises
     ------
     KafkaError
         If the cluster does not make it.
     """
-    if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS):
-        return
+    if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS, cleanup):
+        return True
     has = len(cluster.partitions(topic))
     if partitions not in {None, has}:
         number = f"{format_count(has)} partition{'s' * (has != 1)}"
         tell(f"Note: the topic {topic} has {number}, and keeps them as they are.")
+    return False
 
 
 def retention_ms(cluster: Cluster, topic: str) -> int | None:
@@ -71,10 +81,11 @@ def retention_ms(cluster: Cluster, topic: str) -> int | None:
     return kept if is_own_time and kept >= 0 and "delete" in told["cleanup.policy"] else None
 
 
-def _make(cluster: Cluster, topic: str, partitions: int) -> bool:
+def _make(cluster: Cluster, topic: str, partitions: int, cleanup: str) -> bool:
     """Make a topic, and return whether it was this that made it."""
     lib = clients()
-    wanted = lib.admin.NewTopic(topic, num_partitions=partitions, config=_CONFIG)
+    config = _CONFIG | {"cleanup.policy": cleanup}
+    wanted = lib.admin.NewTopic(topic, num_partitions=partitions, config=config)
     admin = cluster.admin()
     try:
         admin.create_topics([wanted], request_timeout=ANSWER_SECONDS)[topic].result()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.newtopic import ensure_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.topics import Address
     from kstoolkit.kafka.cluster import Tell, TopicFacts
 
-__all__ = ["PARTITIONS", "OutputTopic"]
-
-PARTITIONS = 4
-_FOR_EVER = "-1"
+__all__ = ["OutputTopic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +27,8 @@ class OutputTopic:
     address
         Where it is.
     partitions
-        How many it gets if it has to be made.
+        How many it gets if it has to be made; :data:`~kstoolkit.kafka.newtopic.PARTITIONS` if not
+        said.
     patience_ms
         How long to wait for a broker that does not answer.
     options
@@ -37,13 +36,14 @@ class OutputTopic:
     """
 
     address: Address
-    partitions: int = PARTITIONS
+    partitions: int | None = None
     patience_ms: int = 600_000
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if type(self.partitions) is not int or self.partitions < 1:
-            message = f"partitions is {self.partitions!r}: a topic has at least one."
+        number = self.partitions
+        if number is not None and (type(number) is not int or number < 1):
+            message = f"partitions is {number!r}: a topic has at least one."
             raise ConfigurationError(message, hint="Give 1 or more.")
 
     @property
@@ -66,11 +66,6 @@ class OutputTopic:
         """
         cluster, name = self.cluster, self.address.topic
         cluster.wait(self.patience_ms, tell)
-        if not cluster.has(name):
-            # Records are dated by when they are sent, and what they tell stays true: no age is old.
-            settings = {"cleanup.policy": self.cleanup, "retention.ms": _FOR_EVER}
-            cluster.create(name, self.partitions, settings)
-            tell(
-                f"Made the topic {name!r}: {self.partitions} partitions, cleanup by {self.cleanup}."
-            )
+        if ensure_topic(cluster, name, self.partitions, tell, cleanup=self.cleanup):
+            tell(f"Made the topic {name!r}, with cleanup.policy={self.cleanup}.")
         return cluster.facts(name)

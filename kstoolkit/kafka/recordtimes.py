@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["record_times"]
 
-_AT_ONCE = {
+_AT_ONCE: dict[str, Any] = {
     "fetch.wait.max.ms": 10,
     "fetch.error.backoff.ms": 10,
     "fetch.queue.backoff.ms": 10,

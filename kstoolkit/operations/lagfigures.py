@@ -47,7 +47,7 @@ def lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Posit
     elif waiting:
         whole, why = _last_of(rows)
     if not waiting:
-        whole, why = None, next(iter(now.unknown.values()), "there is no partition")
+        whole, why = None, rows[0].unknown["lag_records"] if rows else "there is no partition"
     return TopicLag(
         reader=reader.name,
         state=now.state,

@@ -14,9 +14,10 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.operations.metricscollector import RunCollector
+from kstoolkit.operations.metricslag import RunLag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from prometheus_client.metrics_core import Metric as Family
 
@@ -39,6 +40,7 @@ def serve_metrics(
     host: str = "127.0.0.1",
     lag: Callable[[], Iterable[PartitionLag]] | None = None,
     restarts: Callable[[], int] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> MetricsServer:
     """Return a server of a run's figures as Prometheus text, until it or the run is closed.
 
@@ -57,9 +59,12 @@ def serve_metrics(
     host
         The address to listen at: by default, nobody but this machine can ask.
     lag
-        Returns the lag by partition, for runs on a topic.
+        Returns the lag by partition; by default, that of the run itself if it reads a topic.
     restarts
         Returns how often the run was started again by whoever supervises it.
+    options
+        Settings of the connection to the topic that the run reads; by default those of the file
+        that ``KSTOOLKIT_KAFKA_CONFIG`` names.
 
     Raises
     ------
@@ -80,7 +85,8 @@ def serve_metrics(
     True
     """
     _need_prometheus()
-    server = MetricsServer(RunCollector(run, lag=lag, restarts=restarts), host, port)
+    told = RunLag(run, options) if lag is None else lag
+    server = MetricsServer(RunCollector(run, lag=told, restarts=restarts), host, port)
     run.closes.callback(server.close)
     return server
 

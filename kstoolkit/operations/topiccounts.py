@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.changelog.changelog import MIRROR
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.rocksdb.faults import StoreClosedError
@@ -80,6 +81,11 @@ class CountedTopic(HasRows):
             message = f"What was read of {self.name} is closed."
             raise StoreClosedError(message, hint="Read it again.")
         return self._counts.source
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is: one of windows."""
+        return str(Kind.WINDOW)
 
     def close(self) -> None:
         """Remove what was read; a second time does nothing."""

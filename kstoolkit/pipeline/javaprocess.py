@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 from contextlib import contextmanager, suppress
@@ -22,9 +23,10 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["cause_of", "forget_dead_java", "scratch_folder", "start_java"]
+__all__ = ["cause_of", "forget_dead_java", "java_is_gone", "scratch_folder", "start_java"]
 
 _LAST_LINES = 3
+_LAST_BREATH_SECONDS = 0.5
 
 
 def start_java(conf: SparkConf, log: BinaryIO) -> None:
@@ -57,6 +59,21 @@ def forget_dead_java() -> None:
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def java_is_gone() -> bool:
+    """Return whether the Java that this process started has ended, or is about to.
+
+    To be asked before an error of Java's is read: its text would be asked of that Java, for ever.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
+    if process is None:
+        return False
+    try:
+        process.wait(_LAST_BREATH_SECONDS)  # a connection breaks off before the process is gone
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def cause_of(error: Exception, log: Path, start: int) -> str:

@@ -14,6 +14,7 @@ from kstoolkit.pipeline.inputfiles import input_paths
 from kstoolkit.pipeline.mending import PATIENCE_MS, Mending
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress
+from kstoolkit.pipeline.poison import set_poison_aside
 from kstoolkit.pipeline.session import streaming_conf
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.statesizes import StateSizes
@@ -109,7 +110,9 @@ class Job:
         patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
         mend = Mending(self.folder, patience_ms, tell, restart)
         start: Any = partial(_start, on_batch=on_batch, **trigger)
-        return SupervisedQuery(self, ready, start, mend, tell)
+        query = SupervisedQuery(self, ready, start, mend, tell)
+        mend.set_aside = lambda: set_poison_aside(self, query.say)
+        return query
 
     def finish(self, progress: Progress, ready: Callable[[Callable[[str], None]], Job]) -> None:
         """Run to the end of the input, whatever of it passes.

@@ -20,6 +20,7 @@ from kstoolkit.pipeline.failure import (
     java_ended,
     run_failed,
 )
+from kstoolkit.pipeline.javaprocess import java_is_gone
 from kstoolkit.pipeline.offsets import newest_commit
 from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.units import format_duration
@@ -36,7 +37,12 @@ __all__ = ["PATIENCE_MS", "Mending"]
 PATIENCE_MS = 600_000
 """How long a broker is waited for where no topic says it."""
 
+_POISONOUS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+
+
+def _nothing() -> None:
+    """Set nothing aside."""
 
 
 @dataclass(slots=True)
@@ -53,12 +59,17 @@ class Mending:
         Called with a line about each.
     restart
         How often the query is started again after what else ends it; ``None`` for not at all.
+    set_aside
+        Sets the records aside that the batch at hand dies of, and says which; ``None`` if there
+        are none. It is asked when a batch died :data:`POISONOUS` times. What it calls with a line
+        raises once the run is to end.
     """
 
     folder: RunFolder
     patience_ms: int
     tell: Callable[[str], None]
     restart: Restart | None = None
+    set_aside: Callable[[], str | None] = _nothing
     _outage: _Outage | None = field(default=None, init=False)
     _deaths: _Deaths | None = field(default=None, init=False)
 
@@ -70,6 +81,8 @@ class Mending:
         KstoolkitError
             What the query ended with, if it may not.
         """
+        if not isinstance(death, KstoolkitError) and java_is_gone():
+            death = java_ended(self.folder)
         if isinstance(death, UserError):
             raise death
         if is_kafkas(death):
@@ -96,15 +109,20 @@ class Mending:
             self._log.add(f"Kafka could not be read: {why}.", batch, counts=False)
 
     def _wait_after(self, failed: KstoolkitError, restart: Restart, closing: Event) -> None:
+        batch = newest_commit(self.folder.checkpoint)
+        if self._deaths is None or self._deaths.batch != batch:
+            self._deaths = _Deaths(batch)
+        self._deaths.number += 1
+        if self._deaths.number == _POISONOUS and (told := self.set_aside()):
+            self.tell(told)
+            self._log.add(told, batch, counts=False)
+            self._deaths = None
+            return
         before = self._log.within_an_hour()
         if before >= restart.most_per_hour:
             message = f"{failed.message} It was started again {before} times within an hour."
             hint = f"Why, each time, is in {self._log.path}. {failed.hint or ''}".rstrip()
             raise RestartsSpent(message, hint=hint) from failed
-        batch = newest_commit(self.folder.checkpoint)
-        if self._deaths is None or self._deaths.batch != batch:
-            self._deaths = _Deaths(batch)
-        self._deaths.number += 1
         pause_ms = restart.pause_ms(self._deaths.number)
         self.tell(
             f"{failed.message} Starting again after {format_duration(pause_ms)} "

@@ -24,6 +24,7 @@ from kstoolkit.pipeline.inputfiles import check_input, input_paths, schema_of
 from kstoolkit.pipeline.job import Job
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.session import spark_session
+from kstoolkit.pipeline.skiplist import SkipList
 from kstoolkit.pipeline.topicchecks import check_topic, sample_values, starting_of
 from kstoolkit.pipeline.topicfeed import Grain, needs_schema, sampled_schema, topic_parcels
 
@@ -205,7 +206,9 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     if isinstance(source, Topic):
         told = settings.starting_offsets
         starting = "earliest" if facts is None else starting_of(source, facts, told)
-        return topic_parcels(spark, source, starting, Grain(**grain), settings.input_schema)
+        skipped = SkipList(folder.skipped, settings.topic_id).read()
+        schema = settings.input_schema
+        return topic_parcels(spark, source, starting, Grain(**grain), schema, skipped=skipped)
     if isinstance(source, Frame):
         counted = stream.frame_parcels(source.df, source.columns, source.limits, **grain)
         return counted if source.df.isStreaming else _staged(counted, folder)

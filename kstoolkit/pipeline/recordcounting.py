@@ -6,7 +6,7 @@ of the user's reads it. Columns that are SQL expressions go by :mod:`kstoolkit.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from kstoolkit.pipeline.feeds import panes
 from kstoolkit.pipeline.parcels import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kstoolkit.events.judging import Limits
     from kstoolkit.events.pieces import Columns
@@ -33,7 +33,7 @@ __all__ = ["NOW", "RecordPlan", "counting_records", "place_of"]
 NOW = "now_ms"
 """The column of the batch's clock, beside the record's own."""
 
-_SHOWN_BYTES = 64 * 1024
+_POISONOUS = "whatever counted it came to its end, time and again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,8 @@ class RecordPlan:
         What reads values; ``None`` where they are JSON.
     pane_ms, buckets, processing_time
         As of :class:`kstoolkit.pipeline.feeds.FileFeedPlan`.
+    skipped
+        By partition, offsets of records that are dead letters, whatever they hold.
     """
 
     columns: Columns
@@ -56,6 +58,7 @@ class RecordPlan:
     pane_ms: int
     buckets: int
     processing_time: bool
+    skipped: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def counting_records(
@@ -66,7 +69,8 @@ def counting_records(
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = Tally(plan.buckets)
         types = dict.fromkeys(plan.columns, pa.string())
-        for batch in batches:
+        for records in batches:
+            batch = _without(records, plan.skipped, tally)
             if not batch.num_rows:
                 continue
             if plan.reader is None:
@@ -89,6 +93,24 @@ def place_of(topic: str, partition: int, offset: int) -> str:
     'topic actions, partition 3, offset 42'
     """
     return f"topic {topic}, partition {partition}, offset {offset}"
+
+
+def _without(
+    batch: pa.RecordBatch, skipped: Mapping[int, Sequence[int]], tally: Tally
+) -> pa.RecordBatch:
+    """Return the records without those to skip, which become dead letters."""
+    if not skipped or not batch.num_rows:
+        return batch
+    partitions, offsets = (batch.column(name).to_numpy() for name in ("partition", "offset"))
+    out = np.zeros(batch.num_rows, bool)
+    for partition, each in skipped.items():
+        out |= (partitions == partition) & np.isin(offsets, each)
+    (rows,) = np.nonzero(out)
+    if not rows.size:
+        return batch
+    told = [_POISONOUS] * rows.size
+    tally.add(Counters.empty(), [_letters(batch, rows, ["poison"] * rows.size, told)])
+    return batch.filter(pa.array(~out))
 
 
 def _count(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:

@@ -34,6 +34,7 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     import pandas as pd
     from pyspark.sql.streaming.query import StreamingQuery
@@ -220,11 +221,19 @@ class Run(Viewed):
 
         return write_report(Path(path), report_of(self))
 
-    def serve_metrics(self, port: int = 0, *, host: str = "127.0.0.1") -> MetricsServer:
+    def serve_metrics(
+        self,
+        port: int = 0,
+        *,
+        host: str = "127.0.0.1",
+        options: Mapping[str, str] | None = None,
+    ) -> MetricsServer:
         """Serve the run's figures to Prometheus: see :func:`kstoolkit.serve_metrics`."""
         from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - only when asked
 
-        return serve_metrics(self, port=port, host=host, restarts=lambda: self.restarts)
+        return serve_metrics(
+            self, port=port, host=host, restarts=lambda: self.restarts, options=options
+        )
 
     @property
     def restarts(self) -> int:

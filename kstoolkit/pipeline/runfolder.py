@@ -185,6 +185,11 @@ class RunFolder:
         return self.path / "restarts.jsonl"
 
     @property
+    def skipped(self) -> Path:
+        """The list of records that are left out, as counting them ends who counts."""
+        return self.path / "skip.json"
+
+    @property
     def has_begun(self) -> bool:
         """Whether anything may have been counted: before that, no setting is bound to it."""
         if self.checkpoint.exists() or self.staged.exists():

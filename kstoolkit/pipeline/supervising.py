@@ -152,6 +152,12 @@ class SupervisedQuery(StreamingQuery):
         self._leading.start()
         return self
 
+    def say(self, line: str) -> None:
+        """Tell what is waited for; once the run is to end, nobody waits: what asked to is broken off."""
+        if self._gate.closing.is_set():
+            raise _Closed
+        self._tell(line)
+
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name
         """Whether it counts, or is being started again."""
@@ -184,15 +190,9 @@ class SupervisedQuery(StreamingQuery):
         """Have the query run: for the first time, or again."""
         if death is not None:
             self._mend(death, self._gate.closing)
-            self._job = self._ready(self._say)
+            self._job = self._ready(self.say)
         if death is not None or not self._begun.is_set():
             self.begin()
-
-    def _say(self, line: str) -> None:
-        """Tell that something is waited for, unless nobody waits any more."""
-        if self._gate.closing.is_set():
-            raise _Closed
-        self._tell(line)
 
     def _wait(self) -> None:
         """Wait for the query's end.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Topic
 
-__all__ = ["Grain", "needs_schema", "sampled_schema", "topic_parcels"]
+__all__ = ["Grain", "is_read_here", "needs_schema", "sampled_schema", "topic_parcels"]
 
 _VALUE = "_value"
 
@@ -52,7 +52,7 @@ class Grain:
 
 def needs_schema(topic: Topic) -> bool:
     """Return whether Spark has to know the fields of the topic's JSON values."""
-    return topic.value == "json" and not _is_read_here(topic)
+    return topic.value == "json" and not is_read_here(topic)
 
 
 def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -> str:
@@ -79,8 +79,11 @@ def topic_parcels(
     starting: str | Mapping[int, int],
     grain: Grain,
     input_schema: str | None,
+    *,
+    skipped: Mapping[int, Sequence[int]] | None = None,
+    ending: Mapping[int, int] | None = None,
 ) -> DataFrame:
-    """Return a topic's events as a stream of parcels.
+    """Return a topic's events as a stream of parcels, or as a table of them up to some offsets.
 
     Parameters
     ----------
@@ -92,6 +95,12 @@ def topic_parcels(
         How finely events are counted.
     input_schema
         The fields of JSON values as Spark's JSON, where expressions are evaluated over them.
+    skipped
+        By partition, offsets of records that become dead letters unread; it is for those that
+        Python reads.
+    ending
+        For a table instead of a stream: the offset after the last, of each partition that
+        ``starting`` names.
 
     Raises
     ------
@@ -100,8 +109,8 @@ def topic_parcels(
     ConfigurationError
         If an expression is none.
     """
-    records = _records(with_connector(spark), topic, starting)
-    if _is_read_here(topic):
+    records = _records(with_connector(spark), topic, starting, ending)
+    if is_read_here(topic):
         plan = RecordPlan(
             columns=topic.columns,
             limits=topic.limits,
@@ -109,6 +118,7 @@ def topic_parcels(
             pane_ms=grain.pane_ms,
             buckets=grain.buckets,
             processing_time=grain.processing_time,
+            skipped=skipped or {},
         )
         clock = sf.unix_millis(sf.current_timestamp()).alias(NOW)
         return records.select("*", clock).mapInArrow(counting_records(plan), PARCEL_DDL)
@@ -119,22 +129,25 @@ def topic_parcels(
     return counted_columns(rows, topic.columns, _beside(rows), count)
 
 
-def _is_read_here(topic: Topic) -> bool:
+def is_read_here(topic: Topic) -> bool:
+    """Return whether Python reads the topic's values, not Spark."""
     if callable(topic.value):
         return True
     of_records = set(topic.columns) & set(RECORD_COLUMNS)
     return topic.value == "json" and is_plain(topic.columns) and not of_records
 
 
-def _records(spark: SparkSession, topic: Topic, starting: str | Mapping[int, int]) -> DataFrame:
+def _records(
+    spark: SparkSession,
+    topic: Topic,
+    starting: str | Mapping[int, int],
+    ending: Mapping[int, int] | None,
+) -> DataFrame:
     address = topic.address
-    if not isinstance(starting, str):
-        starting = json.dumps({address.topic: {str(p): at for p, at in starting.items()}})
+    told = starting if isinstance(starting, str) else _of_topic(topic, starting)
     options = {
         "kafka.bootstrap.servers": address.bootstrap,
-        "subscribe": address.topic,
-        "startingOffsets": starting,
-        "maxOffsetsPerTrigger": str(topic.max_records_per_batch),
+        "startingOffsets": told,
         "failOnDataLoss": "true",
         "includeHeaders": "true",
         "groupIdPrefix": "kstoolkit",
@@ -143,8 +156,19 @@ def _records(spark: SparkSession, topic: Topic, starting: str | Mapping[int, int
         "kafka.isolation.level": "read_committed",
         **{f"kafka.{name}": value for name, value in for_java(topic.options).items()},
     }
-    read = spark.readStream.format("kafka").options(**options).load()
+    if ending is None:
+        most = str(topic.max_records_per_batch)
+        options |= {"subscribe": address.topic, "maxOffsetsPerTrigger": most}
+        read = spark.readStream.format("kafka").options(**options).load()
+    else:  # of the partitions named alone
+        assigned = json.dumps({address.topic: sorted(ending)})
+        options |= {"assign": assigned, "endingOffsets": _of_topic(topic, ending)}
+        read = spark.read.format("kafka").options(**options).load()
     return read.withColumn("key", _key(topic)).select(*RECORD_COLUMNS)
+
+
+def _of_topic(topic: Topic, offsets: Mapping[int, int]) -> str:
+    return json.dumps({topic.address.topic: {str(each): at for each, at in offsets.items()}})
 
 
 def _key(topic: Topic) -> Column:

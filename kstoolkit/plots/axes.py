@@ -70,11 +70,16 @@ def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INC
     """
     if ax is None:
         ax = _new_figure(size_inches).add_subplot()
-    elif not isinstance(ax, Axes) or hasattr(ax, "zaxis"):
-        message = f"ax is {type(ax).__name__}, which nothing can be drawn on."
-        raise ConfigurationError(message, hint="Give Axes of two dimensions: figure.subplots().")
+    else:
+        _check(ax)
     _quiet(ax)
     return ax
+
+
+def _check(given: object) -> None:
+    if not isinstance(given, Axes) or hasattr(given, "zaxis"):
+        message = f"ax is {type(given).__name__}, which nothing can be drawn on."
+        raise ConfigurationError(message, hint="Give Axes of two dimensions: figure.subplots().")
 
 
 def _new_figure(size_inches: tuple[float, float]) -> Figure:

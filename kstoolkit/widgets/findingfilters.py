@@ -87,7 +87,9 @@ class FindingFilters:
                 message = f"There is no filter {name!r}."
                 raise ConfigurationError(message, hint=f"Filters: {', '.join(self.controls)}.")
             if isinstance(value, str) and not _is_text(value):
-                message = f"The {name} {shortened(repr(value), 60)} is no text: it has half a letter."
+                message = (
+                    f"The {name} {shortened(repr(value), 60)} is no text: it has half a letter."
+                )
                 raise ConfigurationError(message, hint="No name has it in UTF-8; leave it out.")
             chosen = _ALL if value is None and name not in _MAY_BE_NONE else value
             is_aware = isinstance(value, datetime) and value.tzinfo is not None

@@ -31,6 +31,9 @@ _COLUMNS = ("term", "each", "times", "in all", "how")
 class MemoryPanel(Panel):
     """Say how many stores there are and what they are opened with, and see what memory they need.
 
+    The sliders have their labels beside them, but ipywidgets gives no slider's handle a name for a
+    program that reads the page aloud; :meth:`set` takes the same by name.
+
     Parameters
     ----------
     thing

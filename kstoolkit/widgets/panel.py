@@ -30,7 +30,7 @@ _STYLE = """
 .kst-panel img, .kst-static img { max-width: 100%; height: auto; }
 .kst-panel table, .kst-static table {
   border-collapse: collapse; font-size: 12px; line-height: 1.4; }
-.kst-panel th, .kst-panel td, .kst-static th, .kst-static td {
+.kst-panel th, .kst-panel td, .kst-static table th, .kst-static table td {
   padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
 .kst-panel .kst-facts td, .kst-static .kst-facts td { overflow-wrap: anywhere; }
 .kst-panel .kst-facts td:first-child { white-space: nowrap; }

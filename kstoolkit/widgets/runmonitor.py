@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from threading import Condition, Event
+from threading import Condition, Event, Lock
 from typing import TYPE_CHECKING
 
 from ipywidgets import BoundedFloatText, Button, HBox
@@ -67,7 +67,7 @@ class RunMonitor(Panel):
         self._status: RunStatus | None = None
         self._asked_at: float | None = None
         self._failed = False
-        self._wanted, self._looks = Event(), Condition()
+        self._wanted, self._looks, self._showing = Event(), Condition(), Lock()
         self._begun = self._shown = 0
         self._drawn: RunStatus | None = None
         self._drawn_at = self._drawing_took = 0.0
@@ -166,7 +166,9 @@ class RunMonitor(Panel):
             self._begun += 1
             try:
                 self._run.folder.check()
-                self._show(self._watch.look())
+                status = self._watch.look()
+                with self._showing:
+                    self._show(status)
             except (KstoolkitError, OSError) as error:  # the next look may be a better one
                 self._failed = True
                 self._said.say(f"This look failed, and older figures are shown: {error}")
@@ -219,6 +221,7 @@ class RunMonitor(Panel):
         return f"RunMonitor({told})"
 
     def _static(self) -> Html:
-        if self._status is not None and self._drawn is not self._status:
-            self._draw(self._status)  # figures and plot of one look
-        return joined(self._said.html(), self._figures.html(), self._plot.html())
+        with self._showing:  # figures and plot of one look
+            if self._status is not None and self._drawn is not self._status:
+                self._draw(self._status)
+            return joined(self._said.html(), self._figures.html(), self._plot.html())

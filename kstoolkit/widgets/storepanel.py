@@ -92,9 +92,9 @@ class StorePanel(Panel):
             self._show(str(given.path))
         self.list.again.on_click(lambda _: self.refresh())
         self.list.look()
-        end = time.monotonic() + _FIRST_LOOK_SECONDS
+        began = time.monotonic()
         self.list.wait(_FIRST_LOOK_SECONDS)
-        self.rows.wait(max(end - time.monotonic(), 0))
+        self.rows.wait(max(began + _FIRST_LOOK_SECONDS - time.monotonic(), 0))
 
     @property
     def page(self) -> list[Cells]:

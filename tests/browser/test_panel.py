@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
+LEAST_PX = 600
 CELLS = [
     """
 from ipywidgets import IntSlider
@@ -53,6 +54,9 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
             "alt", "None of 1 window flagged; the highest count is 7, range unknown"
         )
         expect(page.locator(".kst-static").first).to_be_hidden()
+        seen = panel.locator("img").bounding_box()
+        assert seen is not None
+        assert seen["width"] >= LEAST_PX  # it scrolls rather than shrinks until nobody reads it
         panel.locator("[role=slider]").focus()
         page.keyboard.press("ArrowRight")
         expect(panel.locator("img")).to_have_attribute(

@@ -60,6 +60,9 @@ def test_a_report_reads_without_scripts_and_shows_hostile_names_as_text(
         assert body is not None
         assert body["width"] <= width
         screenshot(page, f"report-{width}-{scheme}")
+        page.emulate_media(media="print")
+        for above in ("h2", "p.line"):  # neither stands alone at the foot of a page
+            expect(page.locator(above).first).to_have_css("break-after", "avoid")
     context.close()
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
     from tests.browser.jupyterlab import Lab
 
@@ -57,6 +57,9 @@ def test_a_live_run_is_watched_and_stopped_by_keyboard(
         expect(events).to_have_text(re.compile("^9 in "))
         expect(panel.locator("img")).to_have_attribute("alt", re.compile("^Counting: the last"))
         screenshot(page, "monitor-dark-800")
+        for name in ("waiting", "findings reported", "state memory"):
+            label = panel.locator("tr", has_text=name).locator("td").first
+            assert _lines(label) <= name.count(" ") + 1, f"{name!r} breaks inside a word"
         panel.get_by_role("button", name="Stop the run").click()
         expect(panel.get_by_text("Press once more to stop it.")).to_be_visible()
         panel.get_by_role("button", name="Keep counting").click()
@@ -71,3 +74,12 @@ def test_a_live_run_is_watched_and_stopped_by_keyboard(
     found = kst.load_run(tmp_path / "<b>out")
     assert not found.folder.is_held()
     assert found.summary().events == 9
+
+
+def _lines(cell: Locator) -> int:
+    """Return in how many lines the text of a cell stands."""
+    counted: int = cell.evaluate(
+        "e => { const r = document.createRange(); r.selectNodeContents(e);"
+        " return new Set([...r.getClientRects()].map(each => Math.round(each.top))).size }"
+    )
+    return counted

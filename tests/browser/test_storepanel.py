@@ -47,6 +47,12 @@ def test_a_store_is_found_chosen_read_and_searched_by_keyboard_and_mouse(
         panel = page.locator(".kst-panel")
         expect(panel.get_by_text("3 stores in")).to_be_visible()
         screenshot(page, "store-tree")
+        below = panel.get_by_role("button", name="Store below")
+        below.focus()
+        for _ in range(2):
+            page.keyboard.press("Enter")
+        expect(panel.get_by_label("Store", exact=True).locator("option:checked")).to_have_count(1)
+        expect(below).to_be_focused()
         panel.get_by_label("Filter").fill("clicks")
         expect(panel.get_by_text("1 of them match the filter")).to_be_visible()
         panel.get_by_label("Filter").fill("")

@@ -14,6 +14,7 @@ import pytest
 from kstoolkit.cli.run import run
 from kstoolkit.cli.supervise import supervise
 from tests.cli.commands import COLUMNS, answered, given, rows, started
+from tests.pipeline.harness import newest
 
 if TYPE_CHECKING:
     import subprocess
@@ -64,8 +65,8 @@ def test_a_supervised_run_outlives_its_java_until_the_restarts_are_spent(tmp_pat
         first.kill()
         put(events, "b.json", 3)
         until((out / "restarts.jsonl").exists, process)
-        before = len(list(commits.iterdir()))
-        until(lambda: len(list(commits.iterdir())) > before + 2, process)
+        before = newest(commits)
+        until(lambda: newest(commits) > before + 1, process)
         until(lambda: java_of(process), process).kill()
         answer = answered(process)
     finally:

@@ -97,6 +97,11 @@ def test_kept_outputs_name_no_place_of_a_machine_and_no_error(kept: NotebookNode
     assert complaints_of(kept) == ""
 
 
+def test_no_plot_is_kept_as_a_white_card_on_a_dark_page(kept: NotebookNode) -> None:
+    outputs = [output for cell in kept.cells for output in cell.get("outputs", ())]
+    assert not [each for each in outputs if "needs_background" in each.get("metadata", {})]
+
+
 def test_a_warning_is_a_complaint_and_a_bar_that_went_is_none() -> None:
     told = ["\rcounting: 00:01", "\r" + 20 * " " + "\r", "100%|████| 3/3 [00:01<00:00]\n"]
     warned = "x.py:1: UserWarning: of two\n  told()\n"

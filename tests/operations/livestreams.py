@@ -115,10 +115,11 @@ def _write(broker: Broker, application: str) -> int:
     for second in range(400):
         at: dict[str, Any] = {"timestamp": began_ms + 1_000 * second}
         headers = [("n", str(second).encode()), ("ň", None)] if second % 3 else None
-        action = {"key": f"user{second % 23}", "value": f"reply{second % 5}", "headers": headers}
+        action: dict[str, Any] = {"key": f"user{second % 23}", "value": f"reply{second % 5}"}
+        action["headers"] = headers
         producer.produce(f"{application}-actions", **action, **at)
         if second % 20 == 0:
-            reply = {"key": f"reply{second % 7}", "value": "yes"}
+            reply: dict[str, Any] = {"key": f"reply{second % 7}", "value": "yes"}
             producer.produce(f"{application}-replies", **reply, **at)
             replies += 1
     assert producer.flush(90) == 0

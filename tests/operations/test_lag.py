@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, TopicPartition
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
+from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.lagrates import meeting
-from kstoolkit.operations.metricscollector import RunCollector
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.plots.axes import beside_pyplot
 from tests.kafka.clients import make_topic, write
 from tests.kafka.javaconsumer import read_by_java
+from tests.operations.scraping import OPENMETRICS, Scrape
 from tests.plots.made import made_run
 
 if TYPE_CHECKING:
@@ -111,11 +114,22 @@ def test_a_new_partition_is_told_apart(topic_run: TopicRun, tmp_path: Path) -> N
 
 @pytest.mark.spark
 def test_metrics_serve_the_lag_of_a_run(topic_run: TopicRun) -> None:
-    watch = LagWatch(topic_run.out)
-    run = kst.load_run(topic_run.out)
-    metrics = {each.name: each for each in RunCollector(run, lag=watch.partitions).metrics()}
-    told = dict(metrics["kstoolkit_lag_records"].samples)
-    assert told[("topic", topic_run.topic), ("partition", "0")] == 0
+    with kst.load_run(topic_run.out).serve_metrics() as server:
+        told = Scrape(server.url, OPENMETRICS)
+    assert told.by("partition", "kstoolkit_lag_records") == {"0": 0, "1": 0}
+    assert told.by("part", "kstoolkit_scrape_errors_total")["lag"] == 0
+
+
+@pytest.mark.spark
+def test_a_silent_broker_costs_metrics_the_lag_alone(topic_run: TopicRun, tmp_path: Path) -> None:
+    run = kst.load_run(topic_run.copied(tmp_path / "out").out)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"kafka://127.0.0.1:{silent.getsockname()[1]}/{topic_run.topic}"
+        run.folder.save(replace(run.settings, source=address))
+        with run.serve_metrics() as server:
+            told = Scrape(server.url, OPENMETRICS)
+    assert told.of("kstoolkit_events_total") == 1_000
+    assert told.by("part", "kstoolkit_scrape_errors_total")["lag"] == 1
 
 
 def test_a_group_is_behind_by_what_it_has_not_committed(broker: Broker, name: str) -> None:
@@ -153,7 +167,7 @@ def test_a_group_is_behind_by_what_it_has_not_committed(broker: Broker, name: st
     with beside_pyplot():
         axes = third.plot()
     assert axes.get_title(loc="left").endswith("750 records behind")
-    assert axes.get_legend().get_texts()[0].get_text() == "never caught up with"
+    assert axes.get_legend_handles_labels()[1] == ["never caught up with"]
     reader.close()
     gone = kst.lag(f"{name}-billing", bootstrap=broker.bootstrap, over=0)
     assert gone.state == "empty, 0 members"
@@ -195,18 +209,11 @@ def test_a_partition_that_nothing_is_committed_of_is_unknown_unless_it_is_empty(
     reader.close()
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_partitions([NewPartitions(name, 3)])[name].result(60)
-    deadline = time.monotonic() + 60
-    asked = {TopicPartition(name, 2): OffsetSpec.latest()}
-    while time.monotonic() < deadline and _fails(admin, asked):
-        time.sleep(0.1)
+    Cluster(broker.bootstrap).reach(name, [0, 1, 2])  # waits until all of them are there
     watch = LagWatch(f"{name}-partial-readers", bootstrap=broker.bootstrap)
     lag = watch.look()
     assert [each.lag_records for each in lag] == [0, 0, 0]
     assert lag.partitions[2].unknown["position"] == "nothing is committed"
-
-
-def _fails(admin: AdminClient, asked: Any) -> bool:
-    return any(each.exception(60) for each in admin.list_offsets(asked).values())
 
 
 def test_topics_are_told_one_by_one_and_a_missing_one_is_said(broker: Broker, name: str) -> None:

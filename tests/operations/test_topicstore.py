@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from kstoolkit.formats.blockkey import BlockKey
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.rocksdb.faults import StoreClosedError
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters
-from tests.cli.commands import given, rows
+from tests.cli.commands import answered, given, rows, started
 from tests.kafka.clients import make_topic
 from tests.operations.livestreams import Altered
 
@@ -96,6 +98,26 @@ def test_a_replica_equals_its_topic_until_a_record_changes(broker: Broker, tmp_p
     assert given("restore", topic.address, replica).code == 0
     answer = given("diff", replica / str(HOUR), topic.address, *OF_HOURS)
     assert answer.err == "0 added, 0 removed, 0 changed, 3 equal.\n"
+
+
+def test_a_replica_follows_its_topic_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
+    topic = made(broker, "ours-followed")
+    write_counts(topic, COUNTED)
+    replica = tmp_path / "replica"
+    asked = ("get", replica, "--user", "Cy", "--window", "1 hour", "--at", "1970-01-01T00:30Z")
+    process = started("restore", topic.address, replica, "--follow", "--every", "100 ms")
+    try:
+        write_counts(topic, {HOUR: {(0, "Cy", "read"): 1}})
+        deadline = time.monotonic() + 120
+        while '"counts": {"read": 1}' not in given(*asked, "--json").out:
+            assert process.poll() is None, answered(process).err
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        process.send_signal(signal.SIGINT)
+    answer = answered(process)
+    assert answer.code == 0
+    assert answer.out.startswith(f"The replica is in {replica}: ")
 
 
 def test_a_count_store_of_kafka_streams_is_compared_with_a_topic_of_counts(
@@ -230,3 +252,9 @@ def test_options_of_topics_are_refused_for_folders(tmp_path: Path) -> None:
         assert "--partition 0 is of topics" in answer.err
     answer = given("diff", tmp_path, tmp_path, "--partition", 0)
     assert "--partition 0 is of topics, and neither side is one." in answer.err
+
+
+def test_the_address_alone_is_no_store_to_compare() -> None:
+    with pytest.raises(ConfigurationError, match="is a topic") as raised:
+        kst.diff_stores("kafka://127.0.0.1:1/a", "kafka://127.0.0.1:1/b")
+    assert raised.value.hint == "Give what kst.open_topic returns for it."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from contextlib import contextmanager
 from threading import Thread
@@ -228,3 +229,41 @@ def test_a_run_whose_worker_dies_is_started_again_as_often_as_was_said(
     flag.unlink()
     with live(topic, out, value=dying_while(flag)) as run:
         counts_all(run, topic)
+
+
+def dying_of(word: str) -> Callable[[pa.RecordBatch], pa.Table]:
+    """Return a function of values that ends its worker when one holds a word."""
+
+    def read(records: pa.RecordBatch) -> pa.Table:
+        values = records["value"].to_pylist()
+        if any(word.encode() in each for each in values):
+            os._exit(1)
+        return pa.Table.from_pylist([json.loads(each) for each in values])
+
+    return read
+
+
+def test_records_that_kill_whoever_counts_them_become_dead_letters(
+    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic.write_values(["deadly 1"], partition=0)
+    topic.write(100, seed=8)
+    topic.write_values(["deadly 2"], partition=1)
+    source = topic.source(value=dying_of("deadly"))
+    pipeline = kst.Pipeline(source=source, cascade=SOON, buckets=2)
+    again = kst.Restart(first_pause="10 ms", longest_pause="10 ms")
+    run = pipeline.start(tmp_path / "out", trigger="200 ms", restart=again)
+    try:
+        counts_all(run, topic)
+        topic.write(10, seed=9)
+        counts_all(run, topic)
+        assert run.is_active
+    finally:
+        run.stop()
+    told = run.dead_letters.to_pandas()
+    assert list(told["reason"]) == ["poison"] * 2
+    assert sorted(told["raw"]) == ["deadly 1", "deadly 2"]
+    place = rf"topic {re.escape(topic.name)}, partition [01], offset \d+"
+    assert all(re.fullmatch(place, each) for each in told["file"])
+    assert "Records that end whatever counts them become dead letters" in capsys.readouterr().err
+    assert sum(each.counts for each in RestartLog(run.folder.restarts).read()) == 2

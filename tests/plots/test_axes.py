@@ -50,4 +50,4 @@ def corner(figure: Figure) -> list[float]:
     target = io.BytesIO()
     figure.savefig(target, format="png")
     target.seek(0)
-    return np.asarray(imread(target))[0, 0].tolist()
+    return [float(each) for each in np.asarray(imread(target))[0, 0]]

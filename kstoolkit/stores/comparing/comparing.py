@@ -77,7 +77,7 @@ def diff_stores(
         The stores, or some of their rows, such as ``store.rows(since="2025-01-01")``; open until
         this returns. Or their folders, as :func:`kstoolkit.open_store` takes them; also those of a
         changelog of kstoolkit's, of a run's output, and of a level of a replica, which stand for
-        its counts.
+        its counts. A changelog topic is what :func:`kstoolkit.open_topic` returns.
     store
         Of a folder that is none of these, such as a state directory of Kafka Streams: the name of
         the store in it of which all partitions are compared.

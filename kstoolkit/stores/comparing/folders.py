@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["both_opened", "opened_partitions"]
 
+_TOPIC = "kafka://"
+
 
 @contextmanager
 def both_opened(
@@ -52,7 +54,7 @@ def both_opened(
     ------
     ConfigurationError
         If ``action`` or ``total`` is given, and neither is a folder of kstoolkit's counts; or
-        anything, and none is a folder.
+        anything, and none is a folder; or if one is the address of a topic.
     KstoolkitError
         If there is no such store, or it can't be read.
     """
@@ -116,6 +118,9 @@ def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) ->
 def _opened(
     path: str, counted: dict[str, Any], *, store: str | None, window_size: Duration | None
 ) -> Iterator[HasRows]:
+    if path.startswith(_TOPIC):
+        message = f"{path} is a topic, which no store's folder is."
+        raise ConfigurationError(message, hint="Give what kst.open_topic returns for it.")
     with own_counts(path, window_size=window_size, **counted) as ours:
         if ours is not None:
             yield ours

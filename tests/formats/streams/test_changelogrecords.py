@@ -25,11 +25,11 @@ def columns(key: bytes, value: bytes) -> tuple[ByteColumn, ByteColumn]:
     return ByteColumn.of([key]), ByteColumn.from_arrow(restored_values([value], [5], [None]))
 
 
-@given(st.lists(st.tuples(st.binary(), st.integers(-1, 2**62), headers), max_size=5))
+@given(st.lists(st.tuples(st.binary(), st.integers(-1, 2**62), headers), min_size=1, max_size=5))
 def test_what_stands_beside_a_record_is_read_back(
     records: list[tuple[bytes, int, list[tuple[str, bytes | None]] | None]],
 ) -> None:
-    values, times, told = ([row[at] for row in records] for at in range(3))
+    values, times, told = ([*column] for column in zip(*records, strict=True))
     column = ByteColumn.from_arrow(restored_values(values, times, told))
     parts = cut_values(column, Wrapping.HEADERS_AND_TIMESTAMP)
     assert parts.problems == {}

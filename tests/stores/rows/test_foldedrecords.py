@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ from kstoolkit.stores.rows.readable import ReadAs
 if TYPE_CHECKING:
     from pathlib import Path
 
-TEXT = {"key_serde": "bytes", "value_serde": "bytes"}
+RAW = ReadAs(key_serde="bytes", value_serde="bytes")
 START_MS = 1_700_000_000_000
 
 record = st.tuples(st.sampled_from([b"", b"a", b"ab", b"b"]), st.none() | st.binary(max_size=3))
@@ -34,7 +35,7 @@ def test_the_last_record_of_each_key_is_what_is_left(
     parts: list[list[tuple[bytes, bytes | None]]],
 ) -> None:
     expected: dict[bytes, bytes | None] = {}
-    with FoldedRecords("counts", ReadAs("key-value", **TEXT)) as folded:
+    with FoldedRecords("counts", replace(RAW, kind="key-value")) as folded:
         for number, part in enumerate(parts):
             taken_in(folded, part, 10 * number)
             expected |= dict(part)
@@ -48,7 +49,7 @@ def test_of_a_versioned_store_every_version_with_a_value_is_left(
     parts: list[list[tuple[bytes, bytes | None]]],
 ) -> None:
     expected: dict[bytes, list[tuple[int, bytes | None]]] = {}
-    with FoldedRecords("counts", ReadAs("versioned", **TEXT)) as folded:
+    with FoldedRecords("counts", replace(RAW, kind="versioned")) as folded:
         for number, part in enumerate(parts):
             taken_in(folded, part, 10 * number)
             for at, (key, value) in enumerate(part):
@@ -66,11 +67,11 @@ def test_of_a_versioned_store_every_version_with_a_value_is_left(
 
 
 def test_a_key_is_found_without_the_others() -> None:
-    with FoldedRecords("counts", ReadAs(**TEXT)) as folded:
+    with FoldedRecords("counts", RAW) as folded:
         taken_in(folded, [(b"a", b"1"), (b"ab", b"2"), (b"b", b"3")], 0)
         assert [row.key for row in folded.rows(key=b"a")] == [b"a"]
         assert [row.key for row in folded.rows(prefix=b"a")] == [b"a", b"ab"]
-        assert folded.count().num_rows == folded.count(exact=True) == 3
+        assert folded.count(exact=True) == folded.estimated_rows() == 3
 
 
 def test_a_kind_that_is_none_is_refused() -> None:
@@ -79,7 +80,7 @@ def test_a_kind_that_is_none_is_refused() -> None:
 
 
 def test_closed_it_leaves_nothing_behind_and_says_so(tmp_path: Path) -> None:
-    folded = FoldedRecords("counts", ReadAs(**TEXT), scratch=tmp_path)
+    folded = FoldedRecords("counts", RAW, scratch=tmp_path)
     taken_in(folded, [(b"a", b"1"), (b"b", b"1")], 0)
     rows = iter(folded.rows())
     assert list(tmp_path.glob(f"{SHADOWS}*"))
