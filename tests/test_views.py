@@ -17,6 +17,7 @@ from matplotlib_inline.backend_inline import _fetch_figure_metadata
 
 import kstoolkit
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import DRAWN_BY, drawer
@@ -124,6 +125,8 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     plan = kstoolkit.plan_memory(memtable_bytes=1 << 20, memtables=2, block_cache_bytes=8 << 20)
     found: list[Any] = [plan, run, run.summary(), run.findings, run.findings[0], run.dead_letters]
     found += [run.batches(), run.history("Anna"), stores, kstoolkit.growth(window.path), history]
+    read = LagOfPartition(topic="t", partition=7, end_offset=64, position=22, lag_records=42)
+    found += [TopicLag(reader="group 'g9'", state="stable", at_ms=0, partitions=(read,))]
     found += [compared(), log_named("rocksdb-10.1.3.log"), kstoolkit.profile_named("spark")]
     with (
         open_store(tight_store()) as store,

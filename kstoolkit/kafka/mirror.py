@@ -29,7 +29,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.changelog.topicblocks import counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of
-from kstoolkit.errors import FormatError, InputError
+from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.formats import topickey
 from kstoolkit.kafka.reading import Records, read_records
 
@@ -71,15 +71,13 @@ class TopicMirror(Changelog):
         ------
         InputError
             If there is no such topic, or the folder mirrors another one.
+        OutputError
+            If the folder can't be written.
         KafkaError
             If no broker answers.
         """
         told = {"topic": topic, "topic_id": cluster.facts(topic).topic_id}
-        path.mkdir(parents=True, exist_ok=True)
-        place = path / _TOPIC
-        if not place.exists():
-            place.write_text(json.dumps(told), encoding="utf-8")
-        known = json.loads(place.read_text(encoding="utf-8"))
+        known = _noted(path, told)
         if known != told:
             message = (
                 f"{str(path)!r} mirrors another topic than {topic!r} is now: it was "
@@ -141,6 +139,20 @@ class TopicMirror(Changelog):
         (folder / _OFFSETS).write_text(json.dumps(reached), encoding="utf-8")
         folders.mark(0, number)
         return len(records)
+
+
+def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
+    """Return which topic a folder mirrors, from now on or from before."""
+    place = path / _TOPIC
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not place.exists():
+            place.write_text(json.dumps(told), encoding="utf-8")
+        known: dict[str, str | None] = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"The topic can't be read into {str(path)!r}: {error.strerror}."
+        raise OutputError(message, hint="Make room there, or mend the permissions.") from error
+    return known
 
 
 def _counts_of(records: Records) -> dict[int, tuple[Counters, int]]:

@@ -13,8 +13,8 @@ from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.inputfiles import input_paths
 from kstoolkit.pipeline.mending import PATIENCE_MS, Mending
 from kstoolkit.pipeline.operator import Plan
-from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.poison import set_poison_aside
+from kstoolkit.pipeline.progress import InputProgress
 from kstoolkit.pipeline.session import streaming_conf
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.statesizes import StateSizes
@@ -111,7 +111,7 @@ class Job:
         mend = Mending(self.folder, patience_ms, tell, restart)
         start: Any = partial(_start, on_batch=on_batch, **trigger)
         query = SupervisedQuery(self, ready, start, mend, tell)
-        mend.set_aside = lambda: set_poison_aside(self, query.say)
+        mend.set_aside = lambda: set_poison_aside(self, query.check_wanted)
         return query
 
     def finish(self, progress: Progress, ready: Callable[[Callable[[str], None]], Job]) -> None:

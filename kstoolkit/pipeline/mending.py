@@ -113,11 +113,13 @@ class Mending:
         if self._deaths is None or self._deaths.batch != batch:
             self._deaths = _Deaths(batch)
         self._deaths.number += 1
-        if self._deaths.number == _POISONOUS and (told := self.set_aside()):
-            self.tell(told)
-            self._log.add(told, batch, counts=False)
-            self._deaths = None
-            return
+        if self._deaths.number == _POISONOUS:
+            self.tell(f"{failed.message} A batch died of it thrice: looking for the records.")
+            if told := self.set_aside():
+                self.tell(told)
+                self._log.add(told, batch, counts=False)
+                self._deaths = None
+                return
         before = self._log.within_an_hour()
         if before >= restart.most_per_hour:
             message = f"{failed.message} It was started again {before} times within an hour."

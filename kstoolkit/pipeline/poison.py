@@ -19,7 +19,6 @@ from kstoolkit.pipeline.recordcounting import place_of
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.skiplist import SkipList, culprits
 from kstoolkit.pipeline.topicfeed import Grain, is_read_here, topic_parcels
-from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +33,15 @@ __all__ = ["set_poison_aside"]
 _SHOWN = 3
 
 
-def set_poison_aside(job: Job, tell: Callable[[str], None]) -> str | None:
+def set_poison_aside(job: Job, check_wanted: Callable[[], None]) -> str | None:
     """Find the records that the batch at hand dies of, put them on the skip list, and say which.
 
     Parameters
     ----------
     job
         The run.
-    tell
-        Called with a line before each trial; what it raises ends the search.
+    check_wanted
+        Called before each trial; what it raises ends the search.
 
     Returns
     -------
@@ -61,8 +60,7 @@ def set_poison_aside(job: Job, tell: Callable[[str], None]) -> str | None:
     skipped = SkipList(job.folder.skipped, job.settings.topic_id)
 
     def works(tried: Ranges) -> bool:
-        number = sum(end - first for first, end in tried.values())
-        tell(f"Trying {format_count(number)} records of a batch that can't be counted.")
+        check_wanted()
         return _works(_counted(job, topic, tried, skipped))
 
     found = culprits(works, ranges) if ranges else {}

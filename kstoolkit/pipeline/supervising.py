@@ -153,10 +153,14 @@ class SupervisedQuery(StreamingQuery):
         return self
 
     def say(self, line: str) -> None:
-        """Tell what is waited for; once the run is to end, nobody waits: what asked to is broken off."""
+        """Tell what is waited for, while anybody waits."""
+        self.check_wanted()
+        self._tell(line)
+
+    def check_wanted(self) -> None:
+        """Break off what goes on for the query's sake once the run is to end."""
         if self._gate.closing.is_set():
             raise _Closed
-        self._tell(line)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - Spark's name

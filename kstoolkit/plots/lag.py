@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.plots.axes import in_counts, label, nothing, title
 from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, row_axes
+from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -49,7 +50,11 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
         label(axes, x="records that wait", notes=_notes(lag, known))
     else:
         nothing(axes, f"lag unknown: {lag.why or 'not told'}")
-    behind = "lag unknown" if lag.lag_records is None else f"{_records(lag.lag_records)} behind"
+    behind = (
+        "lag unknown"
+        if lag.lag_records is None
+        else f"{counted(lag.lag_records, 'records')} behind"
+    )
     title(axes, f"{lag.reader}, {lag.state}: {behind}")
     return axes
 
@@ -71,9 +76,5 @@ def _notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
     if len(known) > MOST_ROWS:
         notes.append(f"the largest {MOST_ROWS} of {format_count(len(known))} partitions")
     if len(known) < len(lag):
-        notes.append(f"unknown of {format_count(len(lag) - len(known))} partitions")
+        notes.append(f"unknown of {counted(len(lag) - len(known), 'partitions')}")
     return notes
-
-
-def _records(number: int) -> str:
-    return f"{format_count(number)} record{'' if number == 1 else 's'}"

@@ -450,3 +450,39 @@ def test_a_memory_of_another_version_is_refused() -> None:
 def test_a_damaged_memory_is_refused(block: bytes) -> None:
     with pytest.raises(FormatError):
         Meta.decode(block)
+
+
+def test_a_live_bucket_tells_each_window_that_expires_once() -> None:
+    cascade = Cascade("1 minute", retention=2)
+    bucket = Bucket(cascade, DictBlocks(), live=True, whole=True)
+    gone: list[tuple[str, int]] = []
+    for minute in range(200):
+        came = Counters.of(
+            np.array([minute * 60_000]), pa.array([f"user {minute % 3}"]), pa.array(["read"])
+        )
+        done = bucket.advance(came, now_ms=minute * 60_000)
+        for part in done.gone.get(0, []):
+            rows = part.to_table().to_pylist()
+            gone.extend((row["user"], row["window_start_ms"]) for row in rows)
+
+    kept = [
+        (row["user"], row["window_start_ms"])
+        for part in bucket.segments(0)
+        for row in part.to_table().to_pylist()
+    ]
+    every = [(f"user {minute % 3}", minute * 60_000) for minute in range(200)]
+    assert sorted(gone + kept) == sorted(every)
+    assert gone
+    assert len(kept) < 70
+
+
+def test_all_of_a_users_window_is_told_when_one_of_its_counts_changes() -> None:
+    bucket = Bucket(Cascade("1 minute", "1 hour"), DictBlocks(), whole=True)
+    for action, start_ms in (("read", 0), ("write", 60_000), ("read", 120_000)):
+        came = Counters.of(np.array([start_ms]), pa.array(["Ann"]), pa.array([action]))
+        done = bucket.advance(came, now_ms=0)
+
+    minutes, hours = (change.whole.to_table().to_pylist() for change in done.changes)
+    assert [(row["action"], row["count"]) for row in minutes] == [("read", 1)]
+    assert [(row["action"], row["count"]) for row in hours] == [("read", 2), ("write", 1)]
+    assert [len(change.counters) for change in done.changes] == [1, 1]
