@@ -72,7 +72,8 @@ CHANGELOG = typer.Option(
 FINDINGS_TO = typer.Option(
     None,
     metavar="TOPIC",
-    help="Send findings, as JSON, to kafka://host:port/topic too; made if missing.",
+    help="Send findings, as JSON, to kafka://host:port/topic too; made if missing.  "
+    "[default: to OUT alone]",
     show_default=False,
 )
 BLOCKS = typer.Option(

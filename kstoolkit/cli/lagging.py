@@ -59,7 +59,7 @@ def lag(
         help="Print one JSON object, with --watch one a line, and nothing else on stdout.",
     ),
 ) -> None:
-    """Say how far a run or a consumer group is behind its topics.
+    """Say how far a run or a consumer group is behind.
 
     Of each partition: where it ends, where the reader is, how many records wait, how much older
     they are than the newest, and when nothing waits any more at the rates that were measured. Where
@@ -94,13 +94,14 @@ def reset(
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
-    """Move a run or a consumer group to other offsets; without --execute, say what that costs.
+    """Move a run or a consumer group to other offsets.
 
-    A run begins anew there when it is started next: with a new checkpoint, whose state is empty;
-    the old one stays beside as checkpoint.epoch=N. The newest count of a window wins, so a window
-    that is read again whole is counted right, and one that is read in part too low. A run that is
-    counting, or a group with members, refuses. The fields of --json: reader, to, done, moves (by
-    partition), again_records, skipped_records, in_part (windows), warnings, refusal.
+    Without --execute, it says what that costs, and changes nothing. A run begins anew there when it
+    is started next: with a new checkpoint, whose state is empty; the old one stays beside it as
+    checkpoint.epoch=N. The newest count of a window wins, so a window that is read again whole is
+    counted right, and one that is read in part too low. A run that is counting, or a group with
+    members, refuses. The fields of --json: reader, to, done, moves (by partition), again_records,
+    skipped_records, in_part (windows), warnings, refusal.
     """
     from kstoolkit.operations.reset import reset as moved  # noqa: PLC0415 - loads Arrow
 

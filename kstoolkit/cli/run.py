@@ -119,7 +119,8 @@ def run(
         None,
         metavar="FILE",
         help="With --follow: a file whose time is set anew every two seconds while batches end; "
-        "five minutes without one (ten triggers, if that is longer), and it is left to age.",
+        "five minutes without one (ten triggers, if that is longer), and it is left to age.  "
+        "[default: no such file]",
         show_default=False,
     ),
     lateness: str | None = typer.Option(
@@ -269,5 +270,6 @@ def _check_bounded(**options: object) -> None:
     """Raise if an option is given that means nothing without --follow."""
     for name, given in options.items():
         if given is not None:
-            message = f"--{name.replace('_', '-')} is for a run without an end: no --follow."
+            flag = f"--{name.replace('_', '-')}"
+            message = f"{flag} is for a run without an end, but --follow is missing."
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import KafkaError
+from kstoolkit.errors import FormatError, KafkaError, OutputError
 from kstoolkit.operations.lag import LagWatch
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class RunLag:
         KafkaError
             If no broker answers at once.
         """
-        settings = self._run.folder.settings()
-        if settings is None or settings.feed != "topic":
+        if not self._is_on_topic():
             return ()
         if self._asking is None or not self._asking.is_alive():
             self._asking = threading.Thread(target=self._look, name="lag", daemon=True)
@@ -69,6 +68,13 @@ class RunLag:
         if self._failed is not None:
             raise self._failed
         return self._found
+
+    def _is_on_topic(self) -> bool:
+        try:
+            settings = self._run.folder.settings()
+        except (FormatError, OutputError):  # whoever reads the run's own figures says so
+            return False
+        return settings is not None and settings.feed == "topic"
 
     def _look(self) -> None:
         try:

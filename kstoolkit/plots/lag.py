@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.plots.axes import in_counts, label, nothing, title
+from kstoolkit.plots.names import shown
 from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, row_axes
 from kstoolkit.rocksdb.records import counted
@@ -49,13 +50,13 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
         in_counts(axes.xaxis)
         label(axes, x="records that wait", notes=_notes(lag, known))
     else:
-        nothing(axes, f"lag unknown: {lag.why or 'not told'}")
+        nothing(axes, f"lag unknown: {shown(lag.why or 'not told', 100)}")
     behind = (
         "lag unknown"
         if lag.lag_records is None
         else f"{counted(lag.lag_records, 'records')} behind"
     )
-    title(axes, f"{lag.reader}, {lag.state}: {behind}")
+    title(axes, f"{shown(lag.reader, 60)}, {lag.state}: {behind}")
     return axes
 
 

@@ -28,6 +28,8 @@ MARK = "KSTOOLKIT_TESTS_MARK"
 # Plain "error" would hit the kernel's own end, too.
 WARNINGS = "error,default::PendingDeprecationWarning"
 PROGRESS = re.compile(r"\d+%\|")
+# What is fetched or made for Kafka is said, wherever it is the first time.
+NOTICE = re.compile(r"Downloading |Made the topic |The connector to Kafka of Spark ")
 
 
 def laid_out(folder: Path) -> Path:
@@ -84,7 +86,7 @@ def leftovers_of(mark: str) -> list[str]:
 
 
 def complaints_of(notebook: NotebookNode) -> str:
-    """Return what the cells wrote to stderr, without bars of progress: warnings, mostly.
+    """Return what the cells wrote to stderr, without bars of progress and notices: warnings, mostly.
 
     A bar is written over itself; what stands there in the end is what counts.
     """
@@ -93,7 +95,8 @@ def complaints_of(notebook: NotebookNode) -> str:
         for cell in notebook.cells
         for line in _stderr_of(cell).replace("\x1b[A", "").split("\n")
     ]
-    return "\n".join(line for line in told if line and not PROGRESS.search(line))
+    said = [line for line in told if line and not PROGRESS.search(line)]
+    return "\n".join(line for line in said if not NOTICE.match(line))
 
 
 def _stderr_of(cell: NotebookNode) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 IMPORTED = {"kstoolkit", "matplotlib", "pandas", "pyspark"}
-FROM_PYTHON = {"datetime", "pathlib", "time"}
+FROM_PYTHON = {"atexit", "datetime", "pathlib", "time"}
 MOST_CODE_CELLS = 12
 PROMISED_SECONDS = 120
 ENDING_SECONDS = 10
@@ -51,8 +51,8 @@ def kept(name: str) -> NotebookNode:
     return read
 
 
-def test_there_are_eight_numbered_notebooks() -> None:
-    assert [name.partition("_")[0] for name in NAMES] == list("12345678")
+def test_there_are_ten_numbered_notebooks() -> None:
+    assert sorted(int(name.partition("_")[0]) for name in NAMES) == list(range(1, 11))
 
 
 def test_the_index_names_every_notebook_by_its_title(name: str, kept: NotebookNode) -> None:
@@ -109,6 +109,17 @@ def test_a_warning_is_a_complaint_and_a_bar_that_went_is_none() -> None:
     printed = {"name": "stdout", "text": "done"}
     assert complaints_of(_of_one_cell([*outputs, printed])) == "x.py:1: UserWarning: of two\ntold()"
     assert complaints_of(_of_one_cell([*outputs[:-1], printed])) == ""
+
+
+def test_a_notice_of_what_is_fetched_for_kafka_is_no_complaint() -> None:
+    told = [
+        "Downloading kafka-clients 3.9.2 from repo1.maven.org into jars.\n",
+        "The connector to Kafka of Spark 9.9.9 is not published in full. That of 4.2.0 stands in.\n",
+        "Made the topic 'counts': 4 partitions, cleanup by compact.\n",
+        "Kafka can't be read.\n",
+    ]
+    outputs = [{"name": "stderr", "text": "".join(told)}]
+    assert complaints_of(_of_one_cell(outputs)) == "Kafka can't be read."
 
 
 def test_what_outlives_its_kernel_is_seen() -> None:
