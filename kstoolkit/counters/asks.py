@@ -8,8 +8,8 @@ latest matters, so it makes no difference in which order requests and passes com
 ======================  =====================================================================
 key                     block
 ======================  =====================================================================
-``counts/0/<t>``        CountBlock: requests by user and window, as of
-                        :mod:`kstoolkit.counters.bucket`
+``counts/0/<t>``        CountBlock: requests by user and window, of the windows that begin in
+                        segment t, which is sixty windows long
 ``passes``              CountBlock: each user's latest pass; its time stands as a window's start
 ``asks``                CountBlock: windows for which users stand asked, with the count then
 ======================  =====================================================================
@@ -24,11 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.bucket import Bucket
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.meta import NEVER
-from kstoolkit.counters.segments import Segments, segment_ms
-from kstoolkit.windows import Cascade
+from kstoolkit.counters.segments import WINDOWS_PER_SEGMENT, Segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +88,7 @@ class Asks:
         Returns
         -------
         pyarrow.Table
-            ``user``, ``window_start_ms``, ``count`` (the latest that is known) and ``asked``.
+            ``user``, ``window_start_ms``, ``count`` (when it first was decided) and ``asked``.
         """
         reached = self._reached(requests)
         latest = _latest([self._kept(_PASSES), passes])
@@ -101,7 +99,8 @@ class Asks:
         still = Counters.merge([standing.take(~cleared), asked])
         ends_ms = still.start_ms + self.window.size_ms
         self._keep(_ASKS, still.take(ends_ms + self.keep_ms > horizon_ms))
-        self._forget_counts(horizon_ms)
+        # The counts of windows that have ended by the horizon can't change any more.
+        self._segments.drop(horizon_ms - self.window.size_ms + 1)
         fine = Counters.merge([reached.take(spared), standing.take(cleared)])
         return pa.concat_tables([_rows(asked, asked=True), _rows(fine, asked=False)])
 
@@ -109,15 +108,13 @@ class Asks:
         """Count, and return the windows that have just come to so many."""
         if not len(requests):
             return Counters.empty()
-        bucket = Bucket(Cascade(self.window), self.blocks)
-        (changes,) = bucket.advance(requests, now_ms=0).changes
-        now = changes.counters
-        return now.take((changes.old < self.at_least) & (now.count >= self.at_least))
+        added = self._segments.add(requests.coarsen(self.window))
+        now = added.changed
+        return now.take((added.old < self.at_least) & (now.count >= self.at_least))
 
-    def _forget_counts(self, horizon_ms: int) -> None:
-        """Drop the windows that have ended by the horizon: their counts can't change any more."""
-        segments = Segments(self.blocks, 0, segment_ms(Cascade(self.window), 0))
-        segments.drop(horizon_ms - self.window.size_ms + 1)
+    @property
+    def _segments(self) -> Segments:
+        return Segments(self.blocks, 0, WINDOWS_PER_SEGMENT * self.window.every_ms)
 
     def _kept(self, key: str) -> Counters:
         block = self.blocks.get(key)

@@ -120,7 +120,7 @@ def _packed(form: str, number: Callable[[str], Any]) -> Callable[[Any], bytes]:
         try:
             return struct.pack(form, number(value) if isinstance(value, str) else value)
         except (struct.error, OverflowError, ValueError) as error:
-            message = f"{value!r} is no such number: {error}."
+            message = f"{value!r:.80} is no such number: {error}."
             raise ConfigurationError(message, hint="Is another serde meant?") from error
 
     return encode
@@ -140,7 +140,7 @@ def _bare(value: Any) -> bytes:
         # To bytes(), a number is a length, and that of zeros.
         return bytes.fromhex(value) if isinstance(value, str) else bytes(memoryview(value))
     except (TypeError, ValueError) as error:
-        message = f"{value!r} is neither bytes nor hex."
+        message = f"{value!r:.80} is neither bytes nor hex."
         raise ConfigurationError(
             message, hint="Write it as 00ff, or give another serde."
         ) from error
@@ -150,7 +150,7 @@ def _text_bytes(value: Any) -> bytes:
     try:
         return str(value).encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        message = f"{value!r} has half a character, which no UTF-8 has."
+        message = f"{value!r:.80} has half a character, which no UTF-8 has."
         raise ConfigurationError(message, hint="Give whole characters, or bytes.") from error
 
 

@@ -64,7 +64,7 @@ def forget_dead_java() -> None:
 def java_is_gone() -> bool:
     """Return whether the Java that this process started has ended, or is about to.
 
-    To be asked before an error of Java's is read: its text would be asked of that Java, for ever.
+    To be asked before an error of Java's is read: its text is Java's to tell.
     """
     process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
     if process is None:

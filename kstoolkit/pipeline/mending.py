@@ -113,8 +113,10 @@ class Mending:
         if self._deaths is None or self._deaths.batch != batch:
             self._deaths = _Deaths(batch)
         self._deaths.number += 1
-        if self._deaths.number == _POISONOUS:
-            self.tell(f"{failed.message} A batch died of it thrice: looking for the records.")
+        if self._deaths.number % _POISONOUS == 0:
+            self.tell(
+                f"{failed.message} The batch has died thrice: looking for the record it dies of."
+            )
             if told := self.set_aside():
                 self.tell(told)
                 self._log.add(told, batch, counts=False)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
+from kstoolkit.errors import KafkaError
 from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.pipeline.failure import is_kafkas
+from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.recordcounting import place_of
 from kstoolkit.pipeline.session import spark_session
@@ -46,24 +47,23 @@ def set_poison_aside(job: Job, check_wanted: Callable[[], None]) -> str | None:
     Returns
     -------
     str or None
-        A sentence; ``None`` if it is not single records, or not of a topic read by Python.
-
-    Raises
-    ------
-    PySparkException
-        If Kafka can't be read meanwhile.
+        A sentence; ``None`` if it is not single records, or not of a topic read by Python, or if
+        Kafka could not be read meanwhile.
     """
     topic = job.pipeline.source
     if not isinstance(topic, Topic) or not is_read_here(topic):
         return None
-    ranges = _at_hand(job, topic)
     skipped = SkipList(job.folder.skipped, job.settings.topic_id)
 
     def works(tried: Ranges) -> bool:
         check_wanted()
         return _works(_counted(job, topic, tried, skipped))
 
-    found = culprits(works, ranges) if ranges else {}
+    try:
+        ranges = _at_hand(job, topic)
+        found = culprits(works, ranges) if ranges else {}
+    except KafkaError:
+        return None
     if not found:
         return None
     skipped.add(found)
@@ -109,6 +109,6 @@ def _works(parcels: DataFrame) -> bool:
         parcels.write.format("noop").mode("overwrite").save()
     except (PySparkException, Py4JJavaError) as error:
         if is_kafkas(error):
-            raise
+            raise KafkaError(cause_in_words(error)) from error
         return False
     return True

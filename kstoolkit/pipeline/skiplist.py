@@ -71,7 +71,8 @@ def culprits(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[
     -------
     dict
         Offsets by partition: nothing if the whole can be counted, if its halves can and only the
-        whole can't, or if there are more than :data:`MOST_CULPRITS`.
+        whole can't, if there are more than :data:`MOST_CULPRITS`, or if they are all that there is
+        and several: then something else is wrong.
 
     Examples
     --------
@@ -95,4 +96,5 @@ def culprits(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[
         found.setdefault(partition, []).append(first)
         if sum(map(len, found.values())) > MOST_CULPRITS:
             return {}
-    return found
+    tried = sum(end - first for first, end in ranges.values())
+    return {} if 1 < tried == sum(map(len, found.values())) else found

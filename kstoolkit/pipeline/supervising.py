@@ -134,15 +134,13 @@ class SupervisedQuery(StreamingQuery):
         death: Exception | None = None
         try:
             while not self._gate.closing.is_set():
-                try:
-                    self._revive(death)
-                    self._wait()
-                except _DEATHS as error:
-                    death = self._gate.cause(error)
-                except _Closed:
+                if death is not None:
+                    self._mend(death, self._gate.closing)
+                death = self._live(again=death is not None)
+                if death is None:
                     return
-                else:
-                    return
+        except _Closed:
+            return
         finally:
             self._ended.set()
 
@@ -190,13 +188,17 @@ class SupervisedQuery(StreamingQuery):
         except KstoolkitError as error:
             self._failure = error
 
-    def _revive(self, death: Exception | None) -> None:
-        """Have the query run: for the first time, or again."""
-        if death is not None:
-            self._mend(death, self._gate.closing)
-            self._job = self._ready(self.say)
-        if death is not None or not self._begun.is_set():
-            self.begin()
+    def _live(self, *, again: bool) -> Exception | None:
+        """Have the query run to its end, and return what it died of."""
+        try:
+            if again:
+                self._job = self._ready(self.say)
+            if again or not self._begun.is_set():
+                self.begin()
+            self._wait()
+        except _DEATHS as error:
+            return self._gate.cause(error)
+        return None
 
     def _wait(self) -> None:
         """Wait for the query's end.

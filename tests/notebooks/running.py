@@ -86,7 +86,7 @@ def leftovers_of(mark: str) -> list[str]:
 
 
 def complaints_of(notebook: NotebookNode) -> str:
-    """Return what the cells wrote to stderr, without bars of progress and notices: warnings, mostly.
+    """Return what the cells wrote to stderr, less bars of progress and notices: warnings, mostly.
 
     A bar is written over itself; what stands there in the end is what counts.
     """

@@ -113,8 +113,8 @@ def test_a_warning_is_a_complaint_and_a_bar_that_went_is_none() -> None:
 
 def test_a_notice_of_what_is_fetched_for_kafka_is_no_complaint() -> None:
     told = [
-        "Downloading kafka-clients 3.9.2 from repo1.maven.org into jars.\n",
-        "The connector to Kafka of Spark 9.9.9 is not published in full. That of 4.2.0 stands in.\n",
+        "Downloading kafka-clients 3.9.2 into the cache.\n",
+        "The connector to Kafka of Spark 9.9.9 is out of reach. That of 4.2.0 stands in.\n",
         "Made the topic 'counts': 4 partitions, cleanup by compact.\n",
         "Kafka can't be read.\n",
     ]

@@ -46,6 +46,8 @@ def test_what_fails_for_every_record_is_no_fault_of_records() -> None:
 
     assert culprits(fails, {0: (0, 1_000_000)}) == {}
     assert len(tried) < 100
+    assert culprits(fails, {0: (0, 2), 1: (5, 7)}) == {}
+    assert culprits(fails, {0: (4, 5)}) == {0: [4]}  # alone, it can't be told from the rest
 
 
 def test_what_fails_together_only_has_no_culprit() -> None:

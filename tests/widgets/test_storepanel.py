@@ -202,6 +202,10 @@ def test_what_makes_no_sense_is_said_and_the_panel_goes_on(
     panel.search("anna")
     panel.wait()
     assert "no such number" in panel.static_html()
+    panel.search("9" * 100_000 + "x")
+    panel.wait()
+    assert "no such number" in panel.static_html()
+    assert len(panel.rows.said.value) < 1_000
     panel.controls.key_serde.value = ""
     panel.search("user-07")
     panel.wait()
