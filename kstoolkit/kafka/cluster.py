@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kstoolkit.errors import EnvironmentFault, InputError, KafkaError
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError
 from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.units import format_duration
 
@@ -171,13 +171,25 @@ class Cluster:
             consumer.close()
 
     def admin(self) -> AdminClient:
-        """Return a client that manages."""
-        return clients().admin.AdminClient(self._settings())  # type: ignore[no-any-return]
+        """Return a client that manages.
+
+        Raises
+        ------
+        ConfigurationError
+            If librdkafka takes no such settings.
+        """
+        return _made(clients().admin.AdminClient, self._settings())  # type: ignore[no-any-return]
 
     def consumer(self, group: str = "kstoolkit", **more: Any) -> Consumer:
-        """Return a client that reads; it commits nothing of its own accord."""
+        """Return a client that reads; it commits nothing of its own accord.
+
+        Raises
+        ------
+        ConfigurationError
+            If librdkafka takes no such settings.
+        """
         told = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
-        return clients().Consumer(self._settings() | told | more)  # type: ignore[no-any-return]
+        return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -249,6 +261,17 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             if error.args[0].code() not in unsettled or time.monotonic() > deadline:
                 raise said(error) from error
         time.sleep(_SHORTEST_PAUSE)
+
+
+def _made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
+    try:
+        return kind(settings)
+    except clients().KafkaException as error:
+        if error.args[0].code() != clients().KafkaError._INVALID_ARG:  # noqa: SLF001 - its name
+            raise
+        message = f"The connection to Kafka can't be set so: {error.args[0].str()}"
+        hint = "What Java's client alone knows begins with java., as java.default.api.timeout.ms."
+        raise ConfigurationError(message, hint=hint) from error
 
 
 def said(error: Any) -> KafkaError:

@@ -12,6 +12,9 @@ librdkafka                  Java
 ``ssl.key.pem``             ``ssl.keystore.key``
 ==========================  ===========================================================
 
+What just one of them knows is given with the client's name in front, as ``java.`` or
+``librdkafka.``: ``java.default.api.timeout.ms``.
+
 Files of a certificate and its key (``ssl.certificate.location``, ``ssl.key.location``) are read for
 Java, which wants their text.
 """
@@ -39,6 +42,7 @@ _MODULES = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+_CLIENTS = ("java.", "librdkafka.")
 _ALIKE = {"sasl.mechanisms": "sasl.mechanism"}
 _TEXTS = {
     "ssl.certificate.pem": "ssl.keystore.certificate.chain",
@@ -56,7 +60,7 @@ def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
     >>> for_librdkafka({"sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas})["sasl.username"]
     'me'
     """
-    told = {_ALIKE.get(name, name): value for name, value in options.items()}
+    told = _of_client("librdkafka.", options)
     for name, value in _JAAS.findall(told.pop("sasl.jaas.config", "")):
         if name in {"username", "password"}:
             told.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))
@@ -79,7 +83,7 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
     >>> print(for_java(given)["sasl.jaas.config"])
     org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="n\"o";
     """
-    told = {_ALIKE.get(name, name): value for name, value in options.items()}
+    told = _of_client("java.", options)
     user, password = told.pop("sasl.username", None), told.pop("sasl.password", None)
     if user is not None and "sasl.jaas.config" not in told:
         told["sasl.jaas.config"] = _jaas(told.get("sasl.mechanism", "PLAIN"), user, password or "")
@@ -118,6 +122,13 @@ def options_of_environment() -> dict[str, str]:
     """Return the settings of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names, if it does."""
     path = os.environ.get(CONFIG_FILE)
     return read_options(path) if path else {}
+
+
+def _of_client(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that are for this client, or for both."""
+    mine = {name.removeprefix(prefix): value for name, value in options.items()}
+    both = {name: each for name, each in mine.items() if not name.startswith(_CLIENTS)}
+    return {_ALIKE.get(name, name): value for name, value in both.items()}
 
 
 def _jaas(mechanism: str, user: str, password: str) -> str:

@@ -21,6 +21,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.pipeline.lanes import bucket_of
 from kstoolkit.pipeline.parcels import BLOCK, LETTERS, to_ipc
+from kstoolkit.pipeline.stateblocks import StateBlocks
 from kstoolkit.pipeline.worker import spare_collector
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class CascadeOperator(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state: one map from a block's key to its bytes."""
         spare_collector()
-        self.blocks = _StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
+        self.blocks = StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
 
     def handleInputRows(  # type: ignore[override]  # noqa: N802 - called by keyword
         self,
@@ -242,29 +243,3 @@ def _before(known: Counters, changes: Changes) -> Counters:
     back = replace(part, count=(~part.count) + np.uint64(1))
     left = Counters.merge([known, back])
     return left.take(left.count > 0)
-
-
-class _StateBlocks:
-    """Spark's map state as blocks."""
-
-    __slots__ = ("state",)
-
-    def __init__(self, state: Any) -> None:
-        self.state = state
-
-    def get(self, key: str) -> bytes | None:
-        """Return the block, or ``None``."""
-        row = self.state.getValue((key,))
-        return None if row is None else bytes(row[0])
-
-    def put(self, key: str, block: bytes) -> None:
-        """Keep the block."""
-        self.state.updateValue((key,), (block,))
-
-    def remove(self, key: str) -> None:
-        """Forget the block."""
-        self.state.removeKey((key,))
-
-    def keys(self) -> Iterator[str]:
-        """Yield the keys of all blocks."""
-        return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method

@@ -173,8 +173,8 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     if isinstance(source, Frame):
         spark = source.df.sparkSession
     else:
-        is_quick = isinstance(source, Files) and is_plain(source.columns)
-        extra = {"spark.driver.extraJavaOptions": _quick_java()} if is_quick else {}
+        options = _java_options(source)
+        extra = {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
         spark = spark_session(master, log_path=folder.log, extra=extra)
     if not str(spark.sparkContext.master).startswith("local"):
         stream.ship_by_value()
@@ -182,11 +182,16 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     return spark
 
 
-def _quick_java() -> str:
+def _java_options(source: Files | Topic) -> list[str]:
+    if isinstance(source, Topic):
+        return _collector()
+    return [_QUICK_JAVA, *_collector()] if is_plain(source.columns) else []
+
+
+def _collector() -> list[str]:
     given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
-    if _COLLECTOR.search(given):  # Java does not start if it is told two collectors
-        return _QUICK_JAVA
-    return f"{_QUICK_JAVA} {_QUICK_COLLECTOR}"
+    # Java does not start if it is told two collectors.
+    return [] if _COLLECTOR.search(given) else [_QUICK_COLLECTOR]
 
 
 def _feed(  # noqa: PLR0917 - all that a run is made of

@@ -42,6 +42,8 @@ class RecordPlan:
 
     Parameters
     ----------
+    topic
+        Whose records they are.
     columns, limits
         What is what, and what an event may look like.
     reader
@@ -52,6 +54,7 @@ class RecordPlan:
         By partition, offsets of records that are dead letters, whatever they hold.
     """
 
+    topic: str
     columns: Columns
     limits: Limits
     reader: Reader | None
@@ -70,7 +73,7 @@ def counting_records(
         tally = Tally(plan.buckets)
         types = dict.fromkeys(plan.columns, pa.string())
         for records in batches:
-            batch = _without(records, plan.skipped, tally)
+            batch = _without(records, plan, tally)
             if not batch.num_rows:
                 continue
             if plan.reader is None:
@@ -95,21 +98,20 @@ def place_of(topic: str, partition: int, offset: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
-def _without(
-    batch: pa.RecordBatch, skipped: Mapping[int, Sequence[int]], tally: Tally
-) -> pa.RecordBatch:
+def _without(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.RecordBatch:
     """Return the records without those to skip, which become dead letters."""
-    if not skipped or not batch.num_rows:
+    if not plan.skipped or not batch.num_rows:
         return batch
     partitions, offsets = (batch.column(name).to_numpy() for name in ("partition", "offset"))
     out = np.zeros(batch.num_rows, bool)
-    for partition, each in skipped.items():
+    for partition, each in plan.skipped.items():
         out |= (partitions == partition) & np.isin(offsets, each)
     (rows,) = np.nonzero(out)
     if not rows.size:
         return batch
     told = [_POISONOUS] * rows.size
-    tally.add(Counters.empty(), [_letters(batch, rows, ["poison"] * rows.size, told)])
+    poison = _letters(plan.topic, batch, rows, ["poison"] * rows.size, told)
+    tally.add(Counters.empty(), [poison])
     return batch.filter(pa.array(~out))
 
 
@@ -119,24 +121,25 @@ def _count(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) 
     starts = panes(judged.time_ms, plan.pane_ms, processing_time=plan.processing_time)
     dead = []
     if judged.bad.size:
-        dead.append(_letters(batch, part.rows[judged.bad], judged.reasons, None))
+        dead.append(_letters(plan.topic, batch, part.rows[judged.bad], judged.reasons, None))
     if part.unreadable:
         rows, details = zip(*part.unreadable, strict=True)
         reasons = ["unparseable"] * len(rows)
-        dead.append(_letters(batch, np.array(rows), reasons, list(details)))
+        dead.append(_letters(plan.topic, batch, np.array(rows), reasons, list(details)))
     tally.add(Counters.of(starts, judged.users, judged.actions), dead)
 
 
 def _letters(
+    topic: str,
     batch: pa.RecordBatch,
     rows: np.ndarray[tuple[int], np.dtype[np.intp]],
     reasons: Sequence[str],
     details: Sequence[str | None] | None,
 ) -> pa.RecordBatch:
-    told = batch.take(pa.array(rows)).select(["topic", "partition", "offset", "value"])
+    told = batch.take(pa.array(rows)).select(["partition", "offset", "value"])
     places, raws = [], []
     for row in told.to_pylist():  # the bad ones: few
-        places.append(place_of(row["topic"], row["partition"], row["offset"]))
+        places.append(place_of(topic, row["partition"], row["offset"]))
         raws.append((row["value"] or b"").decode(errors="backslashreplace"))
     return letters(reasons, raws, file=places, details=details)
 

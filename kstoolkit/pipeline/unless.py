@@ -14,7 +14,7 @@ from kstoolkit.counters.asks import Asks, moments
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.pipeline.columns import EventColumns
-from kstoolkit.pipeline.operator import _StateBlocks
+from kstoolkit.pipeline.stateblocks import StateBlocks
 from kstoolkit.pipeline.stream import ship_by_value
 from kstoolkit.pipeline.worker import spare_collector
 from kstoolkit.units import Duration, parse_duration
@@ -158,7 +158,7 @@ class _AskOperator(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state: one map from a block's key to its bytes."""
         spare_collector()
-        blocks = _StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
+        blocks = StateBlocks(handle.getMapState("blocks", "key string", "block binary"))
         asking = self.asking
         self.asks = Asks(asking.window, asking.at_least, asking.keep_ms, blocks)
 
