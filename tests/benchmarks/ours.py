@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.pipeline.summary import Summary
 
 
 def main() -> None:
@@ -53,6 +54,7 @@ def main() -> None:
         findings=len(run.findings.to_pandas()),
         changelog_records_per_million=round(summary.changelog_records / summary.events * 1e6),
         changelog_bytes_per_million=round(summary.changelog_bytes / summary.events * 1e6),
+        **_one_per_event(asked.changelog, summary),
     )
     spark_session().stop()
 
@@ -69,6 +71,18 @@ def _source(asked: argparse.Namespace) -> Files | Frame | Topic:
     stream = stream.option("maxFilesPerTrigger", asked.files_per_batch)
     events = stream.parquet(str(asked.events))
     return kst.frame(events, event_time="time", user="user", action="action")
+
+
+def _one_per_event(form: str | None, summary: Summary) -> dict[str, int]:
+    """Return what a record for each event and window would come to, in records of the same size."""
+    if form != "bundles":
+        return {}
+    records = len(WINDOWS) * 1_000_000
+    size = summary.changelog_bytes / summary.changelog_records
+    return {
+        "one_per_event_records_per_million": records,
+        "one_per_event_bytes_per_million": round(records * size),
+    }
 
 
 def _changelog(asked: argparse.Namespace) -> KafkaChangelog | None:
