@@ -171,8 +171,8 @@ def _records(
         assigned = json.dumps({address.topic: sorted(ending)})
         options |= {"assign": assigned, "endingOffsets": _of_topic(topic, ending)}
         read = spark.read.format("kafka").options(**options).load()
-    told = [name for name in RECORD_COLUMNS if name in read.columns]
-    return read.withColumn("key", _key(topic)).select(*told)
+    there = [name for name in RECORD_COLUMNS if name in read.columns]
+    return read.withColumn("key", _key(topic)).select(*there)
 
 
 def _of_topic(topic: Topic, offsets: Mapping[int, int]) -> str:
