@@ -164,7 +164,11 @@ def _pass_over(*_: Any, **__: Any) -> None:
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     """Return the Ctrl-C that it came of, even if stopping Spark met with an error of its own."""
+    seen: set[int] = set()
     while error is not None and not isinstance(error, KeyboardInterrupt):
+        if id(error) in seen:  # errors may be each other's causes
+            return None
+        seen.add(id(error))
         error = error.__cause__ or error.__context__
     return error
 

@@ -65,6 +65,7 @@ def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterat
 
     Examples
     --------
+    >>> from kstoolkit.events.pieces import Columns
     >>> values = pa.array([b'{"t": 1, "u": "Ann", "a": "x"}', b"no", None])
     >>> columns, text = Columns("t", "u", "a"), pa.string()
     >>> for part in read_json_values(values, columns, dict.fromkeys(columns, text)):

@@ -89,6 +89,8 @@ class Mending:
             self._wait_for_kafka(death, closing)
             return
         failed = self._in_words(death)
+        if self.restart is None and failed is death:
+            raise death  # from itself, it would be its own cause
         if self.restart is None:
             raise failed from death
         self._wait_after(failed, self.restart, closing)

@@ -205,10 +205,9 @@ def _left_out(growth: Growth) -> Remark | None:
     count = len(growth.left_out)
     if not count:
         return None
-    parts = "A part of it" if count == 1 else f"{format_count(count)} parts of it"
+    parts = "A part of it is" if count == 1 else f"{format_count(count)} parts of it are"
     more = "" if count == 1 else ", and more"
-    why = f"{growth.left_out[0].rstrip('.')}{more}"
-    text = f"{parts} could not be read, and no figure of rows has what was there: {why}."
+    text = f"{parts} left out of all figures of rows: {growth.left_out[0].rstrip('.')}{more}."
     return Remark(Weight.UNKNOWN, 1.0, text)
 
 
