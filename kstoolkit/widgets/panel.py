@@ -36,6 +36,7 @@ _STYLE = """
 .kst-panel .kst-facts td:first-child { white-space: nowrap; }
 .kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
 .kst-panel caption, .kst-static caption { text-align: left; white-space: nowrap; }
+.kst-panel .widget-html, .kst-panel .widget-html-content { min-width: 0; max-width: 100%; }
 .kst-panel .widget-html-content { line-height: 1.45; }
 .kst-panel .widget-html-content p { margin: 0; }
 .kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }
