@@ -64,7 +64,10 @@ def workers_memory(java_pid: int) -> WorkersMemory:
 
     Examples
     --------
-    >>> workers_memory(os.getpid()).num_workers
+    >>> from subprocess import PIPE, Popen
+    >>> with Popen(["cat"], stdin=PIPE) as alone:
+    ...     print(workers_memory(alone.pid).num_workers)
+    ...     _ = alone.communicate()
     0
     """
     pids = python_workers(java_pid)

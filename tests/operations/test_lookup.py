@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import pairwise
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
@@ -347,7 +348,10 @@ def test_whoever_is_interrupted_leaves_the_call_to_others(server: LookupServer) 
         threads.submit(interrupt)
         lookup.values(keys)
 
-    with ThreadPoolExecutor(2) as threads:
+    # Whoever is started in the background by a plain shell ignores Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ThreadPoolExecutor(2) as threads, ExitStack() as at_the_end:
+        at_the_end.callback(signal.signal, signal.SIGINT, before)
         other = threads.submit(lookup.values, keys)
         with pytest.raises(KeyboardInterrupt):
             look_up_until_interrupted()
