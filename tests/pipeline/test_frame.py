@@ -158,6 +158,21 @@ def test_another_kind_of_source_is_refused_and_harms_nothing(
     check_exact(kst.load_run(tmp_path / "out"), paths)
 
 
+def test_rows_that_somebody_marked_as_broken_are_dead_letters(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [("2025-03-01T00:00:00Z", "Ann", "read", None), (None, "Bo", None, "no such user")]
+    df = spark.createDataFrame(rows, "time string, user string, action string, _broken string")
+    given = kst.frame(df, event_time="time", user="user", action="action")
+
+    run = kst.Pipeline(source=given, buckets=1).run(tmp_path / "out", progress=False)
+
+    assert run.summary().events == 1
+    (letter,) = run.dead_letters.to_pandas().to_dict("records")
+    assert (letter["reason"], letter["detail"]) == ("marked_broken", "no such user")
+    assert letter["raw"] == '{"user":"Bo"}'
+
+
 PROGRAM = """
     import sys
     import kstoolkit as kst
