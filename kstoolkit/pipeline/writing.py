@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from pyspark import TaskContext
 
 from kstoolkit.changelog.changelog import ChangelogWriter
-from kstoolkit.changelog.outbox import OutboxWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
@@ -109,7 +108,7 @@ class _Part:
     open_files: ExitStack = field(default_factory=ExitStack)
     moves: list[tuple[Path, Path]] = field(default_factory=list)
     dead_letters: dict[str, int] = field(default_factory=dict)
-    changelog: ChangelogWriter | OutboxWriter | None = None
+    changelog: Any = None
     letters: pq.ParquetWriter | None = None
 
     def write(self, row: dict[str, Any]) -> bool:
@@ -121,7 +120,7 @@ class _Part:
             changelog.write(row["bucket"], length_ms, Counters.decode(row["payload"]))
         elif kind == GONE:
             changelog = self._changelog(row["now_ms"])
-            if isinstance(changelog, OutboxWriter):
+            if self.places.outbox is not None:
                 length_ms = self.places.lengths_ms[row["level"]]
                 changelog.forget(length_ms, Counters.decode(row["payload"]))
         elif kind == LETTERS:
@@ -139,7 +138,7 @@ class _Part:
             if place.parent == Path(self.places.changelog):
                 size_bytes += hidden.stat().st_size
             os.replace(hidden, place)  # noqa: PTH105 - says that it is atomic
-        if isinstance(self.changelog, OutboxWriter):
+        if self.places.outbox is not None and self.changelog is not None:
             size_bytes = self.changelog.size_bytes
         return {
             "records": self.changelog.rows if self.changelog else 0,
@@ -147,13 +146,16 @@ class _Part:
             "dead_letters": self.dead_letters,
         }
 
-    def _changelog(self, now_ms: int) -> ChangelogWriter | OutboxWriter:
+    def _changelog(self, now_ms: int) -> Any:
         if self.changelog is None:
             path = self._path(self.places.changelog, f"{self.number:05d}.parquet")
             outbox, buckets = self.places.outbox, self.places.buckets
             if outbox is None:
                 self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
             else:
+                # Only here: protobuf's classes can't travel to nodes that lack kstoolkit.
+                from kstoolkit.changelog.outbox import OutboxWriter  # noqa: PLC0415
+
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)
         return self.changelog
