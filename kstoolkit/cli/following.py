@@ -40,9 +40,9 @@ def keep_up(standby: Standby, *, quiet: bool) -> int:
         Why it can't go on.
     """
     dropped, expired_at = 0, 0
-    if not quiet:
-        note("Following. Ctrl-C ends it; the same command goes on from there.")
     with _asked_to_stop() as asked, _line(quiet=quiet) as line:
+        if not quiet:
+            note("Following. Ctrl-C ends it; the same command goes on from there.")
         standby.start()
         while not asked.is_set():
             line.set_description_str(_lag(standby.lag, standby.records))

@@ -54,7 +54,8 @@ def forget_dead_java() -> None:
         return
     context = SparkContext._active_spark_context  # noqa: SLF001
     if context is not None:
-        with suppress(Exception):  # it can't say goodbye to its Java, and forgets it all the same
+        context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
+        with suppress(Exception):
             context.stop()
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
@@ -18,11 +18,38 @@ _SECONDS = 90
 
 
 def make_topic(broker: Broker, name: str, partitions: int = 1, **config: str) -> None:
-    """Make a topic with settings, whose dots are underscores here; wait until it is there."""
+    """Make a topic with settings, whose dots are underscores here; wait until it is there.
+
+    What an earlier try of the same test left under this name is deleted.
+    """
     told = {each.replace("_", "."): value for each, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    (made,) = admin.create_topics([NewTopic(name, partitions, 1, config=told)]).values()
-    made.result(_SECONDS)
+    wanted = NewTopic(name, partitions, 1, config=told)
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": broker.bootstrap,
+        "log_level": 0,
+    }
+    admin = AdminClient(settings)
+    while not _made(admin, wanted):
+        delete_topic(admin, name)
+
+
+def delete_topic(admin: AdminClient, name: str) -> None:
+    """Delete a topic if it is there, and wait until the broker knows."""
+    try:
+        admin.delete_topics([name])[name].result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise
+
+
+def _made(admin: AdminClient, wanted: NewTopic) -> bool:
+    try:
+        admin.create_topics([wanted])[wanted.topic].result(_SECONDS)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise
+    return True
 
 
 def topics_of(broker: Broker) -> set[str]:

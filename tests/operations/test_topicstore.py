@@ -106,7 +106,10 @@ def test_a_replica_follows_its_topic_until_it_is_stopped(broker: Broker, tmp_pat
     replica = tmp_path / "replica"
     asked = ("get", replica, "--user", "Cy", "--window", "1 hour", "--at", "1970-01-01T00:30Z")
     process = started("restore", topic.address, replica, "--follow", "--every", "100 ms")
+    assert process.stderr is not None
     try:
+        while not process.stderr.readline().startswith(b"Following."):
+            assert process.poll() is None, answered(process).err
         write_counts(topic, {HOUR: {(0, "Cy", "read"): 1}})
         deadline = time.monotonic() + 120
         while '"counts": {"read": 1}' not in given(*asked, "--json").out:

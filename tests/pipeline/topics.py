@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions, NewTopic, TopicPartition
+from confluent_kafka.cimpl import NewPartitions, TopicPartition
 
 import kstoolkit as kst
+from tests.kafka.clients import make_topic
 from tests.pipeline.harness import events
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class EventTopic:
         self.make(partitions)
 
     def make(self, partitions: int = 2) -> None:
-        self._done(self._admin.create_topics([NewTopic(self.name, partitions)]))
+        make_topic(self.broker, self.name, partitions)
 
     def widen(self, partitions: int) -> None:
         self._done(self._admin.create_partitions([NewPartitions(self.name, partitions)]))
