@@ -20,18 +20,14 @@ of bundles is one long row of them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf import (  # type: ignore[import-untyped] # ships no types
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-)
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships no types
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.protomessage import message_class
 from kstoolkit.formats.varints import LONGEST, MORE, numbers_of, widths_of, written
 
 if TYPE_CHECKING:
@@ -76,28 +72,14 @@ class Bundles:
     updated_at_ms: NDArray[np.int64]
 
 
-def _message_class() -> Any:
-    """Return protobuf's class of the message."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="kstoolkit/countbundle.proto", package="kstoolkit", syntax="proto3"
-    )
-    message = file.message_type.add(name=_NAME)
-    for number, (name, label, kind) in enumerate(
-        [
-            ("action_id", field.LABEL_REPEATED, field.TYPE_UINT32),
-            ("count", field.LABEL_REPEATED, field.TYPE_UINT64),
-            ("updated_at_ms", field.LABEL_OPTIONAL, field.TYPE_INT64),
-        ],
-        start=1,
-    ):
-        message.field.add(name=name, number=number, label=label, type=kind)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kstoolkit.{_NAME}"))
-
-
-_MESSAGE = _message_class()
+_MESSAGE = message_class(
+    _NAME,
+    [
+        ("action_id", "repeated uint32"),
+        ("count", "repeated uint64"),
+        ("updated_at_ms", "int64"),
+    ],
+)
 
 
 def decode(value: bytes) -> Bundle:

@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from google.protobuf import (  # type: ignore[import-untyped] # ships no types
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-)
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships no types
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
+from kstoolkit.formats.protomessage import message_class
 
 __all__ = ["BLOCK_VERSION", "VERSION", "ActionBundle", "decode"]
 
@@ -36,29 +32,15 @@ class ActionBundle(NamedTuple):
     updated_at_ms: int
 
 
-def _message_class() -> Any:
-    """Return protobuf's class of the message."""
-    field = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(
-        name="kstoolkit/topicbundle.proto", package="kstoolkit", syntax="proto3"
-    )
-    message = file.message_type.add(name=_NAME)
-    for number, (name, label, kind) in enumerate(
-        [
-            ("action_id", field.LABEL_REPEATED, field.TYPE_UINT32),
-            ("count", field.LABEL_REPEATED, field.TYPE_UINT64),
-            ("updated_at_ms", field.LABEL_OPTIONAL, field.TYPE_INT64),
-            ("action", field.LABEL_REPEATED, field.TYPE_STRING),
-        ],
-        start=1,
-    ):
-        message.field.add(name=name, number=number, label=label, type=kind)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"kstoolkit.{_NAME}"))
-
-
-_MESSAGE = _message_class()
+_MESSAGE = message_class(
+    _NAME,
+    [
+        ("action_id", "repeated uint32"),
+        ("count", "repeated uint64"),
+        ("updated_at_ms", "int64"),
+        ("action", "repeated string"),
+    ],
+)
 
 
 def decode(value: bytes | None) -> ActionBundle:
