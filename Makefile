@@ -8,12 +8,16 @@
 #
 # Another Python:           make run PYTHON=/path/to/python3.12
 # Some of the tests:        make test TESTS="tests/test_units.py -k bytes"
+# All tests, one by one:    make test PROCESSES=1
 # Options for the bench:    make bench BENCH="--events 1000000"
 
 PYTHON ?= python3
 TESTS ?=
+# Many tests wait: for a broker, for a browser, for what was killed. Two files at once fill that time.
+PROCESSES ?= 2
 BENCH ?=
 BIN := .venv/bin
+TOGETHER = --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder --durations=20
 FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -27,7 +31,7 @@ run: installed
 	$(BIN)/kstoolkit report out --html out/report.html
 
 test: installed-for-tests chromium
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER))
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from tests.kafka.brokers import broker, own_broker
+from tests.kafka.brokers import broker, own_broker, secured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
 
-__all__ = ["broker", "own_broker", "spark", "wikiticker"]
+__all__ = ["broker", "own_broker", "secured", "spark", "wikiticker"]
 
 ALLOWED_SKIPS = (
     "real data not present",  # the sample is not ours to bundle: kstoolkit data fetch wikiticker
@@ -92,6 +92,8 @@ def _unexpected_skips(config: pytest.Config) -> list[str]:
     if not os.environ.get("CI"):
         return []
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # of several processes, the one that reports sees all skips
+        return []
     reasons = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
     stated = [reason.removeprefix("Skipped: ") for reason in reasons]
     return [reason for reason in stated if not reason.startswith(ALLOWED_SKIPS)]

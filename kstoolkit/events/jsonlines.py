@@ -39,6 +39,7 @@ __all__ = [
     "parse_record",
     "read_json_lines",
     "read_json_texts",
+    "rows_in",
     "text_of",
 ]
 
@@ -95,13 +96,14 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
     """
     for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
         lines = Lines.of(chunk)
-        if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
+        if lines.may_be_objects(LONGEST_LINE_BYTES) and rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
             yield _sifted(chunk)
 
 
-def _rows_in(chunk: bytes) -> int | None:
+def rows_in(chunk: bytes) -> int | None:
+    """Return how many objects a chunk holds; ``None`` if not all of it is such."""
     try:
         return _read(chunk, {}).num_rows if chunk.strip() else 0
     except pa.ArrowInvalid:

@@ -13,20 +13,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.events.jsonchunks import LONGEST_LINE_BYTES
-from kstoolkit.events.jsonlines import learnt, parse_chunk, parse_record, text_of
+from kstoolkit.events.jsonchunks import LONGEST_LINE_BYTES, Lines
+from kstoolkit.events.jsonlines import learnt, parse_chunk, parse_record, rows_in, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
     from kstoolkit.events.jsonlines import Types
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["Values", "read_json_values"]
+__all__ = ["Values", "read_json_values", "unreadable_values"]
 
 _FEW = 64
+_IN_QUOTES = rb'(?:[^"\\\r\n]|\\[^\r\n])*'
+_BROKEN_NAME = rb'\A(?:[^"]|"' + _IN_QUOTES + rb'")*"' + _IN_QUOTES + rb"\\?[\r\n]"
 NO_VALUE = "the record has no value"
 
 
@@ -72,9 +74,54 @@ def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterat
     ...     print(part.users.to_pylist(), part.rows.tolist(), [row for row, _ in part.unreadable])
     ['Ann'] [0] [1, 2]
     """
-    # Inside a JSON text a raw line end is but a space: with it, each value is one line.
+    yield from _read(_flat(values), 0, columns, types)
+
+
+def unreadable_values(values: pa.Array) -> list[tuple[int, str]]:
+    """Return (place, why) of the values that :func:`read_json_values` would not read.
+
+    For values that another parser reads, so that both judge alike: Spark's passes over what follows
+    an object, takes single quotes, and minds no bytes that are no UTF-8.
+
+    Examples
+    --------
+    >>> [place for place, _ in unreadable_values(pa.array([b'{"a": 1}', b"{'a': 1}", None]))]
+    [1, 2]
+    """
+    return list(_unreadable(_flat(values), 0))
+
+
+def _unreadable(values: pa.Array, first: int) -> Iterator[tuple[int, str]]:
+    """Look at values at once; else at each half; else one by one."""
+    if _are_objects(values):
+        return
+    if len(values) <= _FEW:
+        yield from _sifted(values, first, ())[2]
+        return
+    middle = len(values) // 2
+    yield from _unreadable(values.slice(0, middle), first)
+    yield from _unreadable(values.slice(middle), first + middle)
+
+
+def _are_objects(values: pa.Array) -> bool:
+    if values.null_count:
+        return False
+    chunk = _joined(values)
+    lines = Lines.of(chunk)
+    if len(lines.starts) != len(values) or not lines.may_be_objects(LONGEST_LINE_BYTES):
+        return not len(values)
+    return rows_in(chunk) == len(values)
+
+
+def _flat(values: pa.Array) -> pa.Array:
+    """Return values of one line each: between what a JSON text names, a line end is but a space.
+
+    Inside of a name it is none of JSON's, and stays, so that the parser stumbles over it.
+    """
     flat = pc.replace_substring(pc.replace_substring(values, b"\n", b" "), b"\r", b" ")
-    yield from _read(flat, 0, columns, types)
+    if pc.all(pc.equal(flat, values)).as_py() is not False:
+        return flat
+    return pc.if_else(pc.match_substring_regex(values, _BROKEN_NAME), values, flat)
 
 
 def _read(values: pa.Array, first: int, columns: Columns, types: Types) -> Iterator[Values]:
@@ -93,12 +140,16 @@ def _read(values: pa.Array, first: int, columns: Columns, types: Types) -> Itera
 
 
 def _at_once(values: pa.Array, first: int, columns: Columns, types: Types) -> Values | None:
-    lines: pa.Scalar = pc.binary_join(_one_list(values), pa.scalar(b"\n", values.type))[0]
-    piece = parse_chunk(lines.as_py(), columns, types, LONGEST_LINE_BYTES)
+    piece = parse_chunk(_joined(values), columns, types, LONGEST_LINE_BYTES)
     if piece is None or len(piece.times) != len(values):
         return None
     rows = np.arange(first, first + len(values))
     return Values(piece.times, piece.users, piece.actions, rows)
+
+
+def _joined(values: pa.Array) -> bytes:
+    lines: pa.Scalar = pc.binary_join(_one_list(values), pa.scalar(b"\n", values.type))[0]
+    return bytes(lines.as_py())
 
 
 def _one_list(values: pa.Array) -> pa.Array:
@@ -107,6 +158,19 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
     """Parse each on its own, and learn the types from the first good one."""
+    records, rows, unreadable = _sifted(values, first, columns)
+    if records:
+        types.update(learnt(records[0], columns))
+    texts = [
+        pa.array([text_of(each.get(name)) for each in records], pa.string()) for name in columns
+    ]
+    return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
+
+
+def _sifted(
+    values: pa.Array, first: int, columns: Iterable[str]
+) -> tuple[list[dict[str, Any]], list[int], list[tuple[int, str]]]:
+    """Return the objects, their places, and (place, why) of what is none."""
     records: list[dict[str, Any]] = []
     rows: list[int] = []
     unreadable: list[tuple[int, str]] = []
@@ -119,9 +183,4 @@ def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) ->
             rows.append(row)
         except ValueError as error:
             unreadable.append((row, str(error)))
-    if records:
-        types.update(learnt(records[0], columns))
-    texts = [
-        pa.array([text_of(each.get(name)) for each in records], pa.string()) for name in columns
-    ]
-    return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
+    return records, rows, unreadable

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.connectionfile import options_of_environment
 from kstoolkit.events.pieces import Columns
 from kstoolkit.events.sources import limits_of
 from kstoolkit.units import Duration, parse_duration
@@ -25,6 +26,7 @@ __all__ = [
     "Address",
     "Topic",
     "address_of",
+    "in_utc",
     "kafka_topic",
     "parse_address",
 ]
@@ -38,7 +40,8 @@ Reader = Callable[[pa.RecordBatch], "pa.RecordBatch | pa.Table"]
 MAX_RECORDS = 1_000_000
 """What a micro-batch takes in, unless told otherwise."""
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+_SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
 _SCHEME = "kafka://"
 
 
@@ -146,7 +149,8 @@ def kafka_topic(
     options
         Settings of the connection: ``security.protocol``, ``sasl.mechanism``, ``sasl.username``,
         ``sasl.password``, ``ssl.ca.location`` and what else librdkafka or Kafka's Java client
-        knows. They are never printed nor written to the run's folder.
+        knows; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names. They are never
+        printed nor written to the run's folder.
     max_future, max_text_bytes, time_unit
         As of :func:`~kstoolkit.events.sources.files`.
 
@@ -154,6 +158,8 @@ def kafka_topic(
     ------
     ConfigurationError
         If one of them makes no sense.
+    InputError
+        If the file that ``KSTOOLKIT_KAFKA_CONFIG`` names can't be read.
 
     Examples
     --------
@@ -161,12 +167,14 @@ def kafka_topic(
     >>> str(kafka_topic("kafka://127.0.0.1:9092/actions", **columns).address)
     'kafka://127.0.0.1:9092/actions'
     """
-    if max_records_per_batch < 1:
-        message = f"A micro-batch of {max_records_per_batch} records holds nothing."
-        raise ConfigurationError(message, hint="Give 1 or more.")
-    if not callable(value) and not str(value).strip():
-        message = f"value is {value!r}."
-        raise ConfigurationError(message, hint="Give 'json', an SQL expression, or a function.")
+    if type(max_records_per_batch) is not int or max_records_per_batch < 1:
+        message = f"max_records_per_batch is {max_records_per_batch!r}: it holds at least one."
+        raise ConfigurationError(message, hint="Give a whole number, 1 or more.")
+    if not callable(value):
+        _check_text("value", value, "Give 'json', an SQL expression, or a function.")
+    _check_text("key", key, "Give 'string', 'bytes', or an SQL expression.")
+    for name, given in (("event_time", event_time), ("user", user), ("action", action)):
+        _check_text(name, given, "Name a field, or give an SQL expression.")
     return Topic(
         address=address_of(topic, bootstrap),
         columns=Columns(event_time, user, action),
@@ -177,7 +185,7 @@ def kafka_topic(
         limits=limits_of(max_future, max_text_bytes, time_unit),
         max_records_per_batch=max_records_per_batch,
         patience_ms=parse_duration(give_up_after, allow_zero=True),
-        options=dict(options or {}),
+        options=options_of_environment() if options is None else dict(options),
     )
 
 
@@ -196,17 +204,16 @@ def parse_address(text: str) -> Address | None:
     >>> parse_address("data/sample") is None
     True
     """
-    if not text.startswith(_SCHEME):
+    if text[: len(_SCHEME)].lower() != _SCHEME:
         return None
-    parts = urlsplit(text)
-    name = unquote(parts.path.removeprefix("/"))
-    if "@" in parts.netloc:
+    servers, _, name = text[len(_SCHEME) :].partition("/")
+    if "@" in servers:
         message = "A topic's address holds no user and password."
         raise ConfigurationError(message, hint="Give them as options of the connection.")
-    if not parts.netloc or not _NAME.fullmatch(name) or parts.query or parts.fragment:
+    if not servers or not _NAME.fullmatch(unquote(name)):
         message = f"{text!r} is no address of a topic."
         raise ConfigurationError(message, hint="Write it as kafka://host:port/topic.")
-    return Address(_servers(parts.netloc), name)
+    return Address(_servers(servers), unquote(name))
 
 
 def address_of(topic: str, bootstrap: str | None) -> Address:
@@ -217,6 +224,9 @@ def address_of(topic: str, bootstrap: str | None) -> Address:
     ConfigurationError
         If one of them is none, or the servers are named twice or not at all.
     """
+    _check_text("topic", topic, "Give its name, or kafka://host:port/name.")
+    if bootstrap is not None:
+        _check_text("bootstrap", bootstrap, "Write servers as 'host:port', with commas between.")
     found = parse_address(topic)
     if found is not None and bootstrap is None:
         return found
@@ -232,8 +242,8 @@ def address_of(topic: str, bootstrap: str | None) -> Address:
 def _servers(text: str) -> str:
     servers = [each.strip() for each in text.split(",")]
     for server in servers:
-        host, _, port = server.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        match = _SERVER.fullmatch(server)
+        if match is None or not 0 < int(match["port"]) < 1 << 16:
             message = f"{server!r} is no server."
             raise ConfigurationError(message, hint="Write servers as host:port.")
     return ",".join(servers)
@@ -248,11 +258,32 @@ def _starting(given: object) -> str | datetime | dict[int, int]:
         message = f"starting is {given.isoformat()}, a time without a zone."
         raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
     if isinstance(given, datetime):
-        return given.astimezone(UTC)
+        return in_utc(given, "starting")
     if isinstance(given, str):
         return given
     message = f"starting is {given!r}."
     raise ConfigurationError(message, hint="Give 'earliest', 'latest', a time or offsets.")
+
+
+def in_utc(moment: datetime, what: str) -> datetime:
+    """Return a time in UTC.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is before the year 1 there, or after 9999.
+    """
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        message = f"{what} is {moment.isoformat()}, for which UTC has no year."
+        raise ConfigurationError(message, hint="Give a time such as 2026-01-31T08:00Z.") from None
+
+
+def _check_text(name: str, given: object, hint: str) -> None:
+    if not isinstance(given, str) or not given.strip():
+        message = f"{name} is {given!r}."
+        raise ConfigurationError(message, hint=hint)
 
 
 def _moment(text: str) -> datetime:

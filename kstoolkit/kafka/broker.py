@@ -217,10 +217,8 @@ class Broker:
             raise ConfigurationError(message, hint=hint)
 
     def _with_free_ports(self) -> Identity:
-        identity = self._folder.identity()
-        if identity is None:
-            identity = Identity.new(self._port)
-            self._folder.keep(identity)
+        known = self._folder.identity()
+        identity = Identity.new(self._port) if known is None else known
         for port in (identity.port, identity.controller_port):
             if not is_free(port):
                 message = (
@@ -229,4 +227,6 @@ class Broker:
                 )
                 hint = "End that program, or start a broker in another folder."
                 raise EnvironmentFault(message, hint=hint)
+        if known is None:
+            self._folder.keep(identity)
         return identity

@@ -40,6 +40,8 @@ _PORTS = range(20_000, 30_000)
 """Below those that systems give to outgoing connections: a client that keeps asking for a broker
 that is down could be given the very port, and the broker would never have it again."""
 _FORMAT = 1
+_OURS = {".lock", "broker.json", ".broker.json.part"}
+"""What a start that failed may leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class BrokerFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            others = {each.name for each in self.path.iterdir()} - {".lock", "broker.json"}
+            others = {each.name for each in self.path.iterdir()} - _OURS
             if others and not (self.path / "broker.json").exists():
                 message = f"{str(self.path)!r} holds other files: {min(others)!r}."
                 raise OutputError(message, hint="Give a folder that is new or empty.")
@@ -221,8 +223,12 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _write(path: Path, facts: dict[str, Any]) -> None:
     draft = path.with_name(f".{path.name}.part")
-    draft.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+    try:
+        draft.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        message = f"No broker can live in {str(path.parent)!r}: {error.strerror}."
+        raise OutputError(message, hint="Make room there, or give another folder.") from error
 
 
 def _foreign(path: Path) -> FormatError:

@@ -9,10 +9,13 @@ from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.kafka.mirror import TopicMirror
 from kstoolkit.kafka.outputtopic import OutputTopic
+from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from kstoolkit.units import Duration
 
 __all__ = ["KafkaChangelog", "kafka_changelog"]
 
@@ -51,6 +54,7 @@ def kafka_changelog(
     bootstrap: str | None = None,
     blocks: bool = False,
     partitions: int | None = None,
+    give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
 ) -> KafkaChangelog:
     """Return a Kafka topic as the home of a changelog: to write to, or to restore from.
@@ -71,6 +75,8 @@ def kafka_changelog(
         them, so the topic keeps every change.
     partitions
         How many the topic gets if it has to be made; 3 by default.
+    give_up_after
+        How long a run waits, with growing pauses, for brokers that do not take what it writes.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.
@@ -87,4 +93,10 @@ def kafka_changelog(
     """
     given = options_of_environment() if options is None else dict(options)
     address = address_of(topic, bootstrap)
-    return KafkaChangelog(address=address, blocks=blocks, partitions=partitions, options=given)
+    return KafkaChangelog(
+        address=address,
+        blocks=blocks,
+        partitions=partitions,
+        patience_ms=parse_duration(give_up_after, allow_zero=True),
+        options=given,
+    )

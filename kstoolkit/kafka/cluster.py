@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError
+from kstoolkit.errors import InputError
+from kstoolkit.kafka.answering import Rest, Tell, answered, wait_for
 from kstoolkit.kafka.connection import for_librdkafka
-from kstoolkit.units import format_duration
+from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, made, said
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
-__all__ = ["Cluster", "Reach", "TopicFacts", "clients"]
+__all__ = ["Cluster", "Reach", "TopicFacts"]
 
-ANSWER_SECONDS = 10.0
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
+_PAUSE_SECONDS = 0.25
 _EARLIEST, _LATEST = "earliest", "latest"
 
-Tell = Callable[[str], None]
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The offsets of a partition: the first that is there, and the one after the last."""
+    """The offsets of a partition: the first that is there, and the one after the last.
+
+    The last is the last that may be read: what a transaction holds back that is still open does not
+    count, unless it was asked for.
+    """
 
     first: int
     end: int
@@ -68,27 +72,36 @@ class Cluster:
     bootstrap: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def wait(self, patience_ms: int, tell: Tell) -> None:
+    def wait(self, patience_ms: int, tell: Tell, rest: Rest = time.sleep) -> None:
         """Wait until a broker answers, with growing pauses, and say so.
+
+        Parameters
+        ----------
+        patience_ms
+            For how long.
+        tell
+            Called with a line each time that none answers.
+        rest
+            Waits so many seconds; it may raise, which ends it all within two seconds.
 
         Raises
         ------
         KafkaError
             If none does for that long.
+        ConfigurationError
+            If one is there that does not let this client in, by a password or a certificate, say.
         """
-        began, pause = time.monotonic(), _SHORTEST_PAUSE
-        while (why := self._silence()) is not None:
-            waited_ms = round((time.monotonic() - began) * 1_000)
-            if waited_ms >= patience_ms:
-                waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
-                message = f"No Kafka broker answers at {self.bootstrap!r} ({why}); tried {waited}."
-                raise KafkaError(message, hint="Start it, or mend the address, and run again.")
-            tell(f"No Kafka broker answers at {self.bootstrap} ({why}); trying again.")
-            time.sleep(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+        wait_for(self, patience_ms, tell, rest)
 
-    def facts(self, topic: str) -> TopicFacts:
+    def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
         """Return what a topic is.
+
+        Parameters
+        ----------
+        topic
+            Its name.
+        committed
+            Whether open transactions hold back what comes after them, as :meth:`reach` takes it.
 
         Raises
         ------
@@ -98,7 +111,7 @@ class Cluster:
             If no broker answers.
         """
         partitions = self.partitions(topic)
-        reach = self.reach(topic, partitions)
+        reach = self.reach(topic, partitions, committed=committed)
         return TopicFacts(topic, self.topic_id(topic), reach)
 
     def topic_id(self, topic: str) -> str | None:
@@ -130,7 +143,7 @@ class Cluster:
         KafkaError
             If no broker answers.
         """
-        found = self._metadata().topics
+        found = answered(self).topics
         if topic not in found:
             near = get_close_matches(topic, list(found), n=1)
             guess = f"Did you mean {near[0]!r}?" if near else "Make it first."
@@ -140,17 +153,29 @@ class Cluster:
 
     def has(self, topic: str) -> bool:
         """Return whether there is a topic of that name."""
-        return topic in self._metadata().topics
+        return topic in answered(self).topics
 
-    def reach(self, topic: str, partitions: list[int]) -> dict[int, Reach]:
-        """Return the offsets of partitions, each asked of its leader."""
+    def reach(
+        self, topic: str, partitions: list[int], *, committed: bool = True
+    ) -> dict[int, Reach]:
+        """Return the offsets of partitions, each asked of its leader.
+
+        Parameters
+        ----------
+        topic, partitions
+            Which.
+        committed
+            Whether a partition ends before the first transaction that is still open, which is as
+            far as those come who read what is committed, as everything here does.
+        """
         first = self._offsets(topic, partitions, _EARLIEST)
-        ends = self._offsets(topic, partitions, _LATEST)
+        ends = self._offsets(topic, partitions, _LATEST, committed=committed)
         return {each: Reach(first[each], ends[each]) for each in partitions}
 
     def offsets_at(self, topic: str, partitions: list[int], moment_ms: int) -> dict[int, int]:
         """Return the first offset of each partition whose record is no older, else its end."""
-        found = self._offsets(topic, partitions, moment_ms)
+        # Kafka knows no time before 1970, and takes a negative one for a word, such as "latest".
+        found = self._offsets(topic, partitions, max(moment_ms, 0))
         ends = self._offsets(topic, partitions, _LATEST)
         return {each: found[each] if found[each] >= 0 else ends[each] for each in partitions}
 
@@ -170,7 +195,7 @@ class Cluster:
         finally:
             consumer.close()
 
-    def admin(self) -> AdminClient:
+    def admin(self, **more: Any) -> AdminClient:
         """Return a client that manages.
 
         Raises
@@ -178,7 +203,7 @@ class Cluster:
         ConfigurationError
             If librdkafka takes no such settings.
         """
-        return _made(clients().admin.AdminClient, self._settings())  # type: ignore[no-any-return]
+        return made(clients().admin.AdminClient, self._settings() | more)  # type: ignore[no-any-return]
 
     def consumer(self, group: str = "kstoolkit", **more: Any) -> Consumer:
         """Return a client that reads; it commits nothing of its own accord.
@@ -189,7 +214,7 @@ class Cluster:
             If librdkafka takes no such settings.
         """
         told = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
-        return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
+        return made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -198,29 +223,21 @@ class Cluster:
             **for_librdkafka(self.options),
         }
 
-    def _silence(self) -> str | None:
-        """Return why no broker answers; ``None`` if one does."""
-        try:
-            self._metadata()
-        except KafkaError as error:
-            return error.message
-        return None
-
-    def _metadata(self) -> Any:
-        try:
-            return self.admin().list_topics(timeout=ANSWER_SECONDS)
-        except clients().KafkaException as error:
-            raise said(error) from error
-
-    def _offsets(self, topic: str, partitions: list[int], what: str | int) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, partitions: list[int], what: str | int, *, committed: bool = True
+    ) -> dict[int, int]:
         lib = clients()
+        level = lib.IsolationLevel
+        seen = level.READ_COMMITTED if committed else level.READ_UNCOMMITTED
         spec = {_EARLIEST: lib.admin.OffsetSpec.earliest, _LATEST: lib.admin.OffsetSpec.latest}
         chosen = lib.admin.OffsetSpec.for_timestamp(what) if isinstance(what, int) else spec[what]()
         asked = {lib.TopicPartition(topic, each): chosen for each in partitions}
         admin = self.admin()  # held until the answers are there: they come by its thread
 
         def ask() -> dict[int, int]:
-            answers = admin.list_offsets(asked, request_timeout=ANSWER_SECONDS)
+            answers = admin.list_offsets(
+                asked, request_timeout=ANSWER_SECONDS, isolation_level=seen
+            )
             return {
                 place.partition: answer.result(2 * ANSWER_SECONDS).offset
                 for place, answer in answers.items()
@@ -260,37 +277,4 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
         except lib.KafkaException as error:
             if error.args[0].code() not in unsettled or time.monotonic() > deadline:
                 raise said(error) from error
-        time.sleep(_SHORTEST_PAUSE)
-
-
-def _made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
-    try:
-        return kind(settings)
-    except clients().KafkaException as error:
-        if error.args[0].code() != clients().KafkaError._INVALID_ARG:  # noqa: SLF001 - its name
-            raise
-        message = f"The connection to Kafka can't be set so: {error.args[0].str()}"
-        hint = "What Java's client alone knows begins with java., as java.default.api.timeout.ms."
-        raise ConfigurationError(message, hint=hint) from error
-
-
-def said(error: Any) -> KafkaError:
-    """Return what librdkafka said, as an error of ours."""
-    return KafkaError(str(error.args[0].str()), hint="Is the broker up, and the address right?")
-
-
-def clients() -> Any:
-    """Return confluent-kafka, with its parts.
-
-    Raises
-    ------
-    EnvironmentFault
-        If it is not installed.
-    """
-    try:
-        import confluent_kafka  # noqa: PLC0415 - an extra: missing only where it is asked for
-        import confluent_kafka.admin  # noqa: PLC0415
-    except ImportError as error:
-        message = "The package confluent-kafka is missing."
-        raise EnvironmentFault(message, hint="Run: pip install 'kstoolkit[kafka]'") from error
-    return confluent_kafka
+        time.sleep(_PAUSE_SECONDS)

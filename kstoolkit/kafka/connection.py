@@ -8,35 +8,43 @@ librdkafka                  Java
 ``sasl.username``           ``sasl.jaas.config``, with ``sasl.password`` in it
 ``sasl.mechanisms``         ``sasl.mechanism``
 ``ssl.ca.location``         ``ssl.truststore.location``, of type PEM
+``ssl.ca.pem``              ``ssl.truststore.certificates``, of type PEM
 ``ssl.certificate.pem``     ``ssl.keystore.certificate.chain``, of type PEM
 ``ssl.key.pem``             ``ssl.keystore.key``
 ==========================  ===========================================================
 
 What just one of them knows is given with the client's name in front, as ``java.`` or
-``librdkafka.``: ``java.default.api.timeout.ms``.
+``librdkafka.``: ``java.default.api.timeout.ms``. A store of certificates that Java alone reads
+(JKS, or PKCS #12 of those who are trusted) needs the same as PEM beside it; Java takes the store.
 
 Files of a certificate and its key (``ssl.certificate.location``, ``ssl.key.location``) are read for
-Java, which wants their text.
+Java, which wants their text. A host's name is checked unless
+``ssl.endpoint.identification.algorithm`` is ``none``.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.events.connectionfile import (
+    CONFIG_FILE,
+    options_of_environment,
+    read_options,
+    text_of,
+)
+from kstoolkit.kafka.pemkeys import for_java_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["CONFIG_FILE", "for_java", "for_librdkafka", "options_of_environment", "read_options"]
 
-CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
-"""The environment variable that names a file with settings of the connection."""
-
-_JAAS = re.compile(r"""(\w+)\s*=\s*"((?:[^"\\]|\\.)*)\"""")
+_JAAS = re.compile(
+    r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""",
+)
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -44,15 +52,24 @@ _MODULES = {
 }
 _CLIENTS = ("java.", "librdkafka.")
 _ALIKE = {"sasl.mechanisms": "sasl.mechanism"}
-_TEXTS = {
-    "ssl.certificate.pem": "ssl.keystore.certificate.chain",
-    "ssl.key.pem": "ssl.keystore.key",
-}
 _FILES = {"ssl.certificate.location": "ssl.certificate.pem", "ssl.key.location": "ssl.key.pem"}
+_PLACES = {"ssl.ca.location", "ssl.keystore.location", *_FILES}
+_TRUST = "ssl.truststore.certificates"
+_CHAIN, _KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
+_TEXTS = {"ssl.ca.pem": _TRUST, "ssl.certificate.pem": _CHAIN, "ssl.key.pem": _KEY}
+_NAMED = "ssl.endpoint.identification.algorithm"
+_VERIFIED = "enable.ssl.certificate.verification"
 
 
 def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings as librdkafka names them.
+
+    Raises
+    ------
+    ConfigurationError
+        If certificates are given in a form that it does not read.
+    InputError
+        If a file that they name can't be read.
 
     Examples
     --------
@@ -61,9 +78,16 @@ def for_librdkafka(options: Mapping[str, str]) -> dict[str, str]:
     'me'
     """
     told = _of_client("librdkafka.", options)
-    for name, value in _JAAS.findall(told.pop("sasl.jaas.config", "")):
+    for name, *values in _JAAS.findall(told.pop("sasl.jaas.config", "")):
         if name in {"username", "password"}:
-            told.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", value))
+            told.setdefault(f"sasl.{name}", re.sub(r"\\(.)", r"\1", "".join(values)))
+    if "sasl.username" in told:
+        told.setdefault("sasl.mechanism", "PLAIN")
+    _trust_as_pem(told)
+    _certificate_as_pem(told)
+    _check_there(told)
+    if not told.get(_NAMED, "https"):
+        told[_NAMED] = "none"
     return told
 
 
@@ -73,9 +97,10 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
     Raises
     ------
     ConfigurationError
-        If the mechanism of a user and password is one that Java names no module for here.
+        If the mechanism of a user and password is one that Java names no module for here, or no
+        certificate shall be verified.
     InputError
-        If a file of a certificate can't be read.
+        If a file of a certificate can't be read, or its key is in no form that Java reads.
 
     Examples
     --------
@@ -86,49 +111,102 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
     told = _of_client("java.", options)
     user, password = told.pop("sasl.username", None), told.pop("sasl.password", None)
     if user is not None and "sasl.jaas.config" not in told:
-        told["sasl.jaas.config"] = _jaas(told.get("sasl.mechanism", "PLAIN"), user, password or "")
-    for name, meant in _FILES.items():
-        if name in told:
-            told[meant] = _text_of(told.pop(name))
-    if any(name in told for name in _TEXTS):
-        told.setdefault("ssl.keystore.type", "PEM")
-    if "ssl.ca.location" in told:
-        told["ssl.truststore.location"] = told.pop("ssl.ca.location")
-        told["ssl.truststore.type"] = "PEM"
-    return {_TEXTS.get(name, name): value for name, value in told.items()}
-
-
-def read_options(path: str | Path) -> dict[str, str]:
-    """Return the settings that a file has, one ``name=value`` a line, as Kafka's own tools read.
-
-    Raises
-    ------
-    InputError
-        If it can't be read, or a line of it is none.
-    """
-    told: dict[str, str] = {}
-    for number, line in enumerate(_text_of(str(path)).splitlines(), 1):
-        name, equals, value = line.strip().partition("=")
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if not equals or not name.strip():
-            message = f"Line {number} of {str(path)!r} is no setting."  # what it says may be secret
-            raise InputError(message, hint="Write name=value, one a line.")
-        told[name.strip()] = value.strip()
-    return told
-
-
-def options_of_environment() -> dict[str, str]:
-    """Return the settings of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names, if it does."""
-    path = os.environ.get(CONFIG_FILE)
-    return read_options(path) if path else {}
+        mechanism = told.setdefault("sasl.mechanism", "PLAIN")
+        told["sasl.jaas.config"] = _jaas(mechanism, user, password or "")
+    _check_verified(told)
+    if told.get(_NAMED) == "none":
+        told[_NAMED] = ""
+    return _with_trust(_with_certificate(told))
 
 
 def _of_client(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings that are for this client, or for both."""
-    mine = {name.removeprefix(prefix): value for name, value in options.items()}
-    both = {name: each for name, each in mine.items() if not name.startswith(_CLIENTS)}
-    return {_ALIKE.get(name, name): value for name, value in both.items()}
+    """Return the settings that are for this client, or for both; its own ones win."""
+    both = {name: each for name, each in options.items() if not name.startswith(_CLIENTS)}
+    mine = {
+        name.removeprefix(prefix): each for name, each in options.items() if name.startswith(prefix)
+    }
+    return {_ALIKE.get(name, name): value for name, value in (both | mine).items()}
+
+
+def _trust_as_pem(told: dict[str, str]) -> None:
+    """Put whom a client trusts as librdkafka takes it."""
+    kind = told.pop("ssl.truststore.type", "JKS").upper()
+    place, text = told.pop("ssl.truststore.location", None), told.pop(_TRUST, None)
+    told.pop("ssl.truststore.password", None)
+    if told.keys() & {"ssl.ca.location", "ssl.ca.pem"}:
+        return
+    if text is not None:
+        told["ssl.ca.pem"] = text
+    elif place is not None and kind == "PEM":
+        told["ssl.ca.location"] = place
+    elif place is not None:
+        message = f"ssl.truststore.location is of type {kind}, which librdkafka does not read."
+        hint = "Give the same certificates as PEM beside it: ssl.ca.location=FILE."
+        raise ConfigurationError(message, hint=hint)
+
+
+def _certificate_as_pem(told: dict[str, str]) -> None:
+    """Put a client's own certificate as librdkafka takes it; it reads PKCS #12, too."""
+    kind = told.pop("ssl.keystore.type", "PKCS12").upper()
+    for name, of_java in (("ssl.certificate.pem", _CHAIN), ("ssl.key.pem", _KEY)):
+        if of_java in told:
+            told.setdefault(name, told.pop(of_java))
+    if "ssl.keystore.location" not in told or kind == "PKCS12":
+        return
+    place = told.pop("ssl.keystore.location")
+    told.pop("ssl.keystore.password", None)
+    if told.keys() & {"ssl.certificate.location", "ssl.certificate.pem"}:
+        return
+    if kind != "PEM":
+        message = f"ssl.keystore.location is of type {kind}, which librdkafka does not read."
+        hint = "Give it as PEM beside: ssl.certificate.location=FILE and ssl.key.location=FILE."
+        raise ConfigurationError(message, hint=hint)
+    told |= {"ssl.certificate.location": place, "ssl.key.location": place}
+
+
+def _with_certificate(told: dict[str, str]) -> dict[str, str]:
+    """Return the settings with a client's own certificate as Java takes it."""
+    if "ssl.keystore.location" in told:
+        return {name: each for name, each in told.items() if name not in _FILES}
+    read = {_FILES.get(name, name): value for name, value in told.items()}
+    for name in _FILES.keys() & told.keys():
+        read[_FILES[name]] = text_of(told[name])
+    named = {_TEXTS.get(name, name): value for name, value in read.items()}
+    if _KEY in named:
+        named[_KEY] = for_java_to_read(named[_KEY], told.get("ssl.key.location", "ssl.key.pem"))
+    return {"ssl.keystore.type": "PEM", **named} if _CHAIN in named or _KEY in named else named
+
+
+def _with_trust(told: dict[str, str]) -> dict[str, str]:
+    """Return the settings with whom a client trusts as Java takes it."""
+    place = told.pop("ssl.ca.location", None)
+    if "ssl.truststore.location" in told:
+        told.pop(_TRUST, None)
+    elif _TRUST in told:
+        told.setdefault("ssl.truststore.type", "PEM")
+    elif place is not None:
+        told |= {"ssl.truststore.location": place, "ssl.truststore.type": "PEM"}
+    return told
+
+
+def _check_there(told: dict[str, str]) -> None:
+    """Say which file is missing: librdkafka says that its BIO lib failed."""
+    for name in _PLACES & told.keys():
+        place = Path(told[name])
+        if told[name] == "probe" or place.is_dir():  # where systems have them; a folder of them
+            continue
+        try:
+            place.open("rb").close()
+        except OSError as error:
+            message = f"{str(place)!r}, which is {name}, can't be read: {error.strerror}."
+            raise InputError(message, hint="Give a file that you may read.") from error
+
+
+def _check_verified(told: dict[str, str]) -> None:
+    if told.pop(_VERIFIED, "true").lower() != "true":
+        message = f"{_VERIFIED} is not true, and Java's client verifies each certificate."
+        hint = "Give the broker's certificate, or its issuer's, as ssl.ca.location."
+        raise ConfigurationError(message, hint=hint)
 
 
 def _jaas(mechanism: str, user: str, password: str) -> str:
@@ -143,11 +221,3 @@ def _jaas(mechanism: str, user: str, password: str) -> str:
 
 def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _text_of(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = f"{path!r} can't be read: {getattr(error, 'strerror', None) or error}."
-        raise InputError(message, hint="Give a text file that you may read.") from error

@@ -35,9 +35,12 @@ from typing import TYPE_CHECKING
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.kafka.outputtopic import OutputTopic
+from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from kstoolkit.units import Duration
 
 __all__ = ["KafkaFindings", "kafka_findings"]
 
@@ -52,6 +55,7 @@ def kafka_findings(
     *,
     bootstrap: str | None = None,
     partitions: int | None = None,
+    give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
 ) -> KafkaFindings:
     """Return a Kafka topic as a place that findings go to, beside the run's folder.
@@ -66,6 +70,8 @@ def kafka_findings(
         Servers to ask first, as ``"host:port"``, with commas between.
     partitions
         How many the topic gets if it has to be made; 3 by default.
+    give_up_after
+        How long a run waits, with growing pauses, for brokers that do not take what it writes.
     options
         Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
         names.
@@ -82,4 +88,7 @@ def kafka_findings(
     """
     given = options_of_environment() if options is None else dict(options)
     address = address_of(topic, bootstrap)
-    return KafkaFindings(address=address, partitions=partitions, options=given)
+    patience_ms = parse_duration(give_up_after, allow_zero=True)
+    return KafkaFindings(
+        address=address, partitions=partitions, patience_ms=patience_ms, options=given
+    )

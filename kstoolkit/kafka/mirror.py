@@ -31,10 +31,10 @@ from kstoolkit.changelog.topicblocks import counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.formats import topickey
-from kstoolkit.kafka.reading import Records, read_records
+from kstoolkit.kafka.reading import Records, lost, read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from kstoolkit.counters.counters import Counters
@@ -95,6 +95,8 @@ class TopicMirror(Changelog):
             If no broker answers.
         FormatError
             If a record is none of a changelog.
+        InputError
+            If the topic has lost records since that were not read.
         """
         with _alone(self.path):
             reach = self._reach()
@@ -116,7 +118,8 @@ class TopicMirror(Changelog):
 
     def _news(self, reach: dict[int, Reach]) -> Iterator[Records]:
         at = self._offsets()
-        begin = {each: max(at.get(each, 0), there.first) for each, there in reach.items()}
+        _check_there(self.topic, at, reach)
+        begin = {each: at.get(each, there.first) for each, there in reach.items()}
         end = {each: there.end for each, there in reach.items()}
         yield from read_records(self.cluster, self.topic, begin, end, _RECORDS_AT_ONCE)
 
@@ -141,12 +144,25 @@ class TopicMirror(Changelog):
         return len(records)
 
 
+def _check_there(topic: str, at: Mapping[int, int], reach: Mapping[int, Reach]) -> None:
+    """Raise if what comes next is gone: counts that were in it would be missing for ever."""
+    gone = [
+        f"offsets {offset} to {reach[each].first - 1} of partition {each}"
+        for each, offset in sorted(at.items())
+        if each in reach and offset < reach[each].first
+    ]
+    if gone:
+        message = lost(topic, f": {', '.join(gone)}").message
+        raise InputError(message, hint="Restore into another folder, from where the topic begins.")
+
+
 def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
     """Return which topic a folder mirrors, from now on or from before."""
     place = path / _TOPIC
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if not place.exists():
+        # While nothing was read into it, it may have been told a wrong topic by mistake.
+        if not place.exists() or not BatchFolders(path).marked():
             place.write_text(json.dumps(told), encoding="utf-8")
         known: dict[str, str | None] = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, said
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -12,10 +13,12 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["PARTITIONS", "ensure_topic", "retention_ms"]
+__all__ = ["PARTITIONS", "check_partitions", "ensure_topic", "retention_ms"]
 
 PARTITIONS = 3
 """How many a new topic has, unless told otherwise: so many tasks can read it at once."""
+
+_MOST_PARTITIONS = 100_000  # that librdkafka asks for
 
 _CONFIG = {
     # Events that are replayed are old: by their own times they would be deleted as they come in.
@@ -23,6 +26,25 @@ _CONFIG = {
     "retention.bytes": "-1",
     "message.timestamp.type": "CreateTime",
 }
+
+
+def check_partitions(number: object) -> None:
+    """Raise unless a topic can be made with so many partitions; ``None`` leaves it to us.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no whole number from 1 up to 100,000.
+
+    Examples
+    --------
+    >>> check_partitions(3)
+    >>> check_partitions(None)
+    """
+    if number is None or (type(number) is int and 0 < number <= _MOST_PARTITIONS):
+        return
+    message = f"A topic of {number!r} partitions can't be made."
+    raise ConfigurationError(message, hint=f"Give 1 to {_MOST_PARTITIONS}, or leave it out.")
 
 
 def ensure_topic(
@@ -51,9 +73,12 @@ def ensure_topic(
 
     Raises
     ------
+    ConfigurationError
+        If there are no topics of so many partitions.
     KafkaError
         If the cluster does not make it.
     """
+    check_partitions(partitions)
     if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS, cleanup):
         return True
     has = len(cluster.partitions(topic))

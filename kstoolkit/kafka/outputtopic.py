@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.newtopic import ensure_topic
+from kstoolkit.kafka.newtopic import check_partitions, ensure_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kstoolkit.events.topics import Address
-    from kstoolkit.kafka.cluster import Tell, TopicFacts
+    from kstoolkit.kafka.answering import Rest, Tell
+    from kstoolkit.kafka.cluster import TopicFacts
 
 __all__ = ["OutputTopic"]
 
@@ -41,10 +42,7 @@ class OutputTopic:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        number = self.partitions
-        if number is not None and (type(number) is not int or number < 1):
-            message = f"partitions is {number!r}: a topic has at least one."
-            raise ConfigurationError(message, hint="Give 1 or more.")
+        check_partitions(self.partitions)
 
     @property
     def cluster(self) -> Cluster:
@@ -56,8 +54,15 @@ class OutputTopic:
         """What the broker does with old records."""
         return "delete"
 
-    def made(self, tell: Tell) -> TopicFacts:
+    def made(self, tell: Tell, rest: Rest = time.sleep) -> TopicFacts:
         """Make the topic if it is missing, and return what it is.
+
+        Parameters
+        ----------
+        tell
+            Called with a line when no broker answers, and when it was made.
+        rest
+            Waits so many seconds for a broker.
 
         Raises
         ------
@@ -65,7 +70,7 @@ class OutputTopic:
             If no broker answers, or it can't be made.
         """
         cluster, name = self.cluster, self.address.topic
-        cluster.wait(self.patience_ms, tell)
+        cluster.wait(self.patience_ms, tell, rest)
         if ensure_topic(cluster, name, self.partitions, tell, cleanup=self.cleanup):
             tell(f"Made the topic {name!r}, with cleanup.policy={self.cleanup}.")
         return cluster.facts(name)

@@ -12,8 +12,9 @@ from tqdm import tqdm
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.connection import options_of_environment
 from kstoolkit.kafka.jars import to_stderr
-from kstoolkit.kafka.newtopic import ensure_topic, retention_ms
+from kstoolkit.kafka.newtopic import check_partitions, ensure_topic, retention_ms
 from kstoolkit.kafka.outgoing import outgoing
 from kstoolkit.kafka.pacing import Pace, parse_speed
 from kstoolkit.kafka.produced import Produced
@@ -98,7 +99,8 @@ def produce(
     record_time
         What the time of a record is: the event's, or now.
     options
-        Settings of the connection and of librdkafka's producer; never shown.
+        Settings of the connection and of librdkafka's producer; by default those of the file that
+        ``KSTOOLKIT_KAFKA_CONFIG`` names. Never shown.
     progress
         Whether to show progress on stderr; by default if that is a terminal.
     tell
@@ -124,8 +126,9 @@ def produce(
     kstoolkit.errors.ConfigurationError: The topic 'edits' needs its servers named once.
     Hint: Give bootstrap='host:port', or kafka://host:port/…
     """
-    address, settings = address_of(topic, bootstrap), dict(options or {})
-    _check_partitions(partitions)
+    address = address_of(topic, bootstrap)
+    settings = options_of_environment() if options is None else dict(options)
+    check_partitions(partitions)
     _check_record_time(record_time)
     pace = _pace(rate, speed)
     what = outgoing(
@@ -164,12 +167,6 @@ def _pace(rate: float | None, speed: float | str | None) -> Pace | None:
     if rate is None and speed is None:
         return None
     return Pace(rate=rate, speed=None if speed is None else parse_speed(speed))
-
-
-def _check_partitions(partitions: int | None) -> None:
-    if partitions is not None and partitions < 1:
-        message = f"A topic of {partitions} partitions holds nothing."
-        raise ConfigurationError(message, hint="Give 1 or more.")
 
 
 def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, or as it is fit

@@ -11,7 +11,7 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["is_ready"]
+__all__ = ["NO_ANSWER", "has_a_broker", "is_ready", "speaks_kafka"]
 
 _CLIENT = b"kstoolkit"
 _API_VERSIONS = (18, 0, b"")
@@ -20,6 +20,9 @@ _CORRELATION = 7
 _ANSWER_S = 2.0
 _LARGEST_ANSWER_BYTES = 1 << 20
 _INT = struct.Struct(">i")
+
+NO_ANSWER = (OSError, EOFError, struct.error)
+"""What asking raises where no broker answers as one does."""
 
 
 def is_ready(port: int, *, host: str = "127.0.0.1") -> bool:
@@ -39,17 +42,19 @@ def is_ready(port: int, *, host: str = "127.0.0.1") -> bool:
     """
     try:
         with socket.create_connection((host, port), _ANSWER_S) as connection:
-            return _speaks(connection) and _has_a_broker(connection)
-    except (OSError, EOFError, struct.error):
+            return speaks_kafka(connection) and has_a_broker(connection)
+    except NO_ANSWER:
         return False
 
 
-def _speaks(connection: socket.socket) -> bool:
+def speaks_kafka(connection: socket.socket) -> bool:
+    """Return whether it is a broker that answers here, also one that wants a password first."""
     (error,) = struct.unpack_from(">h", _answer(connection, *_API_VERSIONS))
     return bool(error == 0)
 
 
-def _has_a_broker(connection: socket.socket) -> bool:
+def has_a_broker(connection: socket.socket) -> bool:
+    """Return whether it knows a broker; whoever wants a password first hangs up instead."""
     (brokers,) = _INT.unpack_from(_answer(connection, *_METADATA_OF_NO_TOPIC))
     return bool(brokers > 0)
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import KafkaError
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+from kstoolkit.errors import InputError, KafkaError
+from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, said
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["Records", "read_records"]
+__all__ = ["Records", "lost", "read_records"]
 
 _MESSAGES = 10_000  # asked for at once
 
@@ -64,12 +64,20 @@ def read_records(
     ------
     KafkaError
         If nothing comes any more before the end is there.
+    InputError
+        If records are gone by now that lie between.
     """
     lib = clients()
     left = {each: at for each, at in end.items() if begin[each] < at}
     if not left:
         return
-    consumer = cluster.consumer(**{"isolation.level": "read_committed"})
+    consumer = cluster.consumer(
+        **{
+            "isolation.level": "read_committed",
+            # Else it would go on at the end, and pass over what is there still.
+            "auto.offset.reset": "error",
+        }
+    )
     try:
         consumer.assign([lib.TopicPartition(topic, each, begin[each]) for each in left])
         while left:
@@ -79,6 +87,13 @@ def read_records(
             yield records
     finally:
         consumer.close()
+
+
+def lost(topic: str, which: str = "") -> InputError:
+    """Return that a topic lost records before they were read, as an error of ours."""
+    message = f"The topic {topic!r} has lost records that were not read yet{which}."
+    hint = "Its brokers delete them early: look at retention.ms, and read from its beginning."
+    return InputError(message, hint=hint)
 
 
 def _came(consumer: Consumer, topic: str) -> list[Message]:
@@ -93,10 +108,13 @@ def _came(consumer: Consumer, topic: str) -> list[Message]:
 
 
 def _take(messages: list[Message], records: Records, left: dict[int, int]) -> None:
-    ended = clients().KafkaError._PARTITION_EOF  # noqa: SLF001 - its name
+    codes = clients().KafkaError
+    ended, gone = codes._PARTITION_EOF, codes._AUTO_OFFSET_RESET  # noqa: SLF001 - their names
     for message in messages:
         partition, offset = message.partition() or 0, message.offset() or 0
         error: Any = message.error()
+        if error is not None and error.code() == gone:
+            raise lost(records.topic)
         if error is not None and error.code() != ended:
             raise said(clients().KafkaException(error))
         if partition not in left or (error is None and offset >= left[partition]):

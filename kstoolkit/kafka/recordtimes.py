@@ -6,8 +6,8 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
 from kstoolkit.kafka.groups import Partition
+from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

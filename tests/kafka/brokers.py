@@ -13,13 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["broker", "own_broker"]
+    from tests.kafka.securedbroker import SecuredBroker
+
+__all__ = ["broker", "own_broker", "secured"]
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One running broker for all tests: each takes topics with names of its own."""
     with Broker(tmp_path_factory.mktemp("broker")) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    """One running broker behind TLS, passwords and certificates, for all tests."""
+    from tests.kafka.securedbroker import SecuredBroker
+
+    with SecuredBroker(tmp_path_factory.mktemp("secured")) as started:
         yield started
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
 from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.brokerfolder import default_folder
+from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity, default_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,14 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputError, match="No broker can live in"):
             Broker(place).start()
+
+
+def test_a_folder_that_cannot_be_written_is_said_and_may_be_tried_again(tmp_path: Path) -> None:
+    (tmp_path / ".broker.json.part").mkdir()
+    folder = BrokerFolder(tmp_path)
+    folder.make()
+    with pytest.raises(OutputError, match="No broker can live in"):
+        folder.keep(Identity.new())
 
 
 @pytest.mark.parametrize(

@@ -38,3 +38,4 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(EnvironmentFault, match=f"listens at 127.0.0.1:{port}"):
             Broker(tmp_path, port=port).start()
+    assert BrokerFolder(tmp_path).identity() is None  # so it may be another one next time

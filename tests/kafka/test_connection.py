@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.kafka.cluster import Cluster
@@ -74,3 +76,105 @@ def test_a_file_of_settings_is_read_and_a_bad_line_is_not_shown(tmp_path: Path) 
 def test_a_mechanism_without_a_module_asks_for_its_own_setting() -> None:
     with pytest.raises(ConfigurationError, match="GSSAPI"):
         for_java({"sasl.mechanism": "GSSAPI", "sasl.username": "me"})
+
+
+def test_a_line_that_ends_with_a_backslash_goes_on_in_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "kafka.properties"
+    path.write_text(
+        "! of Java's tools\nsasl.jaas.config=org.x.PlainLoginModule required \\\n"
+        '  username="me" \\\n  password="a=b";\nsasl.mechanism=PLAIN\nhidden-42\n'
+    )
+    with pytest.raises(InputError, match="Line 6"):
+        read_options(path)
+    path.write_text(path.read_text().removesuffix("hidden-42\n"))
+    told = for_librdkafka(read_options(path))
+    assert (told["sasl.username"], told["sasl.password"]) == ("me", "a=b")
+
+
+def test_what_is_said_to_one_client_wins_over_what_is_said_to_both() -> None:
+    given = {"java.client.id": "j", "client.id": "both", "librdkafka.client.id": "l"}
+    assert (for_java(given), for_librdkafka(given)) == ({"client.id": "j"}, {"client.id": "l"})
+
+
+def test_stores_as_java_names_them_reach_librdkafka_as_pem(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours.pem", tmp_path / "theirs.pem"
+    for path in (ours, theirs):
+        path.touch()
+    given = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(ours),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(theirs),
+    }
+    assert for_librdkafka(given) == {
+        "ssl.certificate.location": str(ours),
+        "ssl.key.location": str(ours),
+        "ssl.ca.location": str(theirs),
+    }
+    assert for_java(given) == given
+
+
+@pytest.mark.parametrize("which", ["truststore", "keystore"])
+def test_a_store_that_java_alone_reads_needs_pem_beside_it(tmp_path: Path, which: str) -> None:
+    pem, place = tmp_path / "a.pem", f"ssl.{which}.location"
+    pem.touch()
+    given = {f"ssl.{which}.type": "JKS", place: "a.jks", f"ssl.{which}.password": "hidden-42"}
+    with pytest.raises(ConfigurationError, match=f"{place} is of type JKS") as caught:
+        for_librdkafka(given)
+    assert "hidden-42" not in str(caught.value)
+    names = {"truststore": ["ssl.ca.location"]}.get(
+        which, ["ssl.certificate.location", "ssl.key.location"]
+    )
+    beside = dict.fromkeys(names, str(pem))
+    assert for_librdkafka(given | beside) == beside
+    assert for_java(given | beside) == given
+
+
+def test_a_name_that_is_not_checked_is_not_checked_by_both() -> None:
+    name = "ssl.endpoint.identification.algorithm"
+    for given in ("none", ""):
+        assert for_java({name: given}) == {name: ""}
+        assert for_librdkafka({name: given}) == {name: "none"}
+    assert for_librdkafka({name: "https"}) == {name: "https"}
+
+
+def test_java_verifies_certificates_always() -> None:
+    name = "enable.ssl.certificate.verification"
+    with pytest.raises(ConfigurationError, match=name):
+        for_java({name: "false"})
+    assert for_java({name: "true"}) == {}
+
+
+@pytest.mark.parametrize("curve", [None, ec.SECP256R1(), ec.SECP521R1()])
+def test_keys_of_older_forms_are_told_to_java_in_the_one_it_reads(
+    curve: ec.EllipticCurve | None,
+) -> None:
+    key = ec.generate_private_key(curve) if curve else rsa.generate_private_key(65_537, 2_048)
+    old = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    told = for_java({"ssl.key.pem": old.decode()})["ssl.keystore.key"]
+    assert told.startswith("-----BEGIN PRIVATE KEY-----\n")
+    read = serialization.load_pem_private_key(told.encode(), None)
+    assert isinstance(read, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey)
+    assert read.private_numbers() == key.private_numbers()
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        ("Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,A5\n\nAAAA", "is an encrypted EC key"),
+        ("AAAA", "is no whole EC key"),
+        ("MHcC", "is no whole EC key"),
+        ("", "is no whole EC key"),
+        ("?", "is no whole EC key"),
+    ],
+)
+def test_a_key_that_java_can_not_be_told_is_said(tmp_path: Path, inside: str, said: str) -> None:
+    path = tmp_path / "key.pem"
+    path.write_text(f"-----BEGIN EC PRIVATE KEY-----\n{inside}\n-----END EC PRIVATE KEY-----\n")
+    with pytest.raises(InputError, match=rf"key\.pem' {said}") as caught:
+        for_java({"ssl.key.location": str(path)})
+    assert "openssl pkcs8" in str(caught.value.hint)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
 import kstoolkit as kst
 from kstoolkit.changelog.batches import DONE
@@ -18,6 +18,7 @@ from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.blockkey import BlockKey
 from kstoolkit.kafka import mirror as reading
 from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.reading import read_records
 from tests.kafka.clients import make_topic
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ def mirrored(broker: Broker, topic: str, folder: Path) -> TopicMirror:
 def counts(mirror: TopicMirror, size_ms: int = MINUTE) -> dict[str, int]:
     rows = mirror.counters(size_ms).to_table().to_pylist()
     return {row["user"]: row["count"] for row in rows}
+
+
+def removed_before(broker: Broker, topic: str, offset: int) -> None:
+    admin = Cluster(broker.bootstrap).admin()
+    (done,) = admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+    done.result(60)
 
 
 def test_the_last_record_of_each_window_counts(broker: Broker, tmp_path: Path) -> None:
@@ -139,9 +146,66 @@ def test_records_of_others_are_refused(broker: Broker, tmp_path: Path) -> None:
 
 def test_a_topic_that_was_made_again_is_another_one(broker: Broker, tmp_path: Path) -> None:
     make_topic(broker, "mirror-again", 1)
-    mirrored(broker, "mirror-again", tmp_path)
+    send(broker, "mirror-again", told(counters(["Ann"], 1)))
+    mirrored(broker, "mirror-again", tmp_path).refresh()
     admin = Cluster(broker.bootstrap).admin()
     admin.delete_topics(["mirror-again"])["mirror-again"].result(60)
     make_topic(broker, "mirror-again", 1)
     with pytest.raises(InputError, match="was deleted and made again"):
         mirrored(broker, "mirror-again", tmp_path)
+
+
+def test_a_replica_that_lost_records_of_its_topic_says_which(
+    broker: Broker, tmp_path: Path
+) -> None:
+    make_topic(broker, "mirror-lost", 1)
+    send(broker, "mirror-lost", told(counters(["Ann"], 1)))
+    mirror = mirrored(broker, "mirror-lost", tmp_path)
+    mirror.refresh()
+    send(broker, "mirror-lost", told(counters(["Bo", "Cy", "Di"], 2)))
+    removed_before(broker, "mirror-lost", 3)
+
+    with pytest.raises(InputError, match="not read yet: offsets 1 to 2 of partition 0"):
+        mirror.refresh()
+    assert counts(mirror) == {"Ann": 1}
+
+
+def test_records_that_go_while_they_are_read_are_missed(broker: Broker) -> None:
+    make_topic(broker, "mirror-going", 1)
+    send(broker, "mirror-going", told(counters(["Ann", "Bo", "Cy"], 1)))
+    removed_before(broker, "mirror-going", 2)
+
+    with pytest.raises(InputError, match="'mirror-going' has lost records"):
+        list(read_records(Cluster(broker.bootstrap), "mirror-going", {0: 0}, {0: 3}, 10))
+
+
+def test_a_topic_named_by_mistake_leaves_no_trace(broker: Broker, tmp_path: Path) -> None:
+    make_topic(broker, "mirror-mistake", 1)
+    make_topic(broker, "mirror-meant", 1)
+    send(broker, "mirror-mistake", [(b"a key of somebody else", b"{}")])
+    send(broker, "mirror-meant", told(counters(["Ann"], 1)))
+    with pytest.raises(FormatError):
+        mirrored(broker, "mirror-mistake", tmp_path).refresh()
+
+    mirror = mirrored(broker, "mirror-meant", tmp_path)
+    mirror.refresh()
+    assert counts(mirror) == {"Ann": 1}
+
+
+def test_an_open_transaction_is_where_a_topic_ends(broker: Broker, tmp_path: Path) -> None:
+    make_topic(broker, "mirror-open", 1)
+    send(broker, "mirror-open", told(counters(["Ann"], 1)))
+    writing = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "mirror-open"})
+    writing.init_transactions()
+    writing.begin_transaction()
+    ((key, value),) = told(counters(["Bo"], 2))
+    writing.produce("mirror-open", value, key=key)
+    assert writing.flush(90) == 0
+    mirror = mirrored(broker, "mirror-open", tmp_path)
+
+    assert mirror.refresh() == 1
+    assert mirror.behind() == 0
+    assert Cluster(broker.bootstrap).reach("mirror-open", [0], committed=False)[0].end == 2
+    writing.commit_transaction()
+    assert mirror.refresh() == 1
+    assert counts(mirror) == {"Ann": 1, "Bo": 2}

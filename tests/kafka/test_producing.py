@@ -353,6 +353,8 @@ def test_a_damaged_file_is_an_error_that_says_how_far_it_came(
         ({"rate": 0}, "The rate is 0"),
         ({"rate": float("nan")}, "The rate is nan"),
         ({"partitions": 0}, "0 partitions"),
+        ({"partitions": 1_000_000}, "1000000 partitions"),
+        ({"partitions": 2.5}, r"2\.5 partitions"),
         ({"record_time": "then"}, "record_time is 'then'"),
         ({"user": None}, "which columns"),
         ({"user": "lower(user)"}, "plain names"),
