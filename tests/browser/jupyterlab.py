@@ -10,25 +10,34 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import expect
+
+from tests.notebooks.running import WARNINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from playwright.sync_api import Browser, Page
 
-__all__ = ["READY", "Lab", "started"]
+__all__ = ["Lab", "started"]
 
 ROOT = Path(__file__).parents[2]
 READY = """() => { const w = window.jupyterapp?.shell.currentWidget,
   c = w?.sessionContext, k = c?.session?.kernel;
   return !!(c?.isReady && k?.connectionStatus === 'connected'
             && k.status === 'idle' && w.content.widgets.length) }"""
+OPEN = """async path => { const { commands, shell } = window.jupyterapp;
+  const opened = await commands.execute('docmanager:open', {path});
+  [...shell.widgets('main')].filter(each => each !== opened).forEach(each => each.dispose()) }"""
+CLOSE = "() => window.jupyterapp.shell.currentWidget.dispose()"
 SETTINGS = {
     "apputils-extension/notification": {
         "fetchNews": "false",
@@ -42,8 +51,15 @@ SETTINGS = {
 START_SECONDS, STOP_SECONDS = 60, 15
 FOLDERS = (
     *("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"),
-    *("JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR"),
+    *("JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR", "JUPYTER_PATH"),
 )
+# A warning fails a cell. The server itself is not ours to be strict with.
+KERNEL = {
+    "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+    "display_name": "Python 3 (ipykernel)",
+    "language": "python",
+    "env": {"PYTHONWARNINGS": WARNINGS},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +92,51 @@ class Lab:
     def opened(
         self, browser: Browser, name: str, *, dark: bool = False, width: int = 1280
     ) -> Iterator[Page]:
-        """Open a notebook with a kernel that is ready; no page may complain of anything."""
-        context = browser.new_context(
-            color_scheme="dark" if dark else "light", viewport={"width": width, "height": 900}
-        )
+        """Open a notebook with a kernel that is ready, and close it and end that.
+
+        A browser loads the page once: that takes longer than most of what is tested on it. Where a
+        test has failed, the next one gets another. The page may not complain of anything, nor ask
+        any other machine for anything.
+        """
+        page = browser.contexts[0].pages[0] if browser.contexts else browser.new_page()
         complaints: list[str] = []
-        with context.new_page() as page:
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.goto(f"{self.url}/lab/tree/{name}?reset&token={self.token}")
-            page.wait_for_function(READY, timeout=START_SECONDS * 1000)
+        with ExitStack() as left, ExitStack() as failed:
+            left.callback(self.end_kernels)
+            failed.callback(page.close)
+            left.enter_context(_heard(page, "pageerror", lambda e: complaints.append(str(e))))
+            left.enter_context(_heard(page, "request", lambda r: complaints.extend(_far(r.url))))
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme="dark" if dark else "light")
+            self._show(page, name)
+            light = "false" if dark else "true"
+            expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light)
             yield page
-        context.close()
+            page.evaluate(CLOSE)
+            failed.pop_all()
         assert not complaints, complaints
+
+    def _show(self, page: Page, name: str) -> None:
+        if page.url.startswith(self.url):
+            page.evaluate(OPEN, name)
+        else:
+            page.goto(f"{self.url}/lab/tree/{name}?reset&token={self.token}")
+        page.wait_for_function(READY, timeout=START_SECONDS * 1000)
 
     @staticmethod
     def run_all(page: Page) -> None:
         """Run all cells, and wait until they have run."""
         page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def end_kernels(self) -> None:
+        """Shut all kernels down: one that is left goes on taking memory, and ticking."""
+        for session in json.loads(self._asked("GET", "")):
+            self._asked("DELETE", f"/{session['id']}")
+
+    def _asked(self, method: str, below: str) -> bytes:
+        url, told = f"{self.url}/api/sessions{below}", {"Authorization": f"token {self.token}"}
+        with urlopen(Request(url, headers=told, method=method), timeout=START_SECONDS) as answer:  # noqa: S310 - ours
+            read: bytes = answer.read()
+        return read
 
 
 @contextmanager
@@ -125,11 +169,25 @@ def _cell(number: int, source: str) -> dict[str, Any]:
     return {"cell_type": "code", "id": f"cell-{number}", "source": source.strip()} | shown
 
 
+@contextmanager
+def _heard(page: Page, event: Any, hear: Callable[[Any], None]) -> Iterator[None]:
+    page.on(event, hear)
+    yield
+    page.remove_listener(event, hear)
+
+
+def _far(url: str) -> list[str]:
+    return [url] if urlsplit(url).hostname not in {None, "127.0.0.1"} else []
+
+
 def _configure(home: Path) -> None:
     for plugin, settings in SETTINGS.items():
         path = home / "JUPYTERLAB_SETTINGS_DIR" / "@jupyterlab" / f"{plugin}.jupyterlab-settings"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(settings))
+    kernel = home / "JUPYTER_PATH" / "kernels" / "python3" / "kernel.json"
+    kernel.parent.mkdir(parents=True)
+    kernel.write_text(json.dumps(KERNEL))
 
 
 def _command(notebooks: Path, token: str, port: int) -> list[str]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.names import focusable
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -76,11 +78,13 @@ def test_profiles_are_chosen_run_looked_at_and_replayed_with_mouse_and_keyboard(
         panel.get_by_label("Show").select_option("Levels, step by step")
         alt(panel, "^After .* with level; .*<i>.U.202E")
         last = str(panel.locator("img").get_attribute("alt"))
-        panel.locator("[role=slider]").focus()
-        page.keyboard.press("Home")
+        assert not [role for role, name in focusable(page) if not name]
+        panel.get_by_label("After").focus()
+        for key in ("Space", "Home", "Enter"):
+            page.keyboard.press(key)
         alt(panel, "^After 0")
-        page.keyboard.press("ArrowRight")
-        expect(panel.locator(".widget-readout").last).to_have_text("0.25 s")
+        panel.get_by_role("button", name="Step on").press("Enter")
+        expect(panel.get_by_label("After").locator("option:checked")).to_have_text("0.25 s")
         panel.get_by_role("button", name="Play").press("Enter")
         expect(panel.get_by_role("button", name="Pause")).to_be_visible()
         expect(panel.locator("img")).to_have_attribute("alt", last, timeout=60_000)

@@ -6,17 +6,28 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.names import focusable
 from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Locator, Page
 
     from tests.browser.jupyterlab import Lab
 
 pytestmark = pytest.mark.browser
+
+
+def drag(page: Page, handle: Locator, by: int) -> None:
+    """Take hold of a slider's handle with the mouse, and let it go elsewhere."""
+    handle.hover()
+    box = handle.bounding_box()
+    assert box is not None
+    page.mouse.down()
+    page.mouse.move(box["x"] + by, box["y"] + 5, steps=4)
+    page.mouse.up()
 
 
 def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
@@ -31,7 +42,7 @@ def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
     with lab.opened(browser, "memory.ipynb", dark=True, width=800) as page:
         lab.run_all(page)
         panel = page.locator(".kst-panel")
-        expect(panel.get_by_text("Measured in this process: ")).to_be_visible()
+        expect(panel.get_by_text("Measured in this process: ")).to_be_visible(timeout=30_000)
         expect(panel.get_by_label("Key bytes")).to_have_value("8")
         for name, value, told in (
             ("Partitions", "10", "10 x 1 x 1 = 10 RocksDB instances"),
@@ -42,12 +53,27 @@ def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
             page.keyboard.press("Tab")
             expect(panel.get_by_text(told)).to_be_visible()
         panel.get_by_label("Profile").select_option("spark")
-        sliders, readouts = panel.locator("[role=slider]"), panel.locator(".widget-readout")
-        expect(readouts).to_have_text(["64.0 MiB", "2", "8.0 MiB"])
-        for number in range(3):
-            sliders.nth(number).focus()
-            page.keyboard.press("ArrowRight")
-        expect(readouts).to_have_text(["128.0 MiB", "3", "16.0 MiB"])
+        assert not [role for role, name in focusable(page) if not name]
+        handles = panel.locator(".kst-slider .noUi-handle")
+        for number, (label, before, after, place) in enumerate(
+            (
+                ("Memtable size", "64.0 MiB", "128.0 MiB", "7.0"),
+                ("Memtables", "2", "3", "2.0"),
+                ("Block cache", "8.0 MiB", "16.0 MiB", "5.0"),
+            )
+        ):
+            choice = panel.get_by_label(label, exact=True)
+            expect(choice.locator("option:checked")).to_have_text(before)
+            choice.focus()
+            for key in ("Space", "ArrowDown", "Enter"):
+                page.keyboard.press(key)
+            expect(choice.locator("option:checked")).to_have_text(after)
+            expect(handles.nth(number)).to_have_attribute("aria-valuenow", place)
+        drag(page, panel.locator(".kst-slider .noUi-touch-area").first, -200)
+        expect(panel.get_by_label("Memtable size").locator("option:checked")).to_have_text(
+            "1.0 MiB"
+        )
+        panel.get_by_label("Memtable size").select_option("128.0 MiB")
         expect(panel.get_by_text("23.4 GiB").first).to_be_visible()
         panel.get_by_label("Families").fill("2")
         page.keyboard.press("Tab")

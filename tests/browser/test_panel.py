@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from nbconvert import HTMLExporter
 from playwright.sync_api import expect
+
+from kstoolkit.widgets.storepanel import StorePanel
+from tests.browser.names import focusable
+from tests.stores.streamsstores import write_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,26 +24,25 @@ pytestmark = pytest.mark.browser
 LEAST_PX = 600
 CELLS = [
     """
-from ipywidgets import IntSlider
+from ipywidgets import BoundedIntText
 from kstoolkit.plots import plot_expected
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown
 
-shown, slider = Shown(), IntSlider(value=7, description="Count")
+shown, number = Shown(), BoundedIntText(value=7, description="Count")
 
 def show(change=None):
-    shown.draw(lambda ax: plot_expected([0], [slider.value], window_ms=60_000, ax=ax))
+    shown.draw(lambda ax: plot_expected([0], [number.value], window_ms=60_000, ax=ax))
 
-slider.observe(show, "value")
+number.observe(show, "value")
 show()
-panel = Panel("A count <script>alert(1)</script>", [slider, shown], shown.html)
+panel = Panel("A count <script>alert(1)</script>", [number, shown], shown.html)
 panel
 """
 ]
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize(("dark", "width"), [(False, 800), (True, 1280)])
 def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
     lab: Lab,
     browser: Browser,
@@ -57,9 +62,59 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
         seen = panel.locator("img").bounding_box()
         assert seen is not None
         assert seen["width"] >= LEAST_PX  # it scrolls rather than shrinks until nobody reads it
-        panel.locator("[role=slider]").focus()
-        page.keyboard.press("ArrowRight")
+        panel.get_by_label("Count").press("ArrowUp")
+        page.keyboard.press("Tab")
         expect(panel.locator("img")).to_have_attribute(
             "alt", "None of 1 window flagged; the highest count is 8, range unknown"
         )
         screenshot(page, f"panel-{width}-{'dark' if dark else 'light'}")
+
+
+OTHERS = """
+from pathlib import Path
+from IPython.display import display
+from kstoolkit.widgets.findingspanel import FindingsPanel
+from kstoolkit.widgets.profilepanel import ProfilePanel
+from kstoolkit.widgets.runmonitor import RunMonitor
+from tests.plots.made import found, made_run
+
+run = made_run(Path(FOLDER) / "out", findings=[found()])
+display(FindingsPanel(run), RunMonitor(run), ProfilePanel())
+"""
+
+
+def test_each_control_of_a_panel_has_a_name(lab: Lab, browser: Browser, tmp_path: Path) -> None:
+    lab.write("names.ipynb", [f"FOLDER = {str(tmp_path)!r}\n{OTHERS}"])
+    with lab.opened(browser, "names.ipynb") as page:
+        lab.run_all(page)
+        expect(page.locator(".kst-panel")).to_have_count(3)
+        expect(page.get_by_role("button", name="Start again")).to_be_visible()
+        expect(page.get_by_role("button", name="Look now")).to_be_visible()
+        expect(page.get_by_text("1 of 1 finding.").first).to_be_visible()
+        told = focusable(page, ".jp-Notebook .jp-OutputArea")
+        assert {name for _, name in told} > {"Rule", "Mark user as known", "Look now", "Option"}
+        assert not [role for role, name in told if not name]
+
+
+def test_a_converted_page_shows_the_static_picture_without_scripts(
+    lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path
+) -> None:
+    exporter: Any = HTMLExporter()  # type: ignore[no-untyped-call]
+    with StorePanel(write_store(tmp_path / "<b>users", default={b"<script>": b"1"})) as panel:
+        panel.wait()
+        shown = {"output_type": "display_data", "data": panel._static_bundle(), "metadata": {}}
+    lab.write("converted.ipynb", ["panel"])
+    kept = json.loads((lab.folder / "converted.ipynb").read_text())
+    kept["cells"][0]["outputs"] = [shown]
+    (lab.folder / "converted.ipynb").write_text(json.dumps(kept))
+    converted, _ = exporter.from_filename(str(lab.folder / "converted.ipynb"))
+    (tmp_path / "page.html").write_text(converted)
+    with browser.new_page(java_script_enabled=False) as page:
+        page.goto((tmp_path / "page.html").as_uri())
+        static = page.locator(".kst-static")
+        expect(static.get_by_text("Rows 1 to 1.")).to_be_visible()
+        expect(static.get_by_text("'<script>'")).to_be_visible()
+        expect(static.locator("script, b")).to_have_count(0)
+        for place in ("td", "th"):
+            expect(static.locator(place).first).to_have_css("text-align", "left")
+        screenshot(page, "panel-converted")

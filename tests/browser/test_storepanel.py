@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.names import focusable
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import int64, write_minutes, write_store
 
@@ -57,6 +58,7 @@ def test_a_store_is_found_chosen_read_and_searched_by_keyboard_and_mouse(
         expect(panel.get_by_text("1 of them match the filter")).to_be_visible()
         panel.get_by_label("Filter").fill("")
         _choose(panel, "users")
+        assert not [role for role, name in focusable(page) if not name]
         rows = panel.locator("table").nth(1).locator("tbody tr")
         expect(rows).to_have_count(20)
         for name in ("Keys as", "Values as"):

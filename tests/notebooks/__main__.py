@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -9,21 +10,43 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import nbformat
+from nbclient import NotebookClient
 
-from tests.notebooks.running import FOLDER, complaints_of, laid_out, marked, run
+from tests.notebooks.running import FOLDER, WARNINGS, complaints_of, laid_out
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 
+MOST_SECONDS = 240
+
+
 def refresh(name: str) -> None:
     """Run a notebook from scratch, and write it with what came out."""
-    with TemporaryDirectory() as folder, marked():
-        notebook = run(laid_out(Path(folder)) / f"{name}.ipynb")
+    with TemporaryDirectory() as folder:
+        notebook = _run(laid_out(Path(folder)) / f"{name}.ipynb")
     if complaints := complaints_of(notebook):
         sys.stderr.write(f"{complaints}\n")
     _tidy(notebook)
     nbformat.write(notebook, FOLDER / f"{name}.ipynb")  # type: ignore[no-untyped-call]
+
+
+def _run(path: Path) -> NotebookNode:
+    """Return a notebook with the outputs of all its cells; the first error is raised.
+
+    What widgets hold is not stored: without a kernel it would be controls that do nothing.
+    """
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    client = NotebookClient(
+        notebook,
+        timeout=MOST_SECONDS,
+        kernel_name="python3",
+        store_widget_state=False,
+        record_timing=False,
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    done: NotebookNode = client.execute(env=os.environ | {"PYTHONWARNINGS": WARNINGS})
+    return done
 
 
 def _tidy(notebook: NotebookNode) -> None:

@@ -1,30 +1,21 @@
-"""Run a notebook from scratch, as a person would, and find what it left behind."""
+"""Lay the notebooks out to be run from scratch, and find what that left behind."""
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import nbformat
 import psutil
-from nbclient import NotebookClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from nbformat import NotebookNode
 
-__all__ = ["FOLDER", "complaints_of", "laid_out", "leftovers_of", "marked", "run"]
+__all__ = ["FOLDER", "WARNINGS", "complaints_of", "laid_out", "running_for"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
-MOST_SECONDS = 240
-MARK = "KSTOOLKIT_TESTS_MARK"
 # Plain "error" would hit the kernel's own end, too.
 WARNINGS = "error,default::PendingDeprecationWarning"
 PROGRESS = re.compile(r"\d+%\|")
@@ -42,46 +33,15 @@ def laid_out(folder: Path) -> Path:
     return Path(shutil.copytree(FOLDER, folder / "notebooks", ignore=ignored))
 
 
-def run(path: Path) -> NotebookNode:
-    """Return a notebook with the outputs of all its cells; the first error is raised.
+def running_for(path: Path) -> list[str]:
+    """Return what runs for a notebook: its kernel, and what that started in turn.
 
-    What widgets hold is not stored: without a kernel it would be controls that do nothing.
+    Jupyter tells a kernel by its environment whose it is, and whatever it starts inherits that.
     """
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    client = NotebookClient(
-        notebook,
-        timeout=MOST_SECONDS,
-        kernel_name="python3",
-        store_widget_state=False,
-        record_timing=False,
-        resources={"metadata": {"path": str(path.parent)}},
-    )
-    done: NotebookNode = client.execute()
-    return done
-
-
-@contextmanager
-def marked() -> Iterator[str]:
-    """Mark the processes that are started meanwhile, whatever they start in turn."""
-    mark = secrets.token_hex(8)
-    before = {name: os.environ.get(name) for name in (MARK, "PYTHONWARNINGS")}
-    os.environ |= {MARK: mark, "PYTHONWARNINGS": WARNINGS}
-    try:
-        yield mark
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def leftovers_of(mark: str) -> list[str]:
-    """Return what still runs of the processes with a mark, but this one."""
     return [
         " ".join(each.info["cmdline"] or ())
-        for each in psutil.process_iter(["cmdline", "environ", "pid"])
-        if (each.info["environ"] or {}).get(MARK) == mark and each.info["pid"] != os.getpid()
+        for each in psutil.process_iter(["cmdline", "environ"])
+        if (each.info["environ"] or {}).get("JPY_SESSION_NAME") == str(path)
     ]
 
 

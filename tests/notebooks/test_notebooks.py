@@ -1,26 +1,21 @@
-"""Every notebook answers one question, is kept with what came out, and runs from scratch."""
+"""Every notebook answers one question, and is kept with what came out.
+
+The browser's tests run them all in JupyterLab.
+"""
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
-import sys
-import time
 from typing import TYPE_CHECKING
 
 import nbformat
 import pytest
 
-from tests.notebooks.running import (
-    FOLDER,
-    complaints_of,
-    laid_out,
-    leftovers_of,
-    marked,
-    run,
-)
+from tests.notebooks.running import FOLDER, complaints_of, running_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +26,6 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 IMPORTED = {"kstoolkit", "matplotlib", "pandas", "pyspark"}
 FROM_PYTHON = {"atexit", "datetime", "pathlib", "time"}
 MOST_CODE_CELLS = 12
-PROMISED_SECONDS = 120
-ENDING_SECONDS = 10
 LARGEST_BYTES = 1_500_000
 PLACE = re.compile(r"(?<![\w.:/])/(?:tmp|work|home|root|usr|opt|var|Users|private)/[\w.-]+")
 TRACEBACK = "Traceback (most recent call last)"
@@ -122,41 +115,18 @@ def test_a_notice_of_what_is_fetched_for_kafka_is_no_complaint() -> None:
     assert complaints_of(_of_one_cell(outputs)) == "Kafka can't be read."
 
 
-def test_what_outlives_its_kernel_is_seen() -> None:
-    with marked() as mark, subprocess.Popen(["sleep", "60"], start_new_session=True) as left:
-        assert leftovers_of(mark) == ["sleep 60"]
+def test_what_outlives_its_kernel_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "any.ipynb"
+    told = os.environ | {"JPY_SESSION_NAME": str(path)}
+    with subprocess.Popen(["sleep", "60"], env=told, start_new_session=True) as left:
+        assert running_for(path) == ["sleep 60"]
         left.kill()
-    assert leftovers_of(mark) == []
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_notebook_runs_from_scratch_and_leaves_nothing_running(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    begun = time.monotonic()
-    with marked() as mark:
-        done = run(laid_out(tmp_path) / f"{name}.ipynb")
-    seconds = time.monotonic() - begun
-    assert complaints_of(done) == ""
-    assert _left_after_a_while(mark) == []
-    if seconds > PROMISED_SECONDS:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{name} took {seconds:.0f} s: {PROMISED_SECONDS} s are promised\n")
+    assert running_for(path) == []
 
 
 def _of_one_cell(outputs: list[dict[str, str]]) -> NotebookNode:
     made: NotebookNode = nbformat.from_dict({"cells": [{"outputs": outputs}]})  # type: ignore[no-untyped-call]
     return made
-
-
-def _left_after_a_while(mark: str) -> list[str]:
-    """Return what still runs once a Java that lost its kernel has had the time to notice."""
-    until = time.monotonic() + ENDING_SECONDS
-    while (left := leftovers_of(mark)) and time.monotonic() < until:
-        time.sleep(0.1)
-    return left
 
 
 def _title(notebook: NotebookNode) -> str:
