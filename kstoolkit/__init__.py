@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Unusual as Unusual
     from kstoolkit.kafka.changelogtopic import kafka_changelog as kafka_changelog
     from kstoolkit.kafka.findingstopic import kafka_findings as kafka_findings
+    from kstoolkit.kafka.making import ensure_topic as ensure_topic
     from kstoolkit.kafka.producing import produce as produce
     from kstoolkit.operations.lag import lag as lag
     from kstoolkit.operations.lookup import Lookup as Lookup
@@ -104,6 +105,7 @@ _HOMES = {
     "diff_stores": "kstoolkit.stores.comparing.comparing",
     "discover": "kstoolkit.stores.discovery.discovering",
     "doctor": "kstoolkit.environment",
+    "ensure_topic": "kstoolkit.kafka.making",
     "explore": "kstoolkit.widgets.exploring",
     "export": "kstoolkit.stores.rows.exporting",
     "files": "kstoolkit.events.sources",
@@ -162,6 +164,7 @@ __all__ = [
     "diff_stores",
     "discover",
     "doctor",
+    "ensure_topic",
     "explore",
     "export",
     "files",

@@ -30,12 +30,16 @@ from kstoolkit.cli.terminal import say
 __all__ = ["app"]
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_EPILOG = """\b
+_CODES = """\b
+Exit codes: 0 done, 1 a fault, 2 a mistake in what was given; of supervise and
+run --follow also 75: the restarts of an hour are spent, try again later.
+"""
+_EPILOG = f"""\b
 Try it:
   kstoolkit run data/sample --event-time time --user user --action action --out out
   kstoolkit findings out
-Exit codes: 0 done, 1 a fault, 2 a mistake in what was given.
-"""
+
+{_CODES}"""
 
 
 def _commands(epilog: str | None = None) -> typer.Typer:
@@ -80,9 +84,9 @@ def real_broker() -> None:
     """Run a Kafka broker on this machine."""
 
 
+app.command("run", epilog=_CODES)(ending(run))
+app.command("supervise", epilog=_CODES)(ending(supervise))
 for command in (
-    run,
-    supervise,
     results.findings,
     results.users,
     results.counts,

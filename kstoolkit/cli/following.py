@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from kstoolkit.cli.outage import Outage
 from kstoolkit.cli.terminal import note
+from kstoolkit.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from kstoolkit.stores.records import Lag
@@ -24,8 +26,12 @@ __all__ = ["keep_up"]
 SHOW_SECONDS = 0.5
 
 
-def keep_up(standby: Standby, *, quiet: bool) -> int:
+def keep_up(
+    standby: Standby, *, quiet: bool, told: Callable[[Lag, int], None] | None = None
+) -> int:
     """Follow until SIGINT or SIGTERM comes, and return how many segments were dropped.
+
+    Brokers that do not answer are waited for, with growing pauses, ten minutes at most.
 
     Parameters
     ----------
@@ -33,6 +39,8 @@ def keep_up(standby: Standby, *, quiet: bool) -> int:
         What follows.
     quiet
         Whether to show nothing; else the lag stands on stderr, if that is a terminal.
+    told
+        Called with the lag, and how many records were followed, each time that it is looked at.
 
     Raises
     ------
@@ -40,12 +48,21 @@ def keep_up(standby: Standby, *, quiet: bool) -> int:
         Why it can't go on.
     """
     dropped, expired_at = 0, 0
+    outage: Outage | None = None
     with _asked_to_stop() as asked, _line(quiet=quiet) as line:
         if not quiet:
             note("Following. Ctrl-C ends it; the same command goes on from there.")
-        standby.start()
         while not asked.is_set():
-            line.set_description_str(_lag(standby.lag, standby.records))
+            try:
+                lag = standby.start().lag
+            except KafkaError as error:
+                outage = outage or Outage("The changelog")
+                asked.wait(outage.next_pause(error))
+                continue
+            outage = None
+            line.set_description_str(_lag(lag, standby.records))
+            if told is not None:
+                told(lag, standby.records)
             if standby.records > expired_at:
                 expired_at = standby.records
                 dropped += standby.expire()

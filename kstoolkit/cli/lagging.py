@@ -12,8 +12,9 @@ import typer
 from kstoolkit.cli.flags import in_flags
 from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
 from kstoolkit.cli.options import AS_JSON_OBJECT
+from kstoolkit.cli.outage import Outage
 from kstoolkit.cli.terminal import note, print_json, print_table, say
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, KafkaError
 
 if TYPE_CHECKING:
     from kstoolkit.operations.lagrecord import TopicLag
@@ -136,17 +137,28 @@ def _reader(
 def _where(to: str) -> str | dict[int, int]:
     """Return offsets by partition, if it is those; else the text as it is."""
     parts = [each.partition("=") for each in to.split(",")]
-    if all(p.strip().isdecimal() and at.strip().isdecimal() for p, _, at in parts):
-        return {int(p): int(at) for p, _, at in parts}
-    return to
+    if not all(p.strip().isdecimal() and at.strip().isdecimal() for p, _, at in parts):
+        return to
+    found = {int(p): int(at) for p, _, at in parts}
+    if len(found) < len(parts):
+        message = f"--to {to!r} names a partition twice."
+        raise ConfigurationError(message, hint="Give one offset for each: 0=500,1=20.")
+    return found
 
 
 def _watch(watch: Any, over: str, *, as_json: bool) -> None:
     from kstoolkit.units import parse_duration  # noqa: PLC0415 - only for whoever watches
 
     pause_seconds = parse_duration(over) / 1_000
+    outage: Outage | None = None
     while True:
-        found = watch.look()
+        try:
+            found = watch.look()
+        except KafkaError as error:
+            outage = outage or Outage("The lag")
+            time.sleep(outage.next_pause(error))
+            continue
+        outage = None
         if as_json:
             print_json([found.to_dict()])
         else:

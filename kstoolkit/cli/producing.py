@@ -7,6 +7,7 @@ from enum import StrEnum
 import typer
 
 from kstoolkit.cli.endings import FAULT
+from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
 from kstoolkit.cli.options import AS_JSON_OBJECT
 from kstoolkit.cli.run import Format, Unit  # noqa: TC001 - Typer reads annotations
 from kstoolkit.cli.terminal import note, print_json, say
@@ -71,13 +72,7 @@ def produce(
         help="What a record's own time is. Old times may leave records twice if a broker is "
         "started again meanwhile, which is said.",
     ),
-    kafka_config: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="Settings of the connection, one name=value a line, as Kafka's own tools read them.  "
-        "[default: none]",
-        show_default=False,
-    ),
+    kafka_config: str | None = KAFKA_CONFIG,
     quiet: bool = typer.Option(
         False,
         "--quiet",
@@ -123,6 +118,7 @@ def produce(
     elif not quiet:
         say(f"{done}.")
     for why, number in done.failures.items():
-        note(f"Error: {format_count(number)} of the records were refused: {why}.")
+        was = "was" if number == 1 else "were"
+        note(f"Error: {format_count(number)} of the records {was} refused: {why}.")
     if done.failures:
         raise typer.Exit(FAULT)

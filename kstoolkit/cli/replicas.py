@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -16,8 +17,9 @@ from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from kstoolkit.operations.metricsreplica import ReplicaCollector
     from kstoolkit.stores.windowstore import WindowStore
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
@@ -63,6 +65,15 @@ def restore(
         help="With --follow: how often to look for what is new.  [default: 1 second]",
         show_default=False,
     ),
+    metrics_port: int | None = typer.Option(
+        None,
+        min=0,
+        max=65_535,
+        metavar="PORT",
+        help="Serve the replica's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
+        "restores and follows; 0 takes any port that is free, and says which.  [default: don't]",
+        show_default=False,
+    ),
     quiet: bool = typer.Option(
         False,
         "--quiet",
@@ -86,19 +97,49 @@ def restore(
     from kstoolkit.stores.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     source = changelog_source(changelog, kafka_config)
-    with WindowStore.restore(
-        source, path=store, profile=profile, retention=keep, progress=False if quiet else None
-    ) as replica:
-        dropped = replica.expire()
-        if follow:
-            with replica.follow(source, every=every or LOOK) as standby:
-                dropped += keep_up(standby, quiet=quiet)
-        _warn_of_unknown(keep or {}, replica.windows)
-        figures = _figures(replica, dropped)
+    with _serving(metrics_port, quiet=quiet) as served:
+        if not isinstance(source, str):  # a topic, whose broker may be down just now
+            source.cluster.wait(source.patience_ms, _told_to_nobody if quiet else note)
+        listener = None if served is None else served.restores
+        with WindowStore.restore(
+            source,
+            path=store,
+            profile=profile,
+            listener=listener,
+            retention=keep,
+            progress=False if quiet else None,
+        ) as replica:
+            dropped = replica.expire()
+            if follow:
+                told = None if served is None else served.tell
+                with replica.follow(source, every=every or LOOK, listener=listener) as standby:
+                    dropped += keep_up(standby, quiet=quiet, told=told)
+            _warn_of_unknown(keep or {}, replica.windows)
+            figures = _figures(replica, dropped)
     if as_json:
         print_json([figures])
     elif not quiet:
         say(_in_words(figures))
+
+
+def _told_to_nobody(_: str) -> None:
+    """Say nothing."""
+
+
+@contextmanager
+def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | None]:
+    """Serve the replica's figures meanwhile, if that is asked for, and say where."""
+    if port is None:
+        yield None
+        return
+    from kstoolkit.operations.metrics import serve_replica  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.metricsreplica import ReplicaCollector  # noqa: PLC0415
+
+    collector = ReplicaCollector()
+    with serve_replica(collector, port=port) as server:
+        if not quiet or not port:  # nobody else could say which port was free
+            note(f"Metrics: {server.url}")
+        yield collector
 
 
 def kept(retention: str) -> dict[Duration | Window, Duration]:

@@ -199,7 +199,10 @@ def _answers(
 ) -> dict[Hashable, Answer]:
     if isinstance(told, _Failure):
         return dict.fromkeys(keys, Answer(failure=told.reason))
-    return {key: _answer(told.get(key)) for key in keys}
+    try:
+        return {key: _answer(told.get(key)) for key in keys}
+    except Exception as error:  # noqa: BLE001 - a mapping of the user's own making
+        return dict.fromkeys(keys, Answer(failure=_reason(error)))
 
 
 def _answer(value: Any) -> Answer:
@@ -208,5 +211,10 @@ def _answer(value: Any) -> Answer:
 
 
 def _reason(error: BaseException) -> str:
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error of the user's own making
+        said = ""
+    told = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    told = told.encode(errors="backslashreplace").decode()  # half a character can't be stored
     return told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]}…"

@@ -1,4 +1,4 @@
-"""A run's figures for Prometheus, over HTTP."""
+"""Figures of a run or a replica for Prometheus, over HTTP."""
 
 from __future__ import annotations
 
@@ -23,14 +23,40 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.metricscollector import PartitionLag
     from kstoolkit.operations.metricsrecord import Metric
+    from kstoolkit.operations.metricsreplica import ReplicaCollector
     from kstoolkit.operations.metricsrestore import RestoreProgress
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["MetricsServer", "serve_metrics"]
+    Figures = RunCollector | ReplicaCollector
+
+__all__ = ["MetricsServer", "serve_metrics", "serve_replica"]
 
 _LAST_PORT = 65_535
 _LOOK_SECONDS = 0.1
 _SLOW_CLIENT_SECONDS = 5.0
+
+
+def serve_replica(
+    collector: ReplicaCollector, *, port: int = 0, host: str = "127.0.0.1"
+) -> MetricsServer:
+    """Return a server of a replica's figures as Prometheus text, until it is closed.
+
+    Parameters
+    ----------
+    collector
+        What is told how the restore goes.
+    port, host
+        As of :func:`serve_metrics`.
+
+    Raises
+    ------
+    EnvironmentFault
+        If ``prometheus_client`` is not installed.
+    ConfigurationError
+        If the port is taken, or can't be listened at.
+    """
+    _need_prometheus()
+    return MetricsServer(collector, host, port)
 
 
 def serve_metrics(
@@ -92,7 +118,7 @@ def serve_metrics(
 
 
 class MetricsServer:
-    """Answers whoever asks for a run's figures. Made by :func:`serve_metrics`.
+    """Answers whoever asks for figures. Made by :func:`serve_metrics` and :func:`serve_replica`.
 
     Parameters
     ----------
@@ -110,7 +136,7 @@ class MetricsServer:
         :meth:`kstoolkit.WindowStore.follow`, whose progress is served beside them.
     """
 
-    def __init__(self, collector: RunCollector, host: str, port: int) -> None:
+    def __init__(self, collector: Figures, host: str, port: int) -> None:
         self.restores: RestoreProgress = collector.restores
         self._server = _listening(host, port)
         self._server.set_app(_answering(collector))
@@ -187,17 +213,17 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror)
 
 
-def _answering(collector: RunCollector) -> Any:
+def _answering(collector: Figures) -> Any:
     """Return what answers a request, in the form that was asked for."""
     from prometheus_client import CollectorRegistry, make_wsgi_app  # noqa: PLC0415 - an extra
     from prometheus_client.registry import Collector  # noqa: PLC0415
 
-    class Figures(Collector):
+    class Families(Collector):
         def collect(self) -> Iterator[Family]:
             return map(_family, collector.metrics())
 
     registry = CollectorRegistry()
-    registry.register(Figures())
+    registry.register(Families())
     return make_wsgi_app(registry)
 
 

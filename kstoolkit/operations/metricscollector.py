@@ -95,7 +95,7 @@ class RunCollector:
         findings = FindingTally(run.folder)
         parts: dict[str, Callable[[], list[Metric]]] = {
             "run": self._read_run,
-            "findings": lambda: finding_metrics(findings.look()),
+            "findings": lambda: self._while_there(finding_metrics(findings.look())),
             "disk": lambda: disk_metrics(run.folder.path),
             "java": lambda: java_metrics(counts_here=self._run.is_active),
             "lag": self._read_lag,
@@ -169,7 +169,13 @@ class RunCollector:
 
     def _read_restarts(self) -> list[Metric]:
         number = 0 if self._restarts is None else self._restarts()
-        return [counter("restarts", "How often a supervisor started the run again.", number)]
+        about = "How often a supervisor started the run again."
+        return self._while_there([counter("restarts", about, number)])
+
+    def _while_there(self, figures: list[Metric]) -> list[Metric]:
+        """Return what the run's folder told, unless it was removed: then it told nothing."""
+        self._watch.check()
+        return figures
 
 
 class _Rested:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,6 @@ from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.run import Run, load_run
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Mapping
 
     from kstoolkit.kafka.cluster import TopicFacts
@@ -78,16 +78,19 @@ class RunReader:
         The run's.
     cluster, topic
         What it reads.
+    given
+        The folder as it was given.
     """
 
     folder: RunFolder
     cluster: Cluster
     topic: str
+    given: str
 
     @property
     def name(self) -> str:
         """Who it is, in words."""
-        return f"run {str(self.folder.path)!r}"
+        return f"run {self.given!r}"
 
     def look(self) -> Positions:
         """Return where it is now: after the newest batch that Spark has committed."""
@@ -194,7 +197,8 @@ class GroupReader:
     def _reach(self, topic: str, facts: GroupFacts) -> dict[Partition, Reach | None]:
         if topic != self.topic and not self.cluster.has(topic):
             return {each: None for each in facts.committed if each.topic == topic}
-        found = self.cluster.reach(topic, self.cluster.partitions(topic))
+        # A consumer may read what is not committed, so open transactions hold nothing back.
+        found = self.cluster.reach(topic, self.cluster.partitions(topic), committed=False)
         return {Partition(topic, each): at for each, at in found.items()}
 
 
@@ -214,16 +218,28 @@ def reader_of(
     ConfigurationError
         If the run reads no topic, or what is given makes no sense.
     """
+    if options is None and isinstance(what, Run):
+        options = what.options
     settings = options_of_environment() if options is None else dict(options)
     if bootstrap is not None:
         return _group(what, bootstrap, topic, settings)
-    run = what if isinstance(what, Run) else load_run(Path(what))
+    run = _run(what)
+    given = run.folder.shown if isinstance(what, Run) else os.fspath(what)
     address = parse_address(run.settings.source)
     if run.settings.feed != "topic" or address is None:
-        message = f"The run {str(run.folder.path)!r} reads no topic: {run.settings.source!r}."
+        message = f"The run {given!r} reads no topic: {run.settings.source!r}."
         hint = "A consumer group needs bootstrap='host:port' beside."
         raise ConfigurationError(message, hint=hint)
-    return RunReader(run.folder, Cluster(address.bootstrap, settings), address.topic)
+    return RunReader(run.folder, Cluster(address.bootstrap, settings), address.topic, given)
+
+
+def _run(what: object) -> Run:
+    if isinstance(what, Run):
+        return what
+    if isinstance(what, str | os.PathLike):
+        return load_run(Path(what))
+    message = f"{what!r} is no run, and no folder of one."
+    raise ConfigurationError(message, hint="Give either, or a group's name and bootstrap.")
 
 
 def _group(

@@ -60,7 +60,7 @@ def _only_topic(reader: GroupReader) -> str:
 def _planned(
     reader: GroupReader, facts: GroupFacts, topic: str, to: str | datetime | dict[int, int]
 ) -> ResetPlan:
-    reach = reader.cluster.facts(topic).reach
+    reach = reader.cluster.facts(topic, committed=False).reach
     known = {each.number: at for each, at in facts.committed.items() if each.topic == topic}
     targets = targets_of(to, reader.cluster, topic, reach, known)
     if isinstance(to, Mapping):  # the others stay as they are

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.topics import in_utc
 
 if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Cluster, Reach
@@ -43,7 +44,7 @@ def checked_to(to: object) -> str | datetime | dict[int, int]:
     if moment.tzinfo is None:
         message = f"to is {moment.isoformat()}, a time without a zone."
         raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
-    return moment.astimezone(UTC)
+    return in_utc(moment, "to")
 
 
 def targets_of(

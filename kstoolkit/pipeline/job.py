@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.pipeline.ending import Ending
     from kstoolkit.pipeline.pipeline import Pipeline
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.pipeline.restarts import Restart
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.pipeline.statistics import BatchStatistics
-    from kstoolkit.pipeline.supervising import Gate
+    from kstoolkit.pipeline.supervising import Gate, Ready, Rest, Tell
 
 __all__ = ["Job"]
 
@@ -49,6 +50,8 @@ class Job:
         The feed and the ticks.
     live
         Whether it is without an end.
+    ending
+        Where it ends, if it is on a topic and not without an end.
     """
 
     pipeline: Pipeline
@@ -56,6 +59,7 @@ class Job:
     settings: Settings
     parcels: DataFrame
     live: bool
+    ending: Ending | None = None
 
     def start(
         self, on_batch: Callable[[BatchStatistics], None], gate: Gate, **trigger: Any
@@ -85,7 +89,7 @@ class Job:
 
     def supervised(
         self,
-        ready: Callable[[Callable[[str], None]], Job],
+        ready: Ready,
         on_batch: Callable[[BatchStatistics], None],
         tell: Callable[[str], None],
         restart: Restart | None = None,
@@ -96,7 +100,7 @@ class Job:
         Parameters
         ----------
         ready
-            Makes the same run ready anew, with what it waits for told.
+            Makes the same run ready anew, with what it waits for told; how it waits is given, too.
         on_batch
             Told what each batch came to.
         tell
@@ -114,7 +118,7 @@ class Job:
         mend.set_aside = lambda: set_poison_aside(self, query.check_wanted)
         return query
 
-    def finish(self, progress: Progress, ready: Callable[[Callable[[str], None]], Job]) -> None:
+    def finish(self, progress: Progress, ready: Ready) -> None:
         """Run to the end of the input, whatever of it passes.
 
         Raises
@@ -135,16 +139,21 @@ class Job:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
 
-        query = self.supervised(ready, on_batch, progress.say, availableNow=True)
+        def again(tell: Tell, rest: Rest) -> Job:
+            return replace(ready(tell, rest), ending=self.ending)  # the run is the same
+
+        query = self.supervised(again, on_batch, progress.say, availableNow=True)
         query.lead()
         StateSizes(self.folder.path, self.settings.epoch, query).keep()
         self.folder.save(replace(self.settings, was_live=False))
 
-    def _check(self) -> None:
-        """Raise if a topic is another one by now: its offsets would mean other records."""
+    def _check(self, batch: int) -> None:
+        """Raise if a topic is another one by now, or the batch at hand reaches past the end."""
         source = self.pipeline.source
-        if isinstance(source, Topic):
+        if isinstance(source, Topic):  # another one's offsets would mean other records
             check_same(source, self.folder, self.settings)
+        if self.ending is not None:
+            self.ending.check(batch)
 
 
 def _start(job: Job, gate: Gate, **options: Any) -> StreamingQuery:

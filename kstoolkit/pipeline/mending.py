@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from kstoolkit.errors import KafkaError, KstoolkitError, RestartsSpent, UserError
+from kstoolkit.pipeline.ending import PlannedAnew
 from kstoolkit.pipeline.failure import (
     cause_in_words,
     is_kafkas,
@@ -23,6 +24,7 @@ from kstoolkit.pipeline.failure import (
 from kstoolkit.pipeline.javaprocess import java_is_gone
 from kstoolkit.pipeline.offsets import newest_commit
 from kstoolkit.pipeline.restarts import RestartLog
+from kstoolkit.pipeline.sending import NotSent
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Mending:
     folder
         The run's.
     patience_ms
-        How long Kafka may stay away.
+        How long Kafka may stay away that is read; a topic that is written says so itself.
     tell
         Called with a line about each.
     restart
@@ -81,6 +83,8 @@ class Mending:
         KstoolkitError
             What the query ended with, if it may not.
         """
+        if isinstance(death, PlannedAnew):
+            return
         if not isinstance(death, KstoolkitError) and java_is_gone():
             death = java_ended(self.folder)
         if isinstance(death, UserError):
@@ -100,15 +104,18 @@ class Mending:
         if self._outage is None or self._outage.batch != batch:
             self._outage = _Outage(batch)
         away_ms = self._outage.lasted_ms()
+        what, patience_ms = "read", self.patience_ms
+        if isinstance(death, NotSent):
+            what, patience_ms = "written", death.patience_ms
         why = cause_in_words(death)
-        if away_ms >= self.patience_ms:
+        if away_ms >= patience_ms:
             lasted = format_duration(max(away_ms // 1_000, 1) * 1_000)
-            message = f"Kafka could not be read for {lasted}: {why}."
+            message = f"Kafka could not be {what} for {lasted}: {why}."
             hint = "Nothing is lost: when it can, run again, it goes on from the last whole batch."
             raise KafkaError(message, hint=hint) from death
-        self.tell(f"Kafka can't be read ({why}); the run goes on when it can.")
+        self.tell(f"Kafka can't be {what} ({why}); the run goes on when it can.")
         if not closing.wait(self._outage.next_pause()):
-            self._log.add(f"Kafka could not be read: {why}.", batch, counts=False)
+            self._log.add(f"Kafka could not be {what}: {why}.", batch, counts=False)
 
     def _wait_after(self, failed: KstoolkitError, restart: Restart, closing: Event) -> None:
         batch = newest_commit(self.folder.checkpoint)

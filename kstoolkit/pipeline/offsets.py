@@ -6,9 +6,16 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["files_taken", "newest_commit", "offsets_reached"]
+__all__ = [
+    "files_taken",
+    "initial_offsets",
+    "newest_commit",
+    "offsets_reached",
+    "rewrite_offsets",
+]
 
 
 def files_taken(checkpoint: Path, batch: int) -> int | None:
@@ -19,9 +26,52 @@ def files_taken(checkpoint: Path, batch: int) -> int | None:
 
 def offsets_reached(checkpoint: Path, batch: int, topic: str) -> dict[int, int] | None:
     """Return the offset of each partition that a batch ended before; ``None`` if it is not told."""
-    begins = "{" + json.dumps(topic)  # as Spark writes it, without spaces
-    for line in _lines(checkpoint, batch):
-        if line.startswith(begins):
+    return _of_topic(_lines(checkpoint, batch), topic)
+
+
+def initial_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
+    """Return the offset of each partition that the first batch begins with; empty if not known."""
+    found: dict[int, int] | None = None
+    for path in (checkpoint / "sources").glob("*/0"):
+        if path.is_file():  # as Kafka's source writes it, after a line with its version
+            found = found or _of_topic(path.read_text(encoding="utf-8").splitlines(), topic)
+    return found or {}
+
+
+def rewrite_offsets(
+    checkpoint: Path, batch: int, topic: str, ends: Mapping[int, int] | None
+) -> None:
+    """Have a batch that was planned and not counted end elsewhere, or not be planned at all.
+
+    Parameters
+    ----------
+    checkpoint, batch, topic
+        Which batch.
+    ends
+        The offset of each partition that it is to end before; ``None`` takes the plan back.
+    """
+    place = checkpoint / "offsets" / str(batch)
+    lines = _lines(checkpoint, batch)
+    # Hadoop keeps a checksum beside each file, and takes one without for what it is.
+    place.with_name(f".{batch}.crc").unlink(missing_ok=True)
+    if ends is None:
+        place.unlink(missing_ok=True)
+        return
+    told = {topic: {str(each): at for each, at in sorted(ends.items())}}
+    written = json.dumps(told, separators=(",", ":"))
+    hidden = place.with_name(f".{batch}.cut")
+    changed = [written if line.startswith(_begins(topic)) else line for line in lines]
+    hidden.write_text("\n".join(changed), encoding="utf-8")
+    hidden.replace(place)
+
+
+def _begins(topic: str) -> str:
+    return "{" + json.dumps(topic)  # as Spark writes it, without spaces
+
+
+def _of_topic(lines: list[str], topic: str) -> dict[int, int] | None:
+    for line in lines:
+        if line.startswith(_begins(topic)):
             return {int(each): at for each, at in json.loads(line)[topic].items()}
     return None
 

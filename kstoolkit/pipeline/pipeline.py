@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,25 +10,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.simulator import Simulation
-from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
-from kstoolkit.kafka.changelogtopic import KafkaChangelog
-from kstoolkit.kafka.findingstopic import KafkaFindings
+from kstoolkit.findings.rules import DEFAULT_RULES, Unusual, check_windows
+from kstoolkit.pipeline.kinds import check_kinds
 from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.restarts import Restart
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.pipeline.topicsapart import check_apart
 from kstoolkit.units import Duration, format_duration, parse_duration
 from kstoolkit.windows import Cascade
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from kstoolkit.events.simulator import Simulation
+    from kstoolkit.events.sources import Files, Frame
     from kstoolkit.findings.rules import Rule
+    from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.findingstopic import KafkaFindings
 
 __all__ = ["Pipeline"]
 
@@ -84,11 +85,12 @@ class Pipeline:
     time: Literal["event", "processing"] = "event"
 
     def __post_init__(self) -> None:
-        _check_kinds(self)
+        check_kinds(self)
         if self.buckets < 1:
             message = f"buckets is {self.buckets}: users have to lie somewhere."
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.windows)
+        check_apart(self.source, self.changelog, self.findings_to)
 
     @property
     def judged_by(self) -> tuple[Rule, ...]:
@@ -127,7 +129,7 @@ class Pipeline:
             If Spark gave up.
         KafkaError
             If a broker does not answer, or goes away, for longer than its topic says. Till then it
-            is waited for, and the run goes on; what came in meanwhile is counted, too.
+            is waited for, and the run goes on to where the topic ended as the run began.
         CheckpointError
             If a topic lost what comes next, or was made anew: it says which offsets are gone.
         """
@@ -135,8 +137,8 @@ class Pipeline:
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
             ready = partial(prepare, self, folder, master=master, limits=limits, live=False)
-            ready(tell=shown.say).finish(shown, lambda tell: ready(tell=tell))
-        return Run(folder)
+            ready(tell=shown.say).finish(shown, lambda tell, rest: ready(tell=tell, rest=rest))
+        return Run(folder, options=_connection(self))
 
     def start(
         self,
@@ -163,7 +165,9 @@ class Pipeline:
         restart
             Whether a query that dies is started again, Java included if that is gone: a
             :class:`Restart`, or ``True`` for one with its defaults. The reasons are kept in the
-            run's folder, in ``restarts.jsonl``.
+            run's folder, in ``restarts.jsonl``. Of a topic, a batch that died thrice is searched
+            for the records that it dies of, be it in Python or in Spark's expressions: they become
+            dead letters (``poison``), and the run goes on.
 
         Raises
         ------
@@ -182,7 +186,7 @@ class Pipeline:
             job = ready(tell=shown.say)
             shown.begin(None)
             query = job.supervised(
-                lambda tell: ready(tell=tell),
+                lambda tell, rest: ready(tell=tell, rest=rest),
                 shown.batch,
                 shown.say,
                 restart=_restart(restart),
@@ -190,7 +194,15 @@ class Pipeline:
             )
             query.begin().lead_beside()
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
-        return Run(folder, query=query, hold=hold, progress=shown)
+        options = _connection(self)
+        return Run(folder, query=query, hold=hold, progress=shown, options=options)
+
+
+def _connection(pipeline: Pipeline) -> Mapping[str, str] | None:
+    """Return the settings with which the topic is reached that a run's counts or events are in."""
+    if pipeline.changelog is not None:
+        return pipeline.changelog.options
+    return pipeline.source.options if isinstance(pipeline.source, Topic) else None
 
 
 def _restart(given: object) -> Restart | None:
@@ -210,40 +222,3 @@ def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
     """Return the default rules; where there is no hour, on the window that comes nearest to one."""
     nearest = min(cascade.windows, key=lambda window: abs(log(window.size_ms / HOUR_MS)))
     return DEFAULT_RULES if nearest.size_ms == HOUR_MS else (Unusual(nearest),)
-
-
-def _check_kinds(pipeline: Pipeline) -> None:
-    """Say it here, before Spark is started, if something was given for something else."""
-    checks = {
-        "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
-        "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
-        "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
-        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
-        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
-        "buckets": (lambda given: type(given) is int, "a whole number"),
-        "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
-    }
-    for name, (is_right, wanted) in checks.items():
-        if not is_right(getattr(pipeline, name)):
-            message = f"{name} is {getattr(pipeline, name)!r}."
-            raise ConfigurationError(message, hint=f"Give {wanted}.")
-
-
-def _is_source(given: object) -> bool:
-    if isinstance(given, Frame):
-        return hasattr(given.df, "sparkSession")
-    return isinstance(given, Files | Simulation | Topic)
-
-
-def _is_findings_topic(given: object) -> bool:
-    return given is None or isinstance(given, KafkaFindings)
-
-
-def _is_changelog(given: object) -> bool:
-    return given is None or isinstance(given, KafkaChangelog)
-
-
-def _are_rules(given: object) -> bool:
-    if not isinstance(given, Iterable):
-        return given is None
-    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)

@@ -19,7 +19,7 @@ from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.recordcounting import place_of
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.skiplist import SkipList, culprits
-from kstoolkit.pipeline.topicfeed import Grain, is_read_here, topic_parcels
+from kstoolkit.pipeline.topicfeed import Grain, topic_parcels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,11 +47,11 @@ def set_poison_aside(job: Job, check_wanted: Callable[[], None]) -> str | None:
     Returns
     -------
     str or None
-        A sentence; ``None`` if it is not single records, or not of a topic read by Python, or if
-        Kafka could not be read meanwhile.
+        A sentence; ``None`` if it is not single records, or not of a topic, or if Kafka could not
+        be read meanwhile.
     """
     topic = job.pipeline.source
-    if not isinstance(topic, Topic) or not is_read_here(topic):
+    if not isinstance(topic, Topic):
         return None
     skipped = SkipList(job.folder.skipped, job.settings.topic_id)
 
@@ -101,7 +101,15 @@ def _counted(job: Job, topic: Topic, tried: Ranges, skipped: SkipList) -> DataFr
     spark = spark_session(log_path=job.folder.log)
     begins = {each: first for each, (first, _) in tried.items()}
     ends = {each: end for each, (_, end) in tried.items()}
-    return topic_parcels(spark, topic, begins, grain, None, skipped=skipped.read(), ending=ends)
+    return topic_parcels(
+        spark,
+        topic,
+        begins,
+        grain,
+        job.settings.input_schema,
+        skipped=skipped.read(),
+        ending=ends,
+    )
 
 
 def _works(parcels: DataFrame) -> bool:

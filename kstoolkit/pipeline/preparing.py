@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,13 @@ from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rulefile import rules_to_json
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
+from kstoolkit.pipeline.ending import Ending
 from kstoolkit.pipeline.failure import run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.inputfiles import check_input, input_paths, schema_of
+from kstoolkit.pipeline.javaoptions import java_options
 from kstoolkit.pipeline.job import Job
+from kstoolkit.pipeline.offsets import newest_commit
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.skiplist import SkipList
@@ -37,17 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline
 
 __all__ = ["BatchLimits", "prepare"]
-
-_QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would
-cost more than it saves, a third of the CPU of a run of some minutes."""
-
-_QUICK_COLLECTOR = "-XX:+UseSerialGC"
-"""Parcels are large and short-lived. Java's usual collector takes each of them for a reason to mark
-all there is, beside the work: up to a tenth of the CPU of a run."""
-
-_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
-_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +65,11 @@ def prepare(
     limits: BatchLimits,
     live: bool,
     tell: Callable[[str], None],
+    rest: Callable[[float], None] = time.sleep,
 ) -> Job:
     """Check the input and the folder, start Spark, and return the run, ready to start.
+
+    Brokers that do not answer are waited for by ``rest``, a while each time, and ``tell`` is told.
 
     Raises
     ------
@@ -92,11 +87,11 @@ def prepare(
     if isinstance(source, Files):
         check_input(source, folder, live=live)
     elif isinstance(source, Topic):
-        facts = check_topic(source, folder, earlier, tell)
+        facts = check_topic(source, folder, earlier, tell, rest)
         settings = replace(settings, topic_id=facts.topic_id)
     for topic in (pipeline.changelog, pipeline.findings_to):
         if topic is not None:
-            topic.made(tell)
+            topic.made(tell, rest)
     spark = _session(source, folder, master)
     if earlier is None:
         settings = _settled(settings, source, folder, spark, pipeline.buckets)
@@ -105,7 +100,17 @@ def prepare(
     folder.save(settings)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts)
     parcels = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
-    return Job(pipeline, folder, settings, parcels, live)
+    ending = None if live else _ending(facts, folder)
+    return Job(pipeline, folder, settings, parcels, live, ending)
+
+
+def _ending(facts: TopicFacts | None, folder: RunFolder) -> Ending | None:
+    if facts is None:
+        return None
+    committed = newest_commit(folder.checkpoint)
+    ends = {each: at.end for each, at in facts.reach.items()}
+    first = 0 if committed is None else committed + 1
+    return Ending(facts.name, ends, folder.checkpoint, first)
 
 
 def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame | Topic:
@@ -173,25 +178,13 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     if isinstance(source, Frame):
         spark = source.df.sparkSession
     else:
-        options = _java_options(source)
+        options = java_options(source)
         extra = {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
         spark = spark_session(master, log_path=folder.log, extra=extra)
     if not str(spark.sparkContext.master).startswith("local"):
         stream.ship_by_value()
         check_shared(spark, folder.path)
     return spark
-
-
-def _java_options(source: Files | Topic) -> list[str]:
-    if isinstance(source, Topic):
-        return _collector()
-    return [_QUICK_JAVA, *_collector()] if is_plain(source.columns) else []
-
-
-def _collector() -> list[str]:
-    given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
-    # Java does not start if it is told two collectors.
-    return [] if _COLLECTOR.search(given) else [_QUICK_COLLECTOR]
 
 
 def _feed(  # noqa: PLR0917 - all that a run is made of

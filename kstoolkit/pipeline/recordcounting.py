@@ -18,6 +18,7 @@ from kstoolkit.errors import ColumnError
 from kstoolkit.events.dead_letters import letters
 from kstoolkit.events.jsonvalues import Values, read_json_values
 from kstoolkit.events.judging import judge
+from kstoolkit.pipeline.counting import POISONED
 from kstoolkit.pipeline.feeds import panes
 from kstoolkit.pipeline.parcels import Tally
 
@@ -32,8 +33,6 @@ __all__ = ["NOW", "RecordPlan", "counting_records", "place_of"]
 
 NOW = "now_ms"
 """The column of the batch's clock, beside the record's own."""
-
-_POISONOUS = "whatever counted it came to its end, time and again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def _without(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.Record
     (rows,) = np.nonzero(out)
     if not rows.size:
         return batch
-    told = [_POISONOUS] * rows.size
+    told = [POISONED] * rows.size
     poison = _letters(plan.topic, batch, rows, ["poison"] * rows.size, told)
     tally.add(Counters.empty(), [poison])
     return batch.filter(pa.array(~out))

@@ -62,6 +62,9 @@ class Run(Viewed):
         What a live run needs to be stopped; ``None`` for one that has ended.
     closes
         What ends with the run, as a server of its metrics does.
+    options
+        Settings of the connection to its topics; ``None`` for those of the file that
+        ``KSTOOLKIT_KAFKA_CONFIG`` names.
     """
 
     folder: RunFolder
@@ -69,6 +72,7 @@ class Run(Viewed):
     hold: Hold | None = field(default=None, repr=False)
     progress: Progress | None = field(default=None, repr=False)
     closes: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
+    options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
 
     @property
     def settings(self) -> Settings:
@@ -84,7 +88,7 @@ class Run(Viewed):
         topic = self.settings.changelog
         if topic is None:
             return Changelog(self.folder.path / "changelog")
-        mirror = kafka_changelog(topic).mirrored_in(self.folder.path / MIRROR)
+        mirror = kafka_changelog(topic, options=self.options).mirrored_in(self.folder.path / MIRROR)
         mirror.refresh()
         return mirror
 
@@ -275,26 +279,28 @@ class Run(Viewed):
     def __repr__(self) -> str:
         settings = self.settings
         state = "live, " if self.is_active else ""
-        return f"Run({_seen_from_here(self.folder.path)!r}, {state}{', '.join(settings.windows)})"
+        return f"Run({self.folder.shown!r}, {state}{', '.join(settings.windows)})"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self))}</p>{self.summary()._repr_html_()}"
 
 
-def _seen_from_here(path: Path) -> str:
-    """Return a path as it would be given here: from the current folder, if it lies in that."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
-
-
-def load_run(out: str | os.PathLike[str]) -> Run:
+def load_run(out: str | os.PathLike[str], *, options: Mapping[str, str] | None = None) -> Run:
     """Open an earlier run's output folder.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    options
+        Settings of the connection to its topics; by default those of the file that
+        ``KSTOOLKIT_KAFKA_CONFIG`` names.
 
     Raises
     ------
     InputError
         If it holds no run.
     """
-    run = Run(RunFolder(Path(out).absolute()))
+    run = Run(RunFolder(Path(out).absolute()), options=options)
     _ = run.settings
     return run

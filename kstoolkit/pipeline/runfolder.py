@@ -15,13 +15,11 @@ import json
 import os
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.windows import Cascade, as_window
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["Hold", "RunFolder", "Settings"]
 
@@ -160,6 +158,12 @@ class RunFolder:
     path: Path
 
     @property
+    def shown(self) -> str:
+        """The folder as it would be given here: from the current one, if it lies in that."""
+        here = Path.cwd()
+        return str(self.path.relative_to(here) if self.path.is_relative_to(here) else self.path)
+
+    @property
     def checkpoint(self) -> Path:
         """Spark's checkpoint."""
         return self.path / "checkpoint"
@@ -231,8 +235,12 @@ class RunFolder:
         InputError
             If there is no run.
         """
-        if not (self.path / "run.json").is_file():
+        if not self.is_there():
             raise self.holds_no_run()
+
+    def is_there(self) -> bool:
+        """Whether it holds a run."""
+        return (self.path / "run.json").is_file()
 
     def holds_no_run(self) -> InputError:
         """Return what to raise where there is no run, or none any more."""

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.pipeline.batchtimes import BatchTimes
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
+
+    from kstoolkit.pipeline.restarts import Restarted
 
 __all__ = ["BatchTimes", "RunState", "RunStatus"]
 
@@ -33,40 +36,6 @@ class RunState(StrEnum):
     RESTING = "not counting at present"
     STOPPED = "stopped"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTimes:
-    """One micro-batch: when, how long, and how much.
-
-    Parameters
-    ----------
-    number
-        Its number.
-    clock_ms
-        Its clock, epoch ms UTC.
-    seconds
-        How long it took: all of it if the query tells, else what the sink took.
-    events
-        Events that came in.
-    parts_seconds
-        What of it went where; empty where only the query could tell.
-    state_rows, memory_bytes
-        What Spark reported of the state after it: rows, and RocksDB's native memory.
-    """
-
-    number: int
-    clock_ms: int
-    seconds: float
-    events: int
-    parts_seconds: dict[str, float] = field(default_factory=dict)
-    state_rows: int | None = None
-    memory_bytes: int | None = None
-
-    @property
-    def events_per_second(self) -> float | None:
-        """Events by how long it took."""
-        return self.events / self.seconds if self.seconds else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -89,6 +58,8 @@ class RunStatus(Viewed):
         Taken in, and not counted yet.
     state_bytes
         Size of the state in the checkpoint.
+    restarts, last_restart
+        How often its query died and was started again, in all its life; and the newest time.
     unknown
         Why a figure is unknown, by its name.
 
@@ -114,6 +85,8 @@ class RunStatus(Viewed):
     waiting_files: int | None = None
     waiting_bytes: int | None = None
     state_bytes: int | None = None
+    restarts: int = 0
+    last_restart: Restarted | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -142,6 +115,7 @@ class RunStatus(Viewed):
         newest = self.newest
         return [
             ("state", self._state()),
+            *self._restarts(),
             ("events", f"{format_count(self.events)} in {self._batches()}"),
             ("events/s", self._rate()),
             ("last batch", "none yet" if newest is None else _parts(newest)),
@@ -186,6 +160,14 @@ class RunStatus(Viewed):
 
     def _state(self) -> str:
         return self.state if self.why is None else f"{self.state}: {self.why}"
+
+    def _restarts(self) -> list[tuple[str, str]]:
+        """Return how often it was started again, where it was."""
+        last = self.last_restart
+        if last is None:
+            return []
+        ago = _length(max(self.at_ms - last.at_ms, 0))
+        return [("restarts", f"{format_count(self.restarts)}, the last {ago} ago: {last.reason}")]
 
     def _batches(self) -> str:
         return f"{format_count(self.num_batches)} batch{'' if self.num_batches == 1 else 'es'}"

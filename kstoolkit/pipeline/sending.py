@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
+from kstoolkit.errors import KafkaError
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.connector import with_connector
+from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +25,15 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.findingstopic import KafkaFindings
     from kstoolkit.kafka.outputtopic import OutputTopic
 
-__all__ = ["send_counts", "send_findings"]
+__all__ = ["NotSent", "send_counts", "send_findings"]
+
+_GIVING_UP = {
+    "max.block.ms": "15000",
+    "request.timeout.ms": "10000",
+    "delivery.timeout.ms": "20000",
+}
+"""After how long Java's producer gives up on a broker that is silent, so that whoever supervises
+the query notices, says so and goes on when it is back. By default it is one minute or two."""
 
 _NOT_SENT = {"first_seen_window", "other_levels"}
 """Columns of findings that are filled in later, over all batches."""
@@ -46,12 +58,35 @@ def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> No
     _send(found.select(sf.col("user").alias("key"), told.alias("value")), topic)
 
 
+class NotSent(KafkaError):  # noqa: N818 - says what happened, as RunFailed does
+    """Records that a topic's brokers did not take.
+
+    Parameters
+    ----------
+    topic
+        Which topic.
+    why
+        What was said.
+    """
+
+    def __init__(self, topic: OutputTopic, why: str) -> None:
+        self.patience_ms = topic.patience_ms
+        super().__init__(f"The topic {topic.address.topic!r} can't be written: {why}.")
+
+
 def _send(records: DataFrame, topic: OutputTopic) -> None:
+    given = for_java(topic.options)
+    giving_up = {} if _GIVING_UP.keys() & given.keys() else _GIVING_UP  # they hang together
     options = {
         "kafka.bootstrap.servers": topic.address.bootstrap,
         "topic": topic.address.topic,
         "kafka.compression.type": "zstd",
         "kafka.linger.ms": "20",
-        **{f"kafka.{name}": value for name, value in for_java(topic.options).items()},
+        **{f"kafka.{name}": value for name, value in (giving_up | given).items()},
     }
-    records.write.format("kafka").options(**options).save()
+    try:
+        records.write.format("kafka").options(**options).save()
+    except (PySparkException, Py4JJavaError) as error:
+        if is_kafkas(error):
+            raise NotSent(topic, cause_in_words(error)) from error
+        raise

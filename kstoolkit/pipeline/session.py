@@ -112,6 +112,8 @@ def streaming_conf() -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "10",
         "spark.sql.streaming.checkpointFileManagerClass": file_manager,
         "spark.sql.session.timeZone": "UTC",
+        # Spark's event log tells the options of a topic that is written to: not how it is reached.
+        "spark.sql.redaction.options.regex": "(?i)url|sasl|ssl",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
 

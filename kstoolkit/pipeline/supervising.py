@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from kstoolkit.errors import KstoolkitError, RunFailed
+from kstoolkit.pipeline.ending import AtItsEnd
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     Step = Callable[[DataFrame, int], None]
     Tell = Callable[[str], None]
-    Ready = Callable[[Tell], Job]
+    Rest = Callable[[float], None]
+    Ready = Callable[[Tell, Rest], Job]
     Start = Callable[[Job, "Gate"], StreamingQuery]
     Mend = Callable[[Exception, Event], None]
 
@@ -66,7 +68,7 @@ class Gate:
         self._raised: KstoolkitError | None = None
         logging.getLogger("py4j.clientserver").addFilter(_TOLD)
 
-    def before(self, count: Step, check: Callable[[], None]) -> Step:
+    def before(self, count: Step, check: Callable[[int], None]) -> Step:
         """Return the function for ``foreachBatch``: checks, then counts."""
 
         def step(frame: DataFrame, batch: int) -> None:
@@ -74,7 +76,7 @@ class Gate:
                 self.turned_away.set()
                 raise _Closed
             try:
-                check()
+                check(batch)
                 count(frame, batch)
             except KstoolkitError as error:
                 self._raised = error
@@ -155,6 +157,11 @@ class SupervisedQuery(StreamingQuery):
         self.check_wanted()
         self._tell(line)
 
+    def rest(self, seconds: float) -> None:
+        """Wait for so long, unless the run is to end."""
+        self._gate.closing.wait(seconds)
+        self.check_wanted()
+
     def check_wanted(self) -> None:
         """Break off what goes on for the query's sake once the run is to end."""
         if self._gate.closing.is_set():
@@ -192,12 +199,13 @@ class SupervisedQuery(StreamingQuery):
         """Have the query run to its end, and return what it died of."""
         try:
             if again:
-                self._job = self._ready(self.say)
+                self._job = self._ready(self.say, self.rest)
             if again or not self._begun.is_set():
                 self.begin()
             self._wait()
         except _DEATHS as error:
-            return self._gate.cause(error)
+            cause = self._gate.cause(error)
+            return None if isinstance(cause, AtItsEnd) else cause
         return None
 
     def _wait(self) -> None:
@@ -217,7 +225,10 @@ class SupervisedQuery(StreamingQuery):
             raise
 
     def _counts(self) -> bool:
-        """Whether a batch is at hand."""
+        """Whether a batch is at hand, or its offsets are asked for.
+
+        Whoever breaks that off while no broker answers waits for Kafka's client for ever.
+        """
         if not super().isActive or self._gate.turned_away.is_set():
             return False
         return bool(super().status["isTriggerActive"])

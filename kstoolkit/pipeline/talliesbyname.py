@@ -47,6 +47,9 @@ class FindingTally:
 
         A finding whose count grows is reported again, and counts again.
         """
+        if not self._folder.is_there():  # what comes into its place is another run
+            self._known.clear()
+            self._found.clear()
         for batch in BatchFolders(self._folder.path / "findings").marked():
             key = (batch.epoch, batch.number)
             if key in self._known:

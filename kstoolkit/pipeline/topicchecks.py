@@ -11,10 +11,11 @@ from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from kstoolkit.events.topics import Topic
+    from kstoolkit.kafka.answering import Rest, Tell
     from kstoolkit.kafka.cluster import Reach, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
@@ -26,7 +27,7 @@ _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted 
 
 
 def check_topic(
-    topic: Topic, folder: RunFolder, earlier: Settings | None, tell: Callable[[str], None]
+    topic: Topic, folder: RunFolder, earlier: Settings | None, tell: Tell, rest: Rest
 ) -> TopicFacts:
     """Wait for the topic's broker, and return what the topic is.
 
@@ -40,7 +41,7 @@ def check_topic(
         If it is another topic than that of the run's earlier batches, or has lost what comes next.
     """
     cluster = Cluster(topic.address.bootstrap, topic.options)
-    cluster.wait(topic.patience_ms, tell)
+    cluster.wait(topic.patience_ms, tell, rest)
     following = _next_offsets(folder, topic.address.topic)
     try:
         facts = cluster.facts(topic.address.topic)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
@@ -15,7 +17,7 @@ from kstoolkit.events.sources import is_plain
 from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.connector import with_connector
-from kstoolkit.pipeline.counting import counting
+from kstoolkit.pipeline.counting import POISONED, counting
 from kstoolkit.pipeline.parcels import PARCEL_DDL
 from kstoolkit.pipeline.recordcounting import NOW, RecordPlan, counting_records
 from kstoolkit.pipeline.stream import counted_columns, json_fields
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Grain", "is_read_here", "needs_schema", "sampled_schema", "topic_parcels"]
 
-_VALUE = "_value"
+_VALUE, _POISONED = "_value", "_poisoned"
 
 _AT_ONCE = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 << 20)}
 """How much the consumer takes at once: Kafka's own 500 records cost more calls than records."""
@@ -37,11 +39,12 @@ _AT_ONCE = {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes"
 _GIVING_UP = {
     "kafka.request.timeout.ms": "5000",
     "kafka.default.api.timeout.ms": "5000",
-    "fetchOffset.numRetries": "2",
+    "fetchOffset.numRetries": "1",
+    "fetchOffset.retryIntervalMs": "100",
     "kafkaConsumer.pollTimeoutMs": "15000",
 }
 """After how long Spark's source gives up on a broker that is silent, so that whoever supervises the
-query notices: some 15 s. By default it is two minutes and more."""
+query notices: some 6 s, or 15 s amid a batch. By default it is two minutes and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,7 @@ def topic_parcels(
     input_schema
         The fields of JSON values as Spark's JSON, where expressions are evaluated over them.
     skipped
-        By partition, offsets of records that become dead letters unread; it is for those that
-        Python reads.
+        By partition, offsets of records that become dead letters unread.
     ending
         For a table instead of a stream: the offset after the last, of each partition that
         ``starting`` names.
@@ -128,9 +130,13 @@ def topic_parcels(
         # What is not looked at is left out: each column costs Java and the way to Python.
         wanted = RECORD_COLUMNS if plan.reader else ("value", "partition", "offset")
         return records.select(*wanted, clock).mapInArrow(counting_records(plan), PARCEL_DDL)
-    rows = _fields(records, topic, input_schema)
+    rows = _fields(records, topic, input_schema, _poisoned(skipped or {}))
     count = counting(
-        grain.pane_ms, grain.buckets, topic.limits, processing_time=grain.processing_time
+        grain.pane_ms,
+        grain.buckets,
+        topic.limits,
+        processing_time=grain.processing_time,
+        is_json=topic.value == "json",
     )
     return counted_columns(rows, topic.columns, _beside(rows), count)
 
@@ -189,20 +195,40 @@ def _key(topic: Topic) -> Column:
             return sf.expr(expression)
 
 
-def _fields(records: DataFrame, topic: Topic, input_schema: str | None) -> DataFrame:
-    """Return the fields of values as columns, and those of the record that no field hides."""
+def _poisoned(skipped: Mapping[int, Sequence[int]]) -> Column:
+    """Return whether a record is one of those to skip."""
+    places = [
+        (sf.col("partition") == partition) & sf.col("offset").isin(list(offsets))
+        for partition, offsets in skipped.items()
+    ]
+    return reduce(or_, places, sf.lit(False))  # noqa: FBT003 - a column
+
+
+def _fields(
+    records: DataFrame, topic: Topic, input_schema: str | None, poisoned: Column
+) -> DataFrame:
+    """Return the fields of values as columns, and those of the record that no field hides.
+
+    Of a record to skip, nothing is left that an expression could fail of.
+    """
+    raw = sf.coalesce(sf.col("value"), sf.lit("").cast("binary"))
+    records = records.withColumns({"_raw": raw, "_place": _place(), _POISONED: poisoned})
+    emptied = {"key", "value", "headers"} & set(records.columns)
+    records = records.withColumns(
+        {name: sf.when(~sf.col(_POISONED), sf.col(name)) for name in sorted(emptied)}
+    )
     if topic.value == "json":
         schema = StructType.fromJson(json.loads(input_schema or StructType().json()))
         text = sf.coalesce(sf.col("value").cast("string"), sf.lit(""))
         told = records.withColumn(_VALUE, json_fields(text, schema))
         names = [name for name in schema.names if name != BROKEN]
-        broken = sf.coalesce(sf.col(f"{_VALUE}.`{BROKEN}`"), _no_value())
+        broken = sf.col(f"{_VALUE}.`{BROKEN}`")
     else:
         told = records.withColumn(_VALUE, sf.expr(str(topic.value)))
         kind = told.schema[_VALUE].dataType
         names = kind.names if isinstance(kind, StructType) else []
         broken = sf.lit(None).cast("string")
-    told = told.withColumns({"_raw": _raw(), "_place": _place()})
+    broken = sf.coalesce(sf.when(sf.col(_POISONED), POISONED), broken)
     taken = {name.casefold() for name in names}
     kept = [sf.col(name) for name in RECORD_COLUMNS if name not in taken]
     fields = [sf.col(f"{_VALUE}.`{name}`").alias(name) for name in names]
@@ -215,16 +241,6 @@ def _place() -> Column:
     return sf.format_string(
         "topic %s, partition %d, offset %d", sf.col("topic"), sf.col("partition"), sf.col("offset")
     )
-
-
-def _raw() -> Column:
-    text = sf.col("value").cast("string")
-    return sf.when(_no_value().isNotNull(), "(nothing)").otherwise(text)
-
-
-def _no_value() -> Column:
-    empty = sf.length(sf.trim(sf.coalesce(sf.col("value").cast("string"), sf.lit("")))) == 0
-    return sf.when(empty, "the record has no value")
 
 
 def _beside(rows: DataFrame) -> list[Column]:

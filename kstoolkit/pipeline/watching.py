@@ -6,20 +6,19 @@ are, half a line at the end included.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter, deque
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.pipeline.batchhistory import size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
-from kstoolkit.pipeline.offsets import files_taken, newest_commit
+from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.waitingfiles import WaitingFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +64,11 @@ class RunWatch:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._was_there = run.folder.is_there()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Know nothing yet."""
         self._told: deque[BatchStatistics] = deque(maxlen=MOST_BATCHES)
         self._folders: deque[Path] = deque(maxlen=MOST_BATCHES)
         self._held: dict[Path, StateSize] = {}
@@ -75,21 +79,42 @@ class RunWatch:
         self._events = self._findings = 0
         self._changes: tuple[int, int] | None = None
         self._newest_event_ms: int | None = None
-        self._ledger_bytes = 0
-        self._sizes: list[int] = []
+        self._waiting = WaitingFiles(self._run.folder)
 
     @property
     def progress(self) -> Mapping[int, Mapping[str, Any]]:
         """What the query told of the newest batches by the last look, by their numbers."""
         return self._progress
 
+    def check(self) -> None:
+        """Make sure that the run is still there, if it ever was: else all would look like nothing.
+
+        Raises
+        ------
+        InputError
+            If its folder was removed; what comes into its place is watched from its beginning.
+        """
+        if self._run.folder.is_there():
+            self._was_there = True
+        elif self._was_there:
+            self._begin()
+            self._run.folder.check()
+
     def look(self) -> RunStatus:
-        """Return the run as it stands."""
+        """Return the run as it stands.
+
+        Raises
+        ------
+        InputError
+            If it was there once, and is not any more.
+        """
+        self.check()
         state, why = self._state()
         self._read_statistics()
         self._read_progress()
         self._read_changes()
-        files, size = self._waiting()
+        files, size = self._waiting.look()
+        restarts = RestartLog(self._run.folder.restarts).read()
         return RunStatus(
             state=state,
             why=why,
@@ -104,6 +129,8 @@ class RunWatch:
             waiting_files=files,
             waiting_bytes=size,
             state_bytes=size_bytes(self._run.folder.checkpoint / "state"),
+            restarts=len(restarts),
+            last_restart=restarts[-1] if restarts else None,
             unknown={
                 "state_rows": _NOT_TOLD if self._run.query is None else _NO_BATCH,
                 "waiting_files": _NO_FILES,
@@ -179,30 +206,9 @@ class RunWatch:
                     reached = span[1] + finest.size_ms
                     self._newest_event_ms = max(self._newest_event_ms or reached, reached)
 
-    def _waiting(self) -> tuple[int | None, int | None]:
-        """Return how many files are taken in and not counted yet, and their bytes."""
-        folder = self._run.folder
-        settings = folder.settings()
-        if settings is None or settings.feed not in {"files", "lines"}:
-            return None, None
-        self._read_ledger()
-        batch = newest_commit(folder.checkpoint)
-        taken = 0 if batch is None else files_taken(folder.checkpoint, batch) or 0
-        taken = min(taken, len(self._sizes))
-        return len(self._sizes) - taken, sum(islice(self._sizes, taken, None))
-
-    def _read_ledger(self) -> None:
-        path = self._run.folder.ledger
-        if not path.exists():
-            return
-        with path.open("rb") as file:
-            file.seek(self._ledger_bytes)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._ledger_bytes += len(whole) + len(end)
-        self._sizes += [json.loads(line)["size_bytes"] for line in whole.split(b"\n") if line]
-
     def _batch(self, told: BatchStatistics, folder: Path) -> BatchTimes:
-        progress = self._progress.get(told.batch)
+        is_of_query = folder.parent == self._folders[-1].parent  # not of an epoch before it
+        progress = self._progress.get(told.batch) if is_of_query else None
         spent = {} if progress is None else progress["durationMs"]
         spent = {name: ms / 1000 for name, ms in spent.items()}
         held = self._kept(folder) if progress is None else StateSize.of(progress)

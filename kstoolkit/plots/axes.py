@@ -23,6 +23,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.palette import INK
+from kstoolkit.plots.room import folded
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
     style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    ax.set_xlabel("\n".join([*([x] if x else ()), *notes]), **style)
+    ax.set_xlabel("\n".join(folded([*([x] if x else ()), *notes], ax)), **style)
     ax.set_ylabel(y, **style)
 
 

@@ -53,7 +53,7 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
     >>> from kstoolkit.stores.growth.measuring import growth
     >>> measured = growth(listed("counts", [(b"anna", b"3"), (b"bo", b"15")]))
     >>> plot_growth(measured, by="key").get_title(loc="left")
-    'counts: 2 rows, 9 B'
+    'counts: 2 rows, 9 B of keys and values'
     """
     uses = _uses(growth)
     if by is not None and by not in uses:
@@ -68,7 +68,7 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
         draw_rows(axes, rows, longest_name=28)
         in_bytes(axes.xaxis)
         label(axes, x=_measured(chosen), notes=wrapped(notes))
-    head(axes, _seen(growth))
+    head(axes, _seen(growth, chosen))
     return axes
 
 
@@ -113,11 +113,24 @@ def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list
         rows.append(rest_row("all others together", rest, rows, format_bytes(rest)))
     if by == "age":
         notes.append(_aged(uses))
+    notes += _mixed(growth, by, uses)
     is_judged = growth.horizon.kept_from_ms is not None or _by_watermark(growth, by, uses)
     if not is_judged and by in {"segment", "window", "age"}:
         why = growth.horizon.unknown.get("kept_from_ms", "not told")
         notes.append(f"what is past its retention: unknown ({why})")
     return rows, notes
+
+
+def _mixed(growth: Growth, by: str, uses: Sequence[Any]) -> list[str]:
+    """Return what is said of rows past their time that no bar of their own shows."""
+    gone = growth.num_past_rows
+    if gone is None or by in {"window", "age"}:
+        return []
+    mixed = gone[0] - sum(each.num_rows for each in uses if by == "segment" and each.is_past)
+    if mixed <= 0:
+        return []
+    where = "segments that are kept: a segment goes as a whole" if by == "segment" else "these bars"
+    return [f"{counted(mixed, 'rows')} {gone[1]} in {where}"]
 
 
 def _bytes(use: Any, by: str) -> int:
@@ -193,8 +206,10 @@ def _moment(epoch_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def _seen(growth: Growth) -> str:
+def _seen(growth: Growth, by: str) -> str:
     rows, size = format_count(growth.num_rows), format_bytes(growth.data_bytes)
     gone = growth.num_past_rows
     expired = "" if gone is None else f", {format_count(gone[0]) if gone[0] else 'none'} {gone[1]}"
-    return f"{shown(growth.store)}: {rows} rows{expired}, {size}"
+    files = growth.size_bytes if by == "segment" else None
+    inside = "" if files is None else f", in files of {format_bytes(files)}"
+    return f"{shown(growth.store)}: {rows} rows{expired}, {size} of keys and values{inside}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.plots.axes import title
 from kstoolkit.plots.names import shown
+from kstoolkit.plots.room import LONGEST_LINE, characters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "LONGEST_LINE",
     "head",
     "height",
     "legend_columns",
@@ -24,9 +24,6 @@ __all__ = [
     "listed",
     "wrapped",
 ]
-
-LONGEST_LINE = 110
-"""Characters that fit the width of a figure."""
 
 _LONGEST_TITLE = 80
 _SHORT_NAME = 5
@@ -87,21 +84,26 @@ def head(ax: Axes, text: str) -> None:
     """
     names = [name.get_text() for name in ax.get_yticklabels()]
     longest = max(map(len, names), default=0)
-    lines = textwrap.wrap(_UNIT.sub(_KEPT, text), _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    room = characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    lines = textwrap.wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
-    columns = legend_columns([str(each) for each in labels], names)
+    columns = legend_columns([str(each) for each in labels], names, room=characters(ax))
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
 
 
-def legend_columns(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
+def legend_columns(
+    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = LONGEST_LINE
+) -> int:
     """Return how many entries of a legend fit beside each other, right of the names of rows.
+
+    ``room`` is how many characters fit the width of the figure.
 
     Examples
     --------
     >>> legend_columns(["a", "b", "c"]), legend_columns(["x" * 30] * 6)
     (3, 3)
     """
-    room = LONGEST_LINE - _SHORT_NAME - max(map(len, rows), default=0)
+    room -= _SHORT_NAME + max(map(len, rows), default=0)
     widths = [len(label) + _KEY for label in labels]
     if sum(widths) <= room:
         return max(len(labels), 1)

@@ -10,6 +10,7 @@ import numpy as np
 from kstoolkit.plots.axes import SMALL, new_axes
 from kstoolkit.plots.bars import MOST_MARKERS
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HATCH
+from kstoolkit.plots.room import has_layout
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -180,8 +181,11 @@ def _say(ax: Axes, strip: Strip, base: float) -> None:
     style: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
     beside: Any = ax.get_yaxis_transform()
     middle = base + _HIGH / 2
-    if strip.said:
+    if strip.said and has_layout(ax):
         ax.annotate(strip.said, (1, middle), (6, 0), beside, va="center", **style)
+    elif strip.said:  # what stands beside Axes that nobody moves lies on their neighbours
+        said = strip.said.replace("\n", ", ")
+        ax.annotate(said, (1, base + 0.97), (-2, 0), beside, va="top", ha="right", **style)
     ax.annotate(
         strip.name, (0, middle), (-6, 0), beside, va="center", ha="right", weight="bold", **style
     )

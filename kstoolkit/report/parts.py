@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import Finding, Findings
-from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
 from kstoolkit.report.content import ReportContent
 from kstoolkit.report.facts import line, record_part, records_part, words
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
@@ -37,7 +37,7 @@ from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.stores.windowreader import WindowReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from kstoolkit.report.section import Ids
 
@@ -45,6 +45,7 @@ __all__ = ["paragraphs", "part_of"]
 
 _LONGEST_PARAGRAPH = 10_000
 _LONGEST_VALUE = 300
+_LONGEST_COLUMN, _NAMED = 24, 3
 
 
 @singledispatch
@@ -99,9 +100,23 @@ def _text_part(told: str, ids: Ids, _limit: int | None) -> Part:
 
 
 def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> Part:
-    body = grid_of(table, SHOWN_ROWS if limit is None else limit).html()
-    section = Section(key=ids.new("table"), heading=text("Table"), body=body)
-    return Part(title="Table", section=section, span_ms=frame_span(table))
+    grid = grid_of(table, SHOWN_ROWS if limit is None else limit)
+    title = _columns(grid.names)
+    section = Section(key=ids.new("table"), heading=isolated(title), body=grid.html())
+    return Part(title=title, section=section, span_ms=frame_span(table))
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Return what to call a table that nobody named: by its columns.
+
+    Examples
+    --------
+    >>> _columns(["user", "count"]), _columns(list("abcde")), _columns([])
+    ('Table of user, count', 'Table of a, b, c and 2 more', 'Table')
+    """
+    known = [shortened(plain(each), _LONGEST_COLUMN) for each in names if each.strip()]
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"Table of {', '.join(known[:_NAMED])}{more}" if known else "Table"
 
 
 def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> Part:

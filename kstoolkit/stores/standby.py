@@ -6,6 +6,7 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kstoolkit.errors import KafkaError
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.stores.batches import News
 from kstoolkit.stores.lock import refusals_told, writing_alone
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 __all__ = ["Standby"]
+
+_LONGEST_PAUSE_SECONDS = 10.0
 
 
 class Standby:
@@ -109,8 +112,12 @@ class Standby:
         return done
 
     def start(self) -> Self:
-        """Follow in the background, until it is closed."""
-        if self._thread is None:
+        """Follow in the background, until it is closed; if that ended with an error, once more.
+
+        A topic's brokers that do not answer are no such error: they are asked again, after pauses
+        that grow up to ten seconds.
+        """
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._go_on, name="standby", daemon=True)
             self._thread.start()
         return self
@@ -138,13 +145,18 @@ class Standby:
         self._raise_failure()
 
     def _go_on(self) -> None:
+        pause = self._every_seconds
         while not self._stop.is_set():
             try:
                 self.step()
+            except KafkaError:  # brokers come back; whoever asks for the lag meanwhile is told
+                pause = max(pause, min(2 * pause, _LONGEST_PAUSE_SECONDS))
             except Exception as error:  # noqa: BLE001 - told to whoever asks next
                 self._failure = error
                 return
-            self._stop.wait(self._every_seconds)
+            else:
+                pause = self._every_seconds
+            self._stop.wait(pause)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import BoundedIntText, Checkbox, Dropdown, HBox, Layout, SelectionSlider, Text, VBox
+from ipywidgets import BoundedIntText, Checkbox, Dropdown, HBox, Layout, Text, VBox
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import plain, shortened
 from kstoolkit.rocksdb.memory.planning import plan_memory, profile_given
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.units import format_bytes
+from kstoolkit.widgets.slider import Slider
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
@@ -77,14 +78,11 @@ class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self.controls["profile"] = Dropdown(
             options=profile_names(), description="Profile", **_look("256px")
         )
-        for name, (label, option, _) in _SIZES.items():
-            self.controls[name] = SelectionSlider(
-                options=[("unknown", _UNKNOWN)],
-                description=label,
-                tooltip=option,
-                continuous_update=True,
-                **_look("380px"),
-            )
+        self._sliders = {
+            name: Slider([("unknown", _UNKNOWN)], label, tooltip=option, look=_look("232px"))
+            for name, (label, option, _) in _SIZES.items()
+        }
+        self.controls |= {name: each.choice for name, each in self._sliders.items()}
         self.controls["blocks_in_cache"] = Checkbox(
             description="Index and filter blocks in the cache",
             indent=False,
@@ -162,7 +160,8 @@ class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
     def _rows(self) -> list[HBox]:
         named = (tuple(_COUNTS), ("profile", "blocks_in_cache"), tuple(_SIZES), tuple(_DATA))
-        rows = [HBox([self.controls[name] for name in names]) for names in named]
+        parts = self.controls | self._sliders
+        rows = [HBox([parts[name] for name in names]) for names in named]
         for row in rows:
             row.add_class("kst-wraps")
         return rows

@@ -31,8 +31,8 @@ _COLUMNS = ("term", "each", "times", "in all", "how")
 class MemoryPanel(Panel):
     """Say how many stores there are and what they are opened with, and see what memory they need.
 
-    The sliders have their labels beside them, but ipywidgets gives no slider's handle a name for a
-    program that reads the page aloud; :meth:`set` takes the same by name.
+    Each size has a list with its label, which the keyboard works, and a slider for the mouse;
+    :meth:`set` takes the same by name.
 
     Parameters
     ----------

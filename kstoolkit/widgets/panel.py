@@ -9,20 +9,23 @@ says "Loading widget..." for ever.)
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 from ipywidgets import HTML, VBox, Widget
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element
+from kstoolkit.widgets.slider import SLIDER_STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["Panel"]
 
-_STYLE = """
+_STYLE = (
+    """
 .jp-OutputArea:has(.kst-panel) > .jp-OutputArea-child:has(.kst-static) { display: none; }
 .kst-panel { max-width: 100%; gap: 6px; }
 .kst-panel h4, .kst-static h4 { margin: 2px 0 4px; }
@@ -30,9 +33,9 @@ _STYLE = """
 .kst-panel img, .kst-static img { max-width: 100%; height: auto; }
 .kst-panel table, .kst-static table {
   border-collapse: collapse; font-size: 12px; line-height: 1.4; }
-.kst-panel th, .kst-panel td, .kst-static table th, .kst-static table td {
+.kst-panel th, .kst-panel td, .kst-static.kst-static table th, .kst-static.kst-static table td {
   padding: 2px 10px 2px 0; text-align: left; vertical-align: top; overflow-wrap: break-word; }
-.kst-panel .kst-facts td, .kst-static .kst-facts td { overflow-wrap: anywhere; }
+.kst-panel .kst-facts td, .kst-static.kst-static table.kst-facts td { overflow-wrap: anywhere; }
 .kst-panel .kst-facts td:first-child { white-space: nowrap; }
 .kst-panel .kst-scrolls, .kst-static .kst-scrolls { overflow-x: auto; }
 .kst-panel caption, .kst-static caption { text-align: left; white-space: nowrap; }
@@ -42,6 +45,8 @@ _STYLE = """
 .kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }
 .kst-panel :focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
 """
+    + SLIDER_STYLE
+)
 
 
 class Panel:
@@ -108,6 +113,17 @@ class Panel:
     def static_html(self) -> str:
         """Return the present state as HTML that needs neither a kernel nor scripts."""
         return element("div", element("h4", self.title), self._static(), class_="kst-static")
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        """Refuse to be pickled or copied.
+
+        Raises
+        ------
+        ConfigurationError
+            Always.
+        """
+        message = f"{type(self).__name__} can't be pickled or copied: it lives in this kernel."
+        raise ConfigurationError(message, hint="Keep what it shows; or static_html(), its picture.")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.title})"

@@ -1,12 +1,13 @@
-"""A course of time to go through: a slider, and a button that goes on step by step."""
+"""A course of time to go through: a slider, and buttons that go on step by step."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipywidgets import Button, HBox, SelectionSlider
+from ipywidgets import Button, HBox, Layout
 
 from kstoolkit.widgets.background import Background
+from kstoolkit.widgets.slider import Slider
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ _STEP_SECONDS = 0.25
 
 
 class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A slider over times, and a button that plays them.
+    """A slider over times, buttons that go a step on or back, and one that plays them.
 
     Parameters
     ----------
@@ -34,27 +35,36 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
     >>> replay.at_ms
     500
     >>> replay.go_to(250)
-    >>> replay.slider.label
+    >>> replay.choice.label
     '0.25 s'
+    >>> replay.step(-1)
+    >>> replay.at_ms
+    0
     >>> replay.close()
     """
 
     def __init__(self, show: Callable[[], object], tell: Callable[[str], object]) -> None:
         self._show = show
         self._player = Background(tell)
-        self.slider = SelectionSlider(
-            options=[("0.00 s", 0)], description="After", continuous_update=False
-        )
-        self.button = Button(description="Play", tooltip="Go through it step by step")
+        look = {"layout": Layout(width="216px")}
+        slider = Slider([("0.00 s", 0)], "After", look=look, continuous_update=False)
+        self.choice = slider.choice
+        self.button = _button("Play", "Go through it step by step")
         self.button.on_click(lambda _: self.pause() if self.is_playing else self.play())
-        self.slider.observe(self._stepped, "value")
-        super().__init__([self.slider, self.button])
+        self.back, self.on = (
+            _button(*told)
+            for told in (("Step back", "The step before"), ("Step on", "The step after"))
+        )
+        self.back.on_click(lambda _: self.step(-1))
+        self.on.on_click(lambda _: self.step(+1))
+        self.choice.observe(self._stepped, "value")
+        super().__init__([slider, self.back, self.on, self.button])
         self.add_class("kst-wraps")
 
     @property
     def at_ms(self) -> int:
         """The time that is chosen."""
-        return int(self.slider.value)
+        return int(self.choice.value)
 
     @property
     def is_playing(self) -> bool:
@@ -64,15 +74,21 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
     def take(self, times_ms: Sequence[int]) -> None:
         """Take other times, and stand at the last of them; nothing is shown yet."""
         self.pause()
-        self.slider.unobserve(self._stepped, "value")
-        self.slider.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
-        self.slider.index = len(times_ms) - 1
-        self.slider.observe(self._stepped, "value")
+        self.choice.unobserve(self._stepped, "value")
+        self.choice.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
+        self.choice.index = len(times_ms) - 1
+        self.choice.observe(self._stepped, "value")
 
     def go_to(self, at_ms: int) -> None:
         """Go to the last step by a time."""
-        times = [value for _, value in self.slider.options]
-        self.slider.index = max(sum(each <= at_ms for each in times) - 1, 0)
+        times = [value for _, value in self.choice.options]
+        self.choice.index = max(sum(each <= at_ms for each in times) - 1, 0)
+
+    def step(self, by: int) -> None:
+        """Go so many steps on, not beyond the last or the first; what plays is paused."""
+        self.pause()
+        last = len(self.choice.options) - 1
+        self.choice.index = min(max(self.choice.index + by, 0), last)
 
     def play(self) -> None:
         """Go on step by step, from the first one if the last is shown."""
@@ -96,9 +112,13 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self._show()
 
     def _go_on(self, stop: Event) -> None:
-        last = len(self.slider.options) - 1
-        if self.slider.index == last:
-            self.slider.index = 0
-        while self.slider.index < last and not stop.wait(_STEP_SECONDS):
-            self.slider.index += 1
+        last = len(self.choice.options) - 1
+        if self.choice.index == last:
+            self.choice.index = 0
+        while self.choice.index < last and not stop.wait(_STEP_SECONDS):
+            self.choice.index += 1
         self.button.description = "Play"
+
+
+def _button(name: str, tooltip: str) -> Button:
+    return Button(description=name, tooltip=tooltip, layout=Layout(width="92px"))

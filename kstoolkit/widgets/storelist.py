@@ -119,7 +119,7 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
     def _look(self, stop: Event) -> None:
         self.said.say(f"Looking for stores in {self.root} …")
-        found = discover(self.root)
+        found = discover(self.root, is_stopped=stop.is_set)
         if stop.is_set():
             return
         self.found = found
@@ -129,8 +129,10 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
             self.tree.index = self.nodes.index(stores[0])
         if len(found) <= _MOST_OPENED and not stop.is_set():
             # Where no place tells what kind a store is, its rows do.
-            self.found = discover(self.root, look=True)
-            self._list()
+            looked_into = discover(self.root, look=True, is_stopped=stop.is_set)
+            if not stop.is_set():
+                self.found = looked_into
+                self._list()
 
     def _list(self, _: object = None) -> None:
         if self.found is None:

@@ -198,7 +198,10 @@ class StorePanel(Panel):
     def _describe(self, path: str, store: OpenedStore | None, is_stale: Callable[[], bool]) -> None:
         """Say what a store is; in a thread."""
         if path not in self._facts:
-            self._facts[path] = facts_of_path(path)
+            told = facts_of_path(path, is_stale)
+            if is_stale():
+                return
+            self._facts[path] = told
         facts = self._facts[path]
         if store is not None and not is_stale():
             facts = facts + facts_of_reading(store)

@@ -12,7 +12,7 @@ from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
     from kstoolkit.stores.rows.opening import OpenedStore
@@ -34,15 +34,22 @@ Fact = tuple[str, str]
 """What it is about, and what is so."""
 
 
-def facts_of_path(path: str) -> list[Fact]:
+def facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[Fact]:
     """Return what a look at a store tells, or at an operator of Spark's: what its partitions share.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    is_stopped
+        As :func:`kstoolkit.discover` takes it.
 
     Raises
     ------
     InputError
         If the folder is gone.
     """
-    found = discover(path, look=True)
+    found = discover(path, look=True, is_stopped=is_stopped)
     here = [each for each in found if each.path == path]
     if here:
         return facts_of_store(here[0])

@@ -48,6 +48,12 @@ def test_main_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert "No such command 'frobnicate'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["", "run", "supervise"])
+def test_help_names_every_exit_code(command: str) -> None:
+    told = given(*command.split(), "--help").out.partition("Exit codes: ")[2]
+    assert all(f"{code} " in told or f"{code}:" in told for code in (0, 1, 2, 75))
+
+
 @pytest.mark.parametrize("arguments", ["--version", *HELP])
 def test_neither_help_nor_version_loads_anything_large(arguments: str) -> None:
     program = f"""

@@ -101,6 +101,8 @@ def test_a_reset_is_a_plan_until_it_is_told_to_be_done(broker: Broker, group: st
         (("reset", "no/such/run", "--to", "earliest"), "No run in"),
         (("reset", "kafka://127.0.0.1:1", "--group", "g", "--to", "soon"), "to is 'soon'"),
         (("reset", "no/such/run", "--to", "latest", "--topic", "t"), "topic is 't'"),
+        (("reset", "no/such/run", "--to", "0=5,0=7"), "'0=5,0=7' names a partition twice"),
+        (("reset", "no/such/run", "--to", "0001-01-01T00:00+14:00"), "UTC has no year"),
     ],
 )
 def test_what_makes_no_sense_is_a_mistake(arguments: tuple[str, ...], said: str) -> None:

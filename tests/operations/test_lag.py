@@ -69,7 +69,7 @@ def test_a_run_that_has_read_all_is_not_behind(topic_run: TopicRun) -> None:
 
 @pytest.mark.spark
 def test_a_run_that_went_less_far_is_behind_as_its_offset_log_says(
-    topic_run: TopicRun, tmp_path: Path
+    topic_run: TopicRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = topic_run.copied(tmp_path / "out").out
     (out / "checkpoint" / "commits" / "2").unlink()  # the third batch was not committed
@@ -84,8 +84,12 @@ def test_a_run_that_went_less_far_is_behind_as_its_offset_log_says(
     assert [each.arriving_per_second for each in lag] == [0.0, 0.0]
     assert lag.catch_up_seconds == pytest.approx(200 / rate)
     assert "200 records and 33 minutes behind in 2 partitions, caught up in " in repr(lag)
+    monkeypatch.chdir(tmp_path)
     with RunFolder(out).hold():
-        assert kst.lag(out, over=0).state == "counting"
+        assert kst.lag("out", over=0).state == "counting"
+    assert lag.reader == f"run {str(out)!r}"  # as it was given
+    for given in ("out", kst.load_run(out)):
+        assert kst.lag(given, over=0).reader == "run 'out'"
 
 
 @pytest.mark.spark
@@ -265,3 +269,9 @@ def test_what_waits_meets_what_is_read_or_never() -> None:
     assert meeting(120, None, 10.0) == (None, True)
     assert meeting(120, 0.0, None) == (None, False)
     assert meeting(0, None, None) == (0.0, True)
+
+
+def test_what_is_neither_a_run_nor_a_folder_has_no_lag() -> None:
+    nothing: Any = 5
+    with pytest.raises(ConfigurationError, match="5 is no run"):
+        kst.lag(nothing)

@@ -181,8 +181,31 @@ def test_whatever_a_key_is_made_of_it_is_asked_for_as_it_is(server: LookupServer
     assert server.requests == [[key]]
 
 
+class Speechless(Exception):  # noqa: N818 - as others may call theirs
+    """One that can't be told."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+class Unaskable(dict[str, str]):
+    """A mapping that answers nobody."""
+
+    def get(self, *_: Any) -> str:
+        raise Speechless
+
+
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), StopIteration(), SystemExit(3), KeyboardInterrupt(), RuntimeError()]
+    "error",
+    [
+        ValueError("no"),
+        ValueError("half a character: \ud800"),
+        StopIteration(),
+        SystemExit(3),
+        KeyboardInterrupt(),
+        RuntimeError(),
+        Speechless(),
+    ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
 def test_whatever_the_function_raises_is_a_reason(error: BaseException, *, is_async: bool) -> None:
@@ -210,6 +233,10 @@ def test_an_exception_in_place_of_a_value_fails_that_key_which_alone_is_tried_ag
     assert told.field("value").to_pylist() == ["A", None, "B"]
     assert told.field("failure").to_pylist() == [None, "LookupError: not here", None]
     assert asked == [["a", "bad", "b"], ["bad"], ["bad"]]
+
+
+def test_a_mapping_that_raises_fails_its_keys() -> None:
+    assert failures(kst.Lookup(lambda _: Unaskable(), retries=0), "a", "b") == ["Speechless"] * 2
 
 
 def test_async_functions_share_one_loop_and_are_cancelled_when_they_take_too_long() -> None:

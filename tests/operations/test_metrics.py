@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -185,6 +186,17 @@ def test_no_user_and_no_action_of_the_data_becomes_a_label(run: Run) -> None:
     assert {"Anna", "Bo", "read", "write"}.isdisjoint(
         value for sample in told.samples for value in sample.labels.values()
     )
+
+
+def test_a_run_that_was_removed_is_unknown_and_never_0_again(run: Run) -> None:
+    with run.serve_metrics() as server:
+        assert Scrape(server.url).of("kstoolkit_events_total")
+        shutil.rmtree(run.folder.path)
+        names = {f"kstoolkit_{each}_total" for each in ("events", "findings", "restarts")}
+        told = scrape_until(
+            server.url, lambda told: not names & {each.name for each in told.samples}
+        )
+    assert told.by("part", "kstoolkit_scrape_errors_total")["run"]
 
 
 def test_a_run_that_has_not_begun_is_served_too(tmp_path: Path) -> None:

@@ -224,6 +224,11 @@ def test_a_group_is_moved_once_nobody_is_in_it(broker: Broker, name: str) -> Non
         kst.reset(f"{name}-billing", to={0: 10}, bootstrap=broker.bootstrap, dry_run=False)
     member.close()
 
+    # To Kafka, -1 would mean the end.
+    before_all = kst.reset(
+        f"{name}-billing", to="1969-12-31T23:59:59.999Z", bootstrap=broker.bootstrap
+    )
+    assert moves(before_all) == [(30, 0, 30, 0)]
     done = kst.reset(f"{name}-billing", to={0: 10}, bootstrap=broker.bootstrap, dry_run=False)
 
     assert done.done

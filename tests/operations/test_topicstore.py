@@ -21,8 +21,11 @@ from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters
 from tests.cli.commands import answered, given, rows, started
 from tests.kafka.clients import make_topic
 from tests.operations.livestreams import Altered
+from tests.operations.scraping import scrape_until
 
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
     from pathlib import Path
 
     from kstoolkit.kafka.broker import Broker
@@ -100,27 +103,54 @@ def test_a_replica_equals_its_topic_until_a_record_changes(broker: Broker, tmp_p
     assert answer.err == "0 added, 0 removed, 0 changed, 3 equal.\n"
 
 
-def test_a_replica_follows_its_topic_until_it_is_stopped(broker: Broker, tmp_path: Path) -> None:
+@pytest.mark.kill
+def test_a_replica_follows_its_topic_through_an_outage_until_it_is_stopped(
+    own_broker: Callable[[], Broker], tmp_path: Path
+) -> None:
+    broker = own_broker()
     topic = made(broker, "ours-followed")
     write_counts(topic, COUNTED)
     replica = tmp_path / "replica"
     asked = ("get", replica, "--user", "Cy", "--window", "1 hour", "--at", "1970-01-01T00:30Z")
-    process = started("restore", topic.address, replica, "--follow", "--every", "100 ms")
-    assert process.stderr is not None
+    follow = ("--follow", "--every", "100 ms", "--metrics-port", 0)
+    broker.kill()
+    watching = started("lag", f"kafka://{broker.bootstrap}", "--group", "any", "--watch")
+    process = started("restore", topic.address, replica, *follow)
     try:
-        while not process.stderr.readline().startswith(b"Following."):
-            assert process.poll() is None, answered(process).err
+        address = said_by(process, b"Metrics: ").removeprefix("Metrics: ").strip()
+        said_by(process, b"No Kafka broker answers at ")
+        said_by(watching, b"The lag can't be read (")
+        watching.send_signal(signal.SIGINT)
+        assert answered(watching).code == 130
+        broker.start()
+        said_by(process, b"Following. ")
+        broker.kill()
+        said_by(process, b"The changelog can't be read (")
+        broker.start()
         write_counts(topic, {HOUR: {(0, "Cy", "read"): 1}})
         deadline = time.monotonic() + 120
         while '"counts": {"read": 1}' not in given(*asked, "--json").out:
             assert process.poll() is None, answered(process).err
             assert time.monotonic() < deadline
             time.sleep(0.1)
+        name = "kstoolkit_replica_followed_records_total"
+        told = scrape_until(address, lambda told: told.of(name))
+        assert told.of("kstoolkit_replica_lag_records") == 0
+        assert told.of("kstoolkit_replica_lag_seconds") == 0
+        assert set(told.by("window", "kstoolkit_restore_records_total")) >= {"1 hour", "1 minute"}
     finally:
         process.send_signal(signal.SIGINT)
     answer = answered(process)
     assert answer.code == 0
     assert answer.out.startswith(f"The replica is in {replica}: ")
+
+
+def said_by(process: subprocess.Popen[bytes], words: bytes) -> str:
+    """Wait for a line on stderr that begins with some words, and return it."""
+    assert process.stderr is not None
+    while not (line := process.stderr.readline()).startswith(words):
+        assert process.poll() is None, answered(process).err
+    return line.decode()
 
 
 def test_a_count_store_of_kafka_streams_is_compared_with_a_topic_of_counts(

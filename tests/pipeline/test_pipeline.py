@@ -34,6 +34,20 @@ def test_what_is_given_for_something_else_is_said_before_spark_starts(
         kst.Pipeline(**arguments)
 
 
+def test_no_two_topics_of_a_pipeline_are_the_same() -> None:
+    columns: Any = {"event_time": "time", "user": "user", "action": "action"}
+    topic = kst.kafka_topic("kafka://a:1,b:2/events", **columns)
+    log, found = kst.kafka_changelog("kafka://b:2/counts"), kst.kafka_findings("kafka://c:3/events")
+    assert kst.Pipeline(source=topic, changelog=log, findings_to=found).changelog is log
+    for other in ("changelog", "findings_to"):
+        same: Any = kst.kafka_changelog if other == "changelog" else kst.kafka_findings
+        given: Any = {"source": topic, other: same("kafka://b:2,d:4/events")}
+        with pytest.raises(ConfigurationError, match=f"^source and {other} are the same topic, "):
+            kst.Pipeline(**given)
+    with pytest.raises(ConfigurationError, match=r"^changelog and findings_to are the same topic"):
+        kst.Pipeline(source=SOURCE, changelog=log, findings_to=kst.kafka_findings(str(log.address)))
+
+
 @pytest.mark.parametrize("rules", [None, [], (kst.Exempt(pattern="x.*"),)])
 def test_rules_are_a_sequence_or_the_default(rules: Any) -> None:
     assert kst.Pipeline(source=SOURCE, rules=rules).judged_by is not None

@@ -17,7 +17,14 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, KafkaError, RestartsSpent
 from kstoolkit.kafka.broker import Broker
 from kstoolkit.pipeline.restarts import RestartLog
-from tests.pipeline.harness import differences, until
+from tests.pipeline.harness import (
+    check_exact,
+    differences,
+    events,
+    source,
+    until,
+    write_files,
+)
 from tests.pipeline.topics import EventTopic, events_of
 
 if TYPE_CHECKING:
@@ -34,7 +41,6 @@ pytestmark = [
 ]
 
 SOON = kst.Cascade("1 minute", "1 hour", flush={"1 hour": "0 s"}, lateness="30 days", retention=99)
-NOTICED_SECONDS = 12  # Spark's source gives up on a silent broker
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +55,8 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 def topic(mortal: Broker, request: pytest.FixtureRequest) -> EventTopic:
     """A topic of this test's own, with 600 events."""
     mortal.start()
-    made = EventTopic(mortal, f"{request.node.name[:80]}.{time.time_ns()}")
+    name = re.sub(r"\W+", "-", request.node.name)[:80]
+    made = EventTopic(mortal, f"{name}.{time.time_ns()}")
     made.write(600)
     return made
 
@@ -106,25 +113,63 @@ def test_a_live_run_outlives_its_broker_and_takes_up_new_partitions(
     assert not run.is_active
 
 
-def test_a_bounded_run_goes_on_by_itself_when_its_broker_is_back(
+def test_a_bounded_run_goes_on_after_an_outage_to_where_the_topic_ended_as_it_began(
     topic: EventTopic, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
+    out, before = tmp_path / "out", list(topic.rows)
 
     def outage() -> None:
         until((out / "checkpoint" / "commits" / "0").exists, "the first batch", every=0.01)
         topic.broker.kill()
-        time.sleep(NOTICED_SECONDS)
+        until((out / "restarts.jsonl").exists, "the outage to be noticed")
         topic.broker.start()
+        topic.write(150, seed=3)
 
-    pipeline = kst.Pipeline(source=topic.source(max_records_per_batch=60), cascade=SOON)
+    pipeline = kst.Pipeline(source=topic.source(max_records_per_batch=250), cascade=SOON)
     with meanwhile(outage):
         run = pipeline.run(out, progress=False)
+    topic.rows, later = before, topic.rows[len(before) :]
     counts_all(run, topic)
+    topic.rows += later
+    counts_all(pipeline.run(out, progress=False), topic)
 
 
-def test_after_the_stated_time_the_run_ends_and_says_how_long_it_waited(
-    topic: EventTopic, tmp_path: Path
+def test_a_changelog_whose_broker_goes_away_is_waited_for_and_its_replica_is_exact(
+    mortal: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mortal.start()
+    files = write_files(tmp_path / "in", events(300), 3)
+    out = tmp_path / "out"
+    soon = {"java.max.block.ms": "2000", "java.delivery.timeout.ms": "3000"}
+    soon["java.request.timeout.ms"] = "2000"
+
+    def pipeline(**options: Any) -> kst.Pipeline:
+        log = kst.kafka_changelog("counts", bootstrap=mortal.bootstrap, **options)
+        return kst.Pipeline(source=source(tmp_path / "in"), cascade=SOON, changelog=log)
+
+    def outage() -> None:
+        until((out / "checkpoint" / "commits" / "0").exists, "the first batch", every=0.01)
+        mortal.kill()
+        until((out / "restarts.jsonl").exists, "the outage to be noticed")
+        mortal.start()
+
+    with meanwhile(outage):
+        run = pipeline(options=soon).run(out, max_files_per_batch=1, progress=False)
+    assert "Kafka can't be written (The topic 'counts' " in capsys.readouterr().err
+    check_exact(run, files)
+    assert [each.counts for each in RestartLog(out / "restarts.jsonl").read()] == [False]
+    log = kst.kafka_changelog("counts", bootstrap=mortal.bootstrap)
+    with kst.WindowStore.restore(log, path=tmp_path / "replica", progress=False):
+        hours = str(tmp_path / "replica" / "3600000")
+        with kst.diff_stores(str(out), hours, window_size="1 hour") as diff:
+            assert (diff.added, diff.removed, diff.changed) == (0, 0, 0)
+    mortal.kill()
+    with pytest.raises(KafkaError, match=r"No Kafka broker answers at .*; tried "):
+        pipeline(give_up_after="1 second").run(out, progress=False)
+
+
+def test_after_the_stated_time_a_run_ends_and_one_whose_broker_is_down_at_the_start_waits_for_it(
+    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with live(topic, tmp_path / "out", give_up_after="2 seconds") as run:
         counts_all(run, topic)
@@ -133,9 +178,14 @@ def test_after_the_stated_time_the_run_ends_and_says_how_long_it_waited(
     assert isinstance(why, KafkaError)
     assert why.message.startswith("No Kafka broker answers at '127.0.0.1:")
     assert "tried " in why.message
-    topic.broker.start()
-    topic.write(50, seed=4)
-    with live(topic, tmp_path / "out") as run:
+
+    def back() -> None:
+        until(lambda: "; trying again." in capsys.readouterr().err, "the outage to be told")
+        topic.broker.start()
+
+    capsys.readouterr()
+    with meanwhile(back), live(topic, tmp_path / "out") as run:
+        topic.write(50, seed=4)
         counts_all(run, topic)
 
 
@@ -244,14 +294,26 @@ def dying_of(word: str) -> Callable[[pa.RecordBatch], pa.Table]:
     return read
 
 
+READ_BY_SPARK = {  # whose function fails of a value that Spark itself has parsed well
+    "schema": "time string, user string, action string",
+    "user": "if(action = 'deadly', raise_error('of this one'), user)",
+}
+
+
+@pytest.mark.parametrize(
+    "options", [{"value": dying_of("deadly")}, READ_BY_SPARK], ids=["a function", "expressions"]
+)
 def test_records_that_kill_whoever_counts_them_become_dead_letters(
-    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: dict[str, Any],
+    topic: EventTopic,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    topic.write_values(["deadly 1"], partition=0)
+    deadly = [json.dumps(row | {"action": "deadly"}) for row in events(2)]
+    topic.write_values(deadly[:1], partition=0)
     topic.write(100, seed=8)
-    topic.write_values(["deadly 2"], partition=1)
-    source = topic.source(value=dying_of("deadly"))
-    pipeline = kst.Pipeline(source=source, cascade=SOON, buckets=2)
+    topic.write_values(deadly[1:], partition=1)
+    pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
     again = kst.Restart(first_pause="10 ms", longest_pause="10 ms")
     run = pipeline.start(tmp_path / "out", trigger="200 ms", restart=again)
     try:
@@ -263,7 +325,7 @@ def test_records_that_kill_whoever_counts_them_become_dead_letters(
         run.stop()
     told = run.dead_letters.to_pandas()
     assert list(told["reason"]) == ["poison"] * 2
-    assert sorted(told["raw"]) == ["deadly 1", "deadly 2"]
+    assert sorted(told["raw"]) == sorted(deadly)
     place = rf"topic {re.escape(topic.name)}, partition [01], offset \d+"
     assert all(re.fullmatch(place, each) for each in told["file"])
     assert "Records that end whatever counts them become dead letters" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import CONFIG_FILE
+from kstoolkit.pipeline.preparing import BatchLimits, prepare
+from kstoolkit.pipeline.progress import Progress
+from kstoolkit.pipeline.runfolder import RunFolder
 from tests.kafka.clients import make_topic, topics_of
 from tests.pipeline.harness import (
     check_exact,
@@ -30,27 +34,42 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from kstoolkit.kafka.answering import Rest, Tell
     from kstoolkit.kafka.broker import Broker
+    from kstoolkit.pipeline.job import Job
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("spark")]
 
 CASCADE = kst.Cascade("1 minute", "1 hour")
 NAMED: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
 EVENTS = events(1_200)
+CHANGED: list[dict[str, Any]] = [  # as records of a newer schema would be
+    {"time": "2025-03-01T00:00:00Z", "user": "Ann", "action": "more", "level": 3, "new": [{}]},
+    {"time": "2025-03-01T00:00:00Z", "user": "Bo", "action": "other", "level": "high"},
+]
 BAD = ["rubbish", '{"time": "never", "user": "Ann", "action": "read"}', '{"user": "Ann"}']
+GOOD = '{"time": "2025-03-01T00:00:00Z", "user": "Ann", "action": "read"}'
+NO_JSON = {  # though Spark's parser makes something of most of them
+    "rubbish": b"rubbish",
+    "": None,
+    f"{GOOD} tail": f"{GOOD} tail".encode(),
+    GOOD.replace('"', "'"): GOOD.replace('"', "'").encode(),
+    GOOD.replace("Ann", "A\\xff"): GOOD.encode().replace(b"Ann", b"A\xff"),
+}
 
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_lines(tmp_path_factory.mktemp("events") / "events.json", EVENTS)
+    return write_lines(tmp_path_factory.mktemp("events") / "events.json", [*EVENTS, *CHANGED])
 
 
 @pytest.fixture(scope="module")
 def topic(broker: Broker) -> str:
     """A topic of events in three partitions, with some records that are none."""
     make_topic(broker, "topics-events", 3)
-    values = [json.dumps(event, ensure_ascii=False).encode() for event in EVENTS]
-    write_keyed(broker, "topics-events", [*values, *(each.encode() for each in BAD), None])
+    values = [json.dumps(event, ensure_ascii=False).encode() for event in [*EVENTS, *CHANGED]]
+    bad = [*(each.encode() for each in BAD[1:]), *NO_JSON.values()]
+    write_keyed(broker, "topics-events", [*values, *bad])
     return f"kafka://{broker.bootstrap}/topics-events"
 
 
@@ -77,8 +96,7 @@ def test_a_topic_is_counted_as_its_values_are_in_a_file(
     assert len(run.batches()) >= 3
     found = {(reason, raw) for reason, raw, _ in letters(run)}
     assert found == {
-        ("unparseable", "rubbish"),
-        ("unparseable", ""),
+        *(("unparseable", raw) for raw in NO_JSON),
         ("bad_time", BAD[1]),
         ("no_action", BAD[2]),
     }
@@ -86,40 +104,56 @@ def test_a_topic_is_counted_as_its_values_are_in_a_file(
     assert places.str.fullmatch(r"topic topics-events, partition \d, offset \d+").all()
 
 
-def test_a_run_on_a_topic_goes_on_where_it_ended(broker: Broker, tmp_path: Path) -> None:
+def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there(
+    broker: Broker, tmp_path: Path
+) -> None:
     make_topic(broker, "topics-more", 2)
     values = [json.dumps(event, ensure_ascii=False).encode() for event in EVENTS[:200]]
     write_keyed(broker, "topics-more", [*values[:120]])
     given = kst.kafka_topic("topics-more", bootstrap=broker.bootstrap, **NAMED)
+    pipeline, folder = kst.Pipeline(source=given, cascade=CASCADE), RunFolder(tmp_path / "out")
 
-    first = run_on(given, tmp_path / "out").summary().events
-    write_keyed(broker, "topics-more", [*values[120:]])
-    run = run_on(given, tmp_path / "out")
+    def ready(tell: Tell, rest: Rest) -> Job:
+        limits = BatchLimits(files=1, size_bytes=1)
+        return prepare(
+            pipeline, folder, master=None, limits=limits, live=False, tell=tell, rest=rest
+        )
 
-    assert (first, run.summary().events) == (120, 200)
+    with folder.hold(), Progress(shown=False) as shown:
+        job = ready(shown.say, time.sleep)
+        write_keyed(broker, "topics-more", [*values[120:]])  # as others do while Java starts
+        job.finish(shown, ready)
+    assert kst.load_run(folder.path).summary().events == 120
+    run = run_on(given, folder.path)
+
+    assert run.summary().events == 200
     check_exact(run, [write_lines(tmp_path / "all.json", EVENTS[:200])])
 
 
-def test_expressions_see_fields_and_what_the_record_brings(
+def test_expressions_see_fields_and_what_the_record_brings_whatever_its_schema(
     topic: str, lines: Path, tmp_path: Path
 ) -> None:
+    """An unknown field is ignored, a missing one is null, and one of another type is no event."""
+    brought = "concat(headers[0].key, ' at ', unix_seconds(timestamp))"
     given = kst.kafka_topic(
         topic,
         event_time="time",
         user="user",
-        action="concat(action, ' by ', headers[0].key, ' at ', unix_seconds(timestamp))",
-        schema="time string, user string, action string",
+        action=f"concat(action, ' by ', {brought}, ' of ', coalesce(string(level), 'none'))",
+        schema="time string, user string, action string, level int",
     )
 
     run = run_on(given, tmp_path / "out")
 
-    expected = oracle([lines], "1 hour")
     marked = {
-        (start, user, f"{action} by source at 5"): number
-        for (start, user, action), number in expected.items()
+        (start, user, f"{action} by source at 5 of {3 if action == 'more' else 'none'}"): number
+        for (start, user, action), number in oracle([lines], "1 hour").items()
+        if action != "other"
     }
     assert differences(run, "1 hour", marked) == []
-    assert ("unparseable", "rubbish") in {each[:2] for each in letters(run)}
+    dead = run.dead_letters.to_pandas().query("reason == 'unparseable'").set_index("raw")["detail"]
+    assert set(dead.index) == {*NO_JSON, json.dumps(CHANGED[1])}
+    assert dead[json.dumps(CHANGED[1])].startswith("a field is not of the type ")
 
 
 def test_an_expression_reads_values_that_are_no_json(broker: Broker, tmp_path: Path) -> None:

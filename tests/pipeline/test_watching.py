@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
 from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.errors import InputError
 from kstoolkit.events.ledger import Admitted, Ledger
+from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
@@ -71,6 +75,37 @@ def test_each_look_adds_what_is_new_and_marked(run: Run) -> None:
     add(run, batch(2))
     assert watch.look().events == 240
     assert watch.look().events == 240
+
+
+def test_a_reset_adds_an_epoch_and_takes_nothing_away(run: Run) -> None:
+    watch = RunWatch(run)
+    assert watch.look().events == 140
+    folders = BatchFolders(run.folder.path / "statistics")
+    batch(0, events=9).save(folders.begin(1, 0))
+    folders.mark(1, 0)
+    assert watch.look().events == RunWatch(run).look().events == 149
+
+
+def test_of_a_run_that_was_removed_nothing_is_said_and_one_in_its_place_begins_anew(
+    run: Run,
+) -> None:
+    watch = RunWatch(run)
+    assert watch.look().events == 140
+    shutil.rmtree(run.folder.path)
+    for each in (watch, watch):
+        with pytest.raises(InputError, match="there is no such folder"):
+            each.look()
+    made_run(run.folder.path, batches=[batch(0, events=7)])
+    assert watch.look().events == 7
+
+
+def test_restarts_are_told_with_the_last_reason_once_there_are_any(run: Run) -> None:
+    assert "restarts" not in dict(RunWatch(run).look().rows())
+    log = RestartLog(run.folder.restarts)
+    log.add("Kafka could not be read: TimeoutException.", 1, counts=False)
+    log.add("Spark gave up: OutOfMemoryError.", 1, counts=True)
+    told = dict(RunWatch(run).look().rows())["restarts"]
+    assert re.fullmatch(r"2, the last \d+\.\d s ago: Spark gave up: OutOfMemoryError\.", told)
 
 
 def test_whoever_holds_the_folder_counts(run: Run) -> None:

@@ -70,14 +70,8 @@ class EventTopic:
         assert producer.flush(_SECONDS) == 0
 
     def source(self, **options: Any) -> Topic:
-        return kst.kafka_topic(
-            self.name,
-            bootstrap=self.broker.bootstrap,
-            event_time="time",
-            user="user",
-            action="action",
-            **options,
-        )
+        columns = {"event_time": "time", "user": "user", "action": "action"}
+        return kst.kafka_topic(self.name, bootstrap=self.broker.bootstrap, **{**columns, **options})
 
     def counted(self, length_ms: int = HOUR_MS) -> Counted:
         """Count what was written, by adding one for each."""

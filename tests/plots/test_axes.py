@@ -11,6 +11,8 @@ from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import plot_expected
+from kstoolkit.plots.axes import label, new_axes
+from kstoolkit.plots.notes import head
 from kstoolkit.plots.pictures import picture
 
 
@@ -51,3 +53,16 @@ def corner(figure: Figure) -> list[float]:
     figure.savefig(target, format="png")
     target.seek(0)
     return [float(each) for each in np.asarray(imread(target))[0, 0]]
+
+
+@pytest.mark.parametrize("layout", ["constrained", None])
+def test_what_is_said_of_narrow_axes_is_folded_to_their_width(layout: Any) -> None:
+    figure = Figure(figsize=(12, 4), layout=layout)
+    left, middle, _ = figure.subplots(1, 3)
+    head(new_axes(middle), "a title of several words " * 4)
+    label(middle, x="time, UTC", notes=["a note of several words " * 8])
+    figure.draw_without_rendering()
+    assert middle.get_xlabel().count("\n") > 2
+    for text in (middle._left_title, middle.xaxis.label):
+        assert text.get_window_extent().width < 1.2 * middle.bbox.width
+        assert not text.get_window_extent().overlaps(left.bbox)

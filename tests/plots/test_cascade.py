@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.bars import MOST_BARS, MOST_MARKERS
@@ -137,6 +138,14 @@ def test_a_finding_alone_shows_its_window_and_those_of_other_levels() -> None:
     assert "of 1 minute: the busiest window inside" in axes.get_xlabel()
     assert heights(axes, FLAGGED) == [0.7]
     assert stays_inside(axes)
+
+
+def test_what_is_expected_does_not_lie_on_the_neighbour(run: Run) -> None:
+    left, _ = Figure(figsize=(9, 4)).subplots(1, 2)
+    axes: Any = drawn(run.story(run.findings[0]).plot(ax=left))
+    said = [each for each in axes.texts if each.get_text().startswith("expected ")]
+    assert said
+    assert all(each.get_window_extent().x1 <= axes.bbox.x1 for each in said)
 
 
 def test_a_finding_without_a_range_says_why() -> None:

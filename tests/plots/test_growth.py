@@ -82,6 +82,27 @@ def test_segments_are_drawn_by_their_files(growth: Growth) -> None:
     assert axes.get_xlabel().startswith("size of the segment's files, by its start, UTC")
 
 
+def test_rows_that_are_expired_are_said_though_no_bar_is_theirs(growth: Growth) -> None:
+    uses = [
+        SegmentUse("a", TEN, 4_096, 10, 80, is_past=True),
+        SegmentUse("b", TEN + HOUR, 512, 5, 40),
+    ]
+    expired = replace(growth.expired, num_rows=12)
+    found = replace(
+        growth,
+        segments=Records(uses, "segments"),
+        expired=expired,
+        data_bytes=120,
+        size_bytes=4_608,
+    )
+    axes: Any = found.plot()
+    assert (
+        seen(axes) == "counts: 60 rows, 12 expired, 120 B of keys and values, in files of 4.5 KiB"
+    )
+    assert "2 rows expired in segments that are kept: a segment goes as a" in axes.get_xlabel()
+    assert "12 rows expired in these bars" in found.plot(by="key").get_xlabel()
+
+
 def test_ages_say_that_they_include_each_other(growth: Growth) -> None:
     uses = [Age(HOUR, 5, 50, 0.5, 0, 0), Age(24 * HOUR, 2, 20, 0.2, 0, 0)]
     axes = replace(growth, ages=Records(uses, "ages")).plot(by="age")

@@ -179,6 +179,18 @@ def test_a_table_shows_values_as_people_write_them() -> None:
     assert "Data from2015-09-12 10:00 UTC" in page.text
 
 
+def test_a_table_that_nobody_named_is_called_by_its_columns() -> None:
+    frame = pd.DataFrame([range(5)], columns=["user", "<b>", "x" * 99, "d", "e"])
+    report = Report("Told").add(frame).add(frame, title="Counts")
+    first, second = (part.title for part in report._parts)
+    assert second == "Counts"
+    assert first.startswith("Table of user, <b>, xxxx")
+    assert first.endswith(" and 2 more")
+    assert len(first) < 100
+    assert "&lt;b&gt;" in report.html()
+    check_harmless(Page(report.html()))
+
+
 def test_an_arrow_table_is_shown_alike_even_where_pandas_has_no_such_year() -> None:
     far = pa.array([-62_135_596_800_000, 0], pa.timestamp("ms", tz="UTC"))
     page = page_of(pa.table({"at": far, "user": ["anna", None]}))
@@ -233,7 +245,7 @@ def test_an_empty_table_is_shown_as_empty(frame: Any) -> None:
 
 def test_columns_of_one_name_and_of_several_levels_are_all_shown() -> None:
     frame = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "x")]))
-    assert page_of(frame).text.count("a x") == 2
+    assert page_of(frame, title="Levels").text.count("a x") == 2
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -112,7 +112,7 @@ def test_the_levels_are_replayed_step_by_step(compared: Comparison) -> None:
         lab.view.value = STEPS
         assert lab.replay.layout.display != "none"
         last = alt(lab)
-        lab.replay.slider.index = 0
+        lab.replay.choice.index = 0
         first = alt(lab)
         assert first.startswith("After ")
         assert first != last
@@ -127,11 +127,11 @@ def test_a_replay_that_is_paused_stays_where_it_is(compared: Comparison) -> None
     with CompactionLab(compared) as lab:
         lab.view.value = STEPS
         lab.replay.button.click()
-        until(lambda: lab.replay.slider.index > 0)
+        until(lambda: lab.replay.choice.index > 0)
         lab.replay.button.click()
-        index = lab.replay.slider.index
+        index = lab.replay.choice.index
         time.sleep(0.6)
-        assert lab.replay.slider.index == index
+        assert lab.replay.choice.index == index
         assert not lab.replay.is_playing
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import pytest
 from ipywidgets.widgets import widget as registry
 from nbclient import NotebookClient
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.compactionlab import CompactionLab
@@ -62,6 +65,15 @@ def test_where_a_panel_was_displayed_its_last_state_remains_and_a_closed_one_sho
     assert [_kinds(each) for each in second] == [{"html"}]
     for output in (first[1], second[0]):
         assert "7 x 1 x 1 = 7 RocksDB instances" in output.data["text/html"]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy])
+def test_a_panel_says_that_it_can_not_be_copied(copied: Callable[[Any], object]) -> None:
+    with (
+        ProfilePanel() as panel,
+        pytest.raises(ConfigurationError, match=r"^ProfilePanel can't be pickled or copied"),
+    ):
+        copied(panel)
 
 
 def test_what_is_closed_begins_nothing_more() -> None:

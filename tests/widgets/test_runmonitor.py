@@ -9,6 +9,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runstatus import RunState
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.widgets.runmonitor import RunMonitor
@@ -146,6 +147,15 @@ def test_a_folder_is_watched_and_named_as_text(ended: Run) -> None:
         assert "<b>" not in monitor.static_html()
         assert "&lt;b&gt;out" in monitor.static_html()
         assert monitor.button.disabled
+
+
+def test_a_run_that_was_started_again_says_how_often_and_why_the_last_time(ended: Run) -> None:
+    for reason in ("Kafka could not be read: TimeoutException.", "Spark's Java ended."):
+        RestartLog(ended.folder.restarts).add(reason, 2, counts=True)
+    with RunMonitor(ended, seconds=3600) as monitor:
+        monitor.look()
+        assert figure(monitor, "restarts").startswith("2, the last ")
+        assert "ago: Spark&#x27;s Java ended." in monitor.static_html()
 
 
 def test_how_often_it_looks_can_be_changed_while_it_waits(ended: Run) -> None:

@@ -397,6 +397,22 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
         assert len([each for each in panel.list.nodes if each.is_store]) == 1
 
 
+def test_closing_ends_the_search_among_thousands_of_stores(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kstoolkit.widgets.storepanel._FIRST_LOOK_SECONDS", 0)
+    for n in range(3_000):
+        (tmp_path / str(n)).mkdir()
+        (tmp_path / str(n) / "CURRENT").touch()
+    before = set(threading.enumerate())
+    panel = StorePanel(tmp_path)
+    begun = time.perf_counter()
+    panel.close()
+    assert set(threading.enumerate()) <= before
+    assert time.perf_counter() - begun < 1
+    assert panel.list.found is None
+
+
 def test_users_that_look_like_markup_are_shown_as_text(
     opened: Callable[..., StorePanel], tmp_path: Path
 ) -> None:

@@ -26,7 +26,7 @@ __all__ = ["Footprint", "Summary", "footprint_of", "summary_of"]
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
-_NO_DAMAGE = "none has shown so far"
+_NO_DAMAGE = "none seen (what was not read may still be damaged)"
 _NO_OPTIONS = "there is no OPTIONS file"
 
 
@@ -54,7 +54,7 @@ class Summary(Record):
     ``estimated_rows`` is RocksDB's estimate of the rows there are, the WAL's among them.
     ``num_unlisted_ssts`` are SST files that the MANIFEST does not know: being written, left over
     from a compaction, or the sign of a MANIFEST that has lost its end. ``damage`` is what is lost
-    of a damaged store, in one line.
+    of a damaged store, as far as it was read, in one line; of a sound one, that none was seen.
     """
 
     path: str
@@ -72,7 +72,7 @@ class Summary(Record):
     estimated_rows: int | None = of_source(Source.STORE)
     estimated_live_bytes: int | None = of_source(Source.STORE)
     num_unlisted_ssts: int = of_source(Source.STORE)
-    damage: str | None = of_source(Source.STORE)
+    damage: str = of_source(Source.STORE)
     format_versions: tuple[int, ...] = of_source(Source.STORE)
     rocksdb_version: str | None = of_source(Source.OPTIONS)
     compaction_style: str | None = of_source(Source.OPTIONS)
@@ -158,8 +158,6 @@ def summary_of(
     deletions = sum(each.num_deletions for each in ssts)
     told = _options_told(options, list(families))
     why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
-    if damage is None:
-        why["damage"] = _NO_DAMAGE
     if not entries:
         why["tombstone_density"] = "there are no SST files"
     return Summary(
@@ -178,7 +176,7 @@ def summary_of(
         estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
-        damage=damage,
+        damage=damage or _NO_DAMAGE,
         format_versions=_format_versions(ssts),
         unflushed_entries=None,
         wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),

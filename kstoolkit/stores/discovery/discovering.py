@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,15 +31,20 @@ from kstoolkit.stores.spark.finding import spark_stores
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["discover"]
 
 _NO_PLACE = "its place is not one that an engine would choose: look=True looks at its rows"
+_STOPPED = "the search was ended before all of it was looked into"
 
 
 def discover(
-    path: str | os.PathLike[str], *, look: bool = False, progress: bool = False
+    path: str | os.PathLike[str],
+    *,
+    look: bool = False,
+    progress: bool = False,
+    is_stopped: Callable[[], bool] | None = None,
 ) -> FoundStores:
     """Return every store under a folder, in the order of their paths.
 
@@ -55,6 +60,9 @@ def discover(
         what kind it is, or how it was left.
     progress
         Whether to show on stderr how many there are by now.
+    is_stopped
+        Says whether to end the search: asked before each folder and each store. What was found by
+        then is returned, and ``unreadable`` names the folder, with why.
 
     Raises
     ------
@@ -71,14 +79,26 @@ def discover(
     if not root.is_dir():
         message = f"There is no folder {str(path)!r}."
         raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
-    walk = Walk()
+    walk = Walk() if is_stopped is None else Walk(is_stopped)
     with Locks() as locks:
-        told = tqdm(_found(walk, root), unit=" stores", disable=not progress, file=sys.stderr)
-        stores = [_with_lock(each, locks) for each in told]
+        # The one at which the walk ends may lack some of its segments: it is left out.
+        found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
+        stores = [_with_lock(each, locks) for each in _told(found, " stores", progress)]
     if look:
-        told = tqdm(stores, unit=" stores opened", disable=not progress, file=sys.stderr)
-        stores = [looked_into(each) for each in told]
+        told = _told(stores, " stores opened", progress)
+        stores = [each if walk.is_stopped() else looked_into(each) for each in told]
+    if walk.is_stopped():
+        walk.unreadable[str(root)] = _STOPPED
     return FoundStores(stores, root, walk.unreadable)
+
+
+def _told(
+    stores: Iterable[FoundStore],
+    unit: str,
+    progress: bool,  # noqa: FBT001 - handed on
+) -> Iterable[FoundStore]:
+    """Return stores, counted on stderr as they come; a bar that isn't shown has a thread, too."""
+    return tqdm(stores, unit=unit, file=sys.stderr) if progress else stores
 
 
 def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 __all__ = ["Layout", "Walk"]
@@ -16,6 +16,10 @@ __all__ = ["Layout", "Walk"]
 _REPLICA = "replica.json"
 _CHECKPOINT = {"state", "offsets"}
 """Folders that every checkpoint of a stateful query of Spark has."""
+
+
+def _never() -> bool:
+    return False
 
 
 class Layout(StrEnum):
@@ -32,12 +36,15 @@ class Walk:
 
     Parameters
     ----------
+    is_stopped
+        Says whether to end; asked before each folder.
     num_folders
         How many folders it has looked into so far.
     unreadable
         The folders that it could not look into, and why.
     """
 
+    is_stopped: Callable[[], bool] = _never
     num_folders: int = 0
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -47,7 +54,7 @@ class Walk:
         What lies below such a folder is its own business, and not looked into.
         """
         waiting = [root]
-        while waiting:
+        while waiting and not self.is_stopped():
             here = waiting.pop()
             self.num_folders += 1
             names, folders = self._inside(here)

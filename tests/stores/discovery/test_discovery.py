@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -180,6 +181,18 @@ def test_only_a_look_tells_what_lies_in_rows(state: Path) -> None:
     assert seen["minutes"].confidence is not None
     assert seen["minutes"].confidence > 0.9
     assert seen["minutes"].reasons
+
+
+def test_a_search_that_is_ended_says_so_and_tells_nothing_by_halves(state: Path) -> None:
+    whole = discover(state).to_dicts()
+    lengths = set()
+    for most in (0, 4, 9, 16, 10_000):
+        answers = chain(repeat(False, most), repeat(True))
+        found = discover(state, is_stopped=answers.__next__)
+        lengths.add(len(found))
+        assert found.to_dicts() == whole[: len(found)]
+        assert bool(found.unreadable) == (len(found) < len(whole))
+    assert {0, len(whole)} < lengths
 
 
 def test_nothing_is_touched(state: Path) -> None:

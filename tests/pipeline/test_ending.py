@@ -1,0 +1,64 @@
+"""Plans that reach past the end of a run: cut in Spark's offset log, or taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kstoolkit.pipeline.ending import AtItsEnd, Ending, PlannedAnew
+from kstoolkit.pipeline.offsets import initial_offsets, offsets_reached
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = '{"batchWatermarkMs":0,"batchTimestampMs":1795317909169,"conf":{}}'
+TICKS = '{"tick_ms": 0}'
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    """A checkpoint as Spark writes it, with the topic's beginning."""
+    begin = tmp_path / "sources" / "0" / "0"
+    begin.parent.mkdir(parents=True)
+    begin.write_bytes(b'\x00v1\n{"actions":{"0":10,"1":0}}')
+    (tmp_path / "offsets").mkdir()
+    return tmp_path
+
+
+def plan(checkpoint: Path, batch: int, ends: str) -> None:
+    text = f'v1\n{HEAD}\n{{"actions":{{{ends}}}}}\n{TICKS}'
+    (checkpoint / "offsets" / str(batch)).write_text(text)
+    (checkpoint / "offsets" / f".{batch}.crc").write_bytes(b"crc\x00")
+
+
+def test_a_batch_that_reaches_too_far_is_cut_and_counted_after_that(checkpoint: Path) -> None:
+    ending = Ending("actions", {0: 50, 1: 0}, checkpoint, first_batch=0)
+    plan(checkpoint, 0, '"1":7,"0":60,"2":3')
+    with pytest.raises(PlannedAnew):
+        ending.check(0)
+    assert offsets_reached(checkpoint, 0, "actions") == {0: 50, 1: 0}
+    lines = (checkpoint / "offsets" / "0").read_text().splitlines()
+    assert lines == ["v1", HEAD, '{"actions":{"0":50,"1":0}}', TICKS]
+    assert [path.name for path in (checkpoint / "offsets").iterdir()] == ["0"]
+    ending.check(0)
+
+
+def test_a_batch_with_nothing_before_the_end_is_taken_back(checkpoint: Path) -> None:
+    ending = Ending("actions", {0: 50, 1: 0}, checkpoint, first_batch=0)
+    plan(checkpoint, 0, '"1":0,"0":50')
+    ending.check(0)
+    plan(checkpoint, 1, '"1":9,"0":50')
+    with pytest.raises(AtItsEnd):
+        ending.check(1)
+    assert sorted(path.name for path in (checkpoint / "offsets").iterdir()) == [".0.crc", "0"]
+
+
+def test_the_first_batch_is_counted_even_if_nothing_is_left_of_it(checkpoint: Path) -> None:
+    assert initial_offsets(checkpoint, "actions") == {0: 10, 1: 0}
+    ending = Ending("actions", {0: 4, 1: 0}, checkpoint, first_batch=0)  # it begins beyond that
+    plan(checkpoint, 0, '"1":5,"0":12')
+    with pytest.raises(PlannedAnew):
+        ending.check(0)
+    assert offsets_reached(checkpoint, 0, "actions") == {0: 10, 1: 0}
+    ending.check(0)
