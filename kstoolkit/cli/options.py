@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import typer
 
-__all__ = ["AS_JSON", "AS_JSON_OBJECT", "LIMIT", "OUT"]
+__all__ = [
+    "AS_JSON",
+    "AS_JSON_OBJECT",
+    "FILE_FORMAT",
+    "LIMIT",
+    "OUT",
+    "QUIET",
+    "TIME_UNIT",
+    "Format",
+    "Unit",
+]
 
 SHOWN = 20
 
@@ -21,3 +33,41 @@ AS_JSON_OBJECT = typer.Option(
 LIMIT = typer.Option(
     SHOWN, min=1, metavar="N", help="How many to show; --json prints all of them anyway."
 )
+
+QUIET = typer.Option(
+    False,
+    "--quiet",
+    "-q",
+    help="Print no progress and no result, just errors (and what --json asks for).",
+)
+
+FILE_FORMAT = typer.Option(
+    None,
+    "--format",
+    help="The files' format.  [default: what each name says]",
+    show_default=False,
+)
+
+TIME_UNIT = typer.Option(
+    None,
+    "--time-unit",
+    help="What epoch times are counted in.  [default: told from their size]",
+    show_default=False,
+)
+
+
+class Format(StrEnum):
+    """What a file of events can be."""
+
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+
+
+class Unit(StrEnum):
+    """What an epoch time can be counted in."""
+
+    s = "s"
+    ms = "ms"
+    us = "us"
+    ns = "ns"

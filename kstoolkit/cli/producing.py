@@ -8,8 +8,7 @@ import typer
 
 from kstoolkit.cli.endings import FAULT
 from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
-from kstoolkit.cli.options import AS_JSON_OBJECT
-from kstoolkit.cli.run import Format, Unit  # noqa: TC001 - Typer reads annotations
+from kstoolkit.cli.options import AS_JSON_OBJECT, FILE_FORMAT, QUIET, TIME_UNIT, Format, Unit
 from kstoolkit.cli.terminal import note, print_json, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_count
@@ -56,29 +55,15 @@ def produce(
         "[default: as fast as it goes]",
         show_default=False,
     ),
-    file_format: Format | None = typer.Option(
-        None,
-        "--format",
-        help="The files' format.  [default: what each name says]",
-        show_default=False,
-    ),
-    time_unit: Unit | None = typer.Option(
-        None,
-        help="What epoch times are counted in.  [default: told from their size]",
-        show_default=False,
-    ),
+    file_format: Format | None = FILE_FORMAT,
+    time_unit: Unit | None = TIME_UNIT,
     record_time: RecordTime = typer.Option(
         "event",
         help="What a record's own time is. Old times may leave records twice if a broker is "
         "started again meanwhile, which is said.",
     ),
     kafka_config: str | None = KAFKA_CONFIG,
-    quiet: bool = typer.Option(
-        False,
-        "--quiet",
-        "-q",
-        help="Print no progress and no result, just errors (and what --json asks for).",
-    ),
+    quiet: bool = QUIET,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Send files of events to a Kafka topic, as they are.

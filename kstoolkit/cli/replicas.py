@@ -9,7 +9,7 @@ import typer
 
 from kstoolkit.cli.following import keep_up
 from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
-from kstoolkit.cli.options import AS_JSON_OBJECT
+from kstoolkit.cli.options import AS_JSON_OBJECT, QUIET
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.cli.topics import changelog_source
 from kstoolkit.errors import ConfigurationError
@@ -74,12 +74,7 @@ def restore(
         "restores and follows; 0 takes any port that is free, and says which.  [default: don't]",
         show_default=False,
     ),
-    quiet: bool = typer.Option(
-        False,
-        "--quiet",
-        "-q",
-        help="Print no progress and no result, just errors (and what --json asks for).",
-    ),
+    quiet: bool = QUIET,
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Any
 
 import typer
@@ -20,7 +19,7 @@ from kstoolkit.cli.kafkaoptions import (
     findings_given,
     topic_given,
 )
-from kstoolkit.cli.options import AS_JSON_OBJECT
+from kstoolkit.cli.options import AS_JSON_OBJECT, FILE_FORMAT, QUIET, TIME_UNIT, Format, Unit
 from kstoolkit.cli.terminal import print_json
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.windows import Cascade
@@ -28,23 +27,6 @@ from kstoolkit.windows import Cascade
 __all__ = ["lengths", "run"]
 
 TRIGGER = "10 seconds"
-
-
-class Format(StrEnum):
-    """What a file of events can be."""
-
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-
-
-class Unit(StrEnum):
-    """What an epoch time can be counted in."""
-
-    s = "s"
-    ms = "ms"
-    us = "us"
-    ns = "ns"
 
 
 def run(
@@ -80,17 +62,8 @@ def run(
         help="A TOML file of rules.  [default: unusual counts in an hour, 5 false alarms a day]",
         show_default=False,
     ),
-    file_format: Format | None = typer.Option(
-        None,
-        "--format",
-        help="The files' format.  [default: what each name says]",
-        show_default=False,
-    ),
-    time_unit: Unit | None = typer.Option(
-        None,
-        help="What epoch times are counted in.  [default: told from their size]",
-        show_default=False,
-    ),
+    file_format: Format | None = FILE_FORMAT,
+    time_unit: Unit | None = TIME_UNIT,
     max_files_per_batch: int | None = typer.Option(
         None,
         min=1,
@@ -181,12 +154,7 @@ def run(
         "counts; 0 takes any port that is free, and says which.  [default: don't]",
         show_default=False,
     ),
-    quiet: bool = typer.Option(
-        False,
-        "--quiet",
-        "-q",
-        help="Print no progress and no result, just errors (and what --json asks for).",
-    ),
+    quiet: bool = QUIET,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Count events in windows, and find the abnormal users.
