@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,12 @@ def wikiticker() -> Path:
     if not path.is_file():
         pytest.skip(f"real data not present: {path}")
     return path
+
+
+def pytest_configure() -> None:
+    """Let tests interrupt what they start, also below a shell's background job, which can't be."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

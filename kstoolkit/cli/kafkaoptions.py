@@ -17,6 +17,7 @@ __all__ = [
     "BLOCKS",
     "CHANGELOG",
     "FINDINGS_TO",
+    "GIVE_UP_AFTER",
     "KAFKA_CONFIG",
     "MAX_RECORDS",
     "SCHEMA",
@@ -76,6 +77,12 @@ FINDINGS_TO = typer.Option(
     "[default: to OUT alone]",
     show_default=False,
 )
+GIVE_UP_AFTER = typer.Option(
+    None,
+    metavar="DURATION",
+    help="With topics: how long brokers that do not answer are waited for.  [default: 10 minutes]",
+    show_default=False,
+)
 BLOCKS = typer.Option(
     False,
     "--blocks",
@@ -105,7 +112,7 @@ def topic_given(source: str, config: str | None, **options: Any) -> Topic | None
 
 
 def changelog_given(
-    address: str | None, config: str | None, *, blocks: bool
+    address: str | None, config: str | None, *, blocks: bool, give_up_after: str | None = None
 ) -> KafkaChangelog | None:
     """Return the topic that the changelog is; ``None`` if none is given.
 
@@ -121,10 +128,14 @@ def changelog_given(
         return None
     from kstoolkit.kafka.changelogtopic import kafka_changelog  # noqa: PLC0415 - loads Arrow
 
-    return kafka_changelog(address, blocks=blocks, options=settings_of(config))
+    return kafka_changelog(
+        address, blocks=blocks, options=settings_of(config), **_patience(give_up_after)
+    )
 
 
-def findings_given(address: str | None, config: str | None) -> KafkaFindings | None:
+def findings_given(
+    address: str | None, config: str | None, give_up_after: str | None = None
+) -> KafkaFindings | None:
     """Return the topic that findings go to; ``None`` if none is given.
 
     Raises
@@ -136,7 +147,7 @@ def findings_given(address: str | None, config: str | None) -> KafkaFindings | N
         return None
     from kstoolkit.kafka.findingstopic import kafka_findings  # noqa: PLC0415 - loads Arrow
 
-    return kafka_findings(address, options=settings_of(config))
+    return kafka_findings(address, options=settings_of(config), **_patience(give_up_after))
 
 
 def settings_of(config: str | None) -> dict[str, str]:
@@ -150,3 +161,7 @@ def settings_of(config: str | None) -> dict[str, str]:
     from kstoolkit.kafka.connection import options_of_environment, read_options  # noqa: PLC0415
 
     return options_of_environment() if config is None else read_options(config)
+
+
+def _patience(give_up_after: str | None) -> dict[str, Any]:
+    return {} if give_up_after is None else {"give_up_after": give_up_after}

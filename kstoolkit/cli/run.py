@@ -10,6 +10,7 @@ from kstoolkit.cli.kafkaoptions import (
     BLOCKS,
     CHANGELOG,
     FINDINGS_TO,
+    GIVE_UP_AFTER,
     KAFKA_CONFIG,
     MAX_RECORDS,
     SCHEMA,
@@ -137,6 +138,7 @@ def run(
     changelog: str | None = CHANGELOG,
     blocks: bool = BLOCKS,
     findings_to: str | None = FINDINGS_TO,
+    give_up_after: str | None = GIVE_UP_AFTER,
     kafka_config: str | None = KAFKA_CONFIG,
     master: str | None = typer.Option(
         None,
@@ -183,12 +185,18 @@ def run(
         schema=schema,
         starting=starting,
         max_records_per_batch=max_records_per_batch,
+        give_up_after=give_up_after,
         **columns,
     )
+    if give_up_after is not None and topic is None and changelog is None and findings_to is None:
+        message = "--give-up-after is for topics, and there is none."
+        raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
     pipeline = Pipeline(
         source=topic or files(source, format=file_format, **columns),
-        changelog=changelog_given(changelog, kafka_config, blocks=blocks),
-        findings_to=findings_given(findings_to, kafka_config),
+        changelog=changelog_given(
+            changelog, kafka_config, blocks=blocks, give_up_after=give_up_after
+        ),
+        findings_to=findings_given(findings_to, kafka_config, give_up_after),
         cascade=Cascade(
             *lengths(windows), retention=retention, min_count=min_count, lateness=lateness
         ),

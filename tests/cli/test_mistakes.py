@@ -69,6 +69,8 @@ def test_an_output_folder_that_holds_other_files_is_left_alone(events: Path, out
         ("--windows 1minute,,1hour", "has an empty place"),
         ("--windows fortnight", "'fortnight' is not a duration"),
         ("--trigger 5s", "--follow is missing"),
+        ("--give-up-after 1s", "--give-up-after is for topics, and there is none"),
+        ("--changelog kafka://h:1/t --give-up-after soon", "'soon' is not a duration"),
         ("--max-future soon", "'soon' is not a duration"),
         ("--lateness late", "'late' is not a duration"),
         ("--rules no.toml", "No rules can be read from no.toml"),
