@@ -73,7 +73,7 @@ def test_what_kafka_refuses_is_counted_and_the_code_is_1(broker: Broker, events:
     answer = given("produce", events, "--to", to, *COLUMNS)
     assert answer.code == 1
     assert "1 record refused" in answer.out
-    assert "Error: 1 of the records were refused: " in answer.err
+    assert "Error: 1 of the records was refused: " in answer.err
 
 
 @pytest.mark.kafka
