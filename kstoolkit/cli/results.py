@@ -48,6 +48,8 @@ def counts(
 ) -> None:
     """Print the counts of a window, in order of time.
 
+    Of a run that goes on, they are those that were flushed by now; long windows are flushed less
+    often, ten minutes apart at the most.
     The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
     outside), user, action, count.
     """

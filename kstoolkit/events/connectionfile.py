@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CONFIG_FILE", "options_of_environment", "read_options", "text_of"]
+__all__ = ["CONFIG_FILE", "options_given", "options_of_environment", "read_options", "text_of"]
 
 CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
 """The environment variable that names a file with settings of the connection."""
@@ -52,6 +53,37 @@ def options_of_environment() -> dict[str, str]:
     return read_options(path) if path else {}
 
 
+def options_given(options: object) -> dict[str, str]:
+    """Return settings as texts; of none, those of the file that the environment names.
+
+    Parameters
+    ----------
+    options
+        A mapping of names to texts, numbers or truth values; or None.
+
+    Raises
+    ------
+    ConfigurationError
+        If they are no settings. What they are instead may be secret, and is not shown.
+
+    Examples
+    --------
+    >>> options_given({"security.protocol": "SSL", "linger.ms": 20, "enable.idempotence": True})
+    {'security.protocol': 'SSL', 'linger.ms': '20', 'enable.idempotence': 'true'}
+    """
+    if options is None:
+        return options_of_environment()
+    hint = "Give a mapping of texts, as {'security.protocol': 'SSL'}."
+    if not isinstance(options, Mapping):
+        message = f"The options of the connection are of type {type(options).__name__}."
+        raise ConfigurationError(message, hint=hint)
+    for name, value in options.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float):
+            message = f"The option {name!r} is of type {type(value).__name__}."
+            raise ConfigurationError(message, hint=hint)
+    return {name: _as_text(value) for name, value in options.items()}
+
+
 def text_of(path: str) -> str:
     """Return what a file says.
 
@@ -65,6 +97,10 @@ def text_of(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"{path!r} can't be read: {getattr(error, 'strerror', None) or error}."
         raise InputError(message, hint="Give a text file that you may read.") from error
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.connectionfile import options_of_environment
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.pieces import Columns
 from kstoolkit.events.sources import limits_of
 from kstoolkit.units import Duration, parse_duration
@@ -185,7 +185,7 @@ def kafka_topic(
         limits=limits_of(max_future, max_text_bytes, time_unit),
         max_records_per_batch=max_records_per_batch,
         patience_ms=parse_duration(give_up_after, allow_zero=True),
-        options=options_of_environment() if options is None else dict(options),
+        options=options_given(options),
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.topics import address_of
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.mirror import TopicMirror
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration
@@ -91,7 +92,10 @@ def kafka_changelog(
     >>> kafka_changelog("counts", bootstrap="127.0.0.1:9092").address.topic
     'counts'
     """
-    given = options_of_environment() if options is None else dict(options)
+    if blocks not in {True, False}:
+        message = f"blocks is {blocks!r}."
+        raise ConfigurationError(message, hint="Give True or False.")
+    given = options_given(options)
     address = address_of(topic, bootstrap)
     return KafkaChangelog(
         address=address,

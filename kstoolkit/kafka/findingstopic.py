@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.events.topics import address_of
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration
 
@@ -86,7 +86,7 @@ def kafka_findings(
     >>> str(kafka_findings("kafka://127.0.0.1:9092/found").address)
     'kafka://127.0.0.1:9092/found'
     """
-    given = options_of_environment() if options is None else dict(options)
+    given = options_given(options)
     address = address_of(topic, bootstrap)
     patience_ms = parse_duration(give_up_after, allow_zero=True)
     return KafkaFindings(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import ensure_topic as made
 from kstoolkit.units import parse_duration
@@ -66,7 +66,7 @@ def ensure_topic(
     """
     address = address_of(topic, bootstrap)
     patience_ms = parse_duration(give_up_after, allow_zero=True)
-    given = options_of_environment() if options is None else dict(options)
+    given = options_given(options)
     cluster = Cluster(address.bootstrap, given)
     cluster.wait(patience_ms, to_stderr)
     cleanup = "compact" if compact else "delete"

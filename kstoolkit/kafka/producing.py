@@ -12,7 +12,7 @@ from tqdm import tqdm
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import check_partitions, ensure_topic, retention_ms
 from kstoolkit.kafka.outgoing import outgoing
@@ -127,7 +127,7 @@ def produce(
     Hint: Give bootstrap='host:port', or kafka://host:port/…
     """
     address = address_of(topic, bootstrap)
-    settings = options_of_environment() if options is None else dict(options)
+    settings = options_given(options)
     check_partitions(partitions)
     _check_record_time(record_time)
     pace = _pace(rate, speed)

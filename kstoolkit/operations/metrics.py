@@ -196,8 +196,8 @@ def _as_is(part: Any) -> Any:
 
 
 def _listening(host: str, port: int) -> _Server:
-    if not 0 <= port <= _LAST_PORT:
-        message = f"port is {port}: there are 0 to {_LAST_PORT}."
+    if type(port) is not int or not 0 <= port <= _LAST_PORT:
+        message = f"port is {port!r}: there are 0 to {_LAST_PORT}."
         raise ConfigurationError(message, hint="Give 0 for any that is free.")
     try:
         return _Server(host, port)

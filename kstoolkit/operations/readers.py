@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.topics import address_of, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
 from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.run import Run, load_run
@@ -220,7 +220,7 @@ def reader_of(
     """
     if options is None and isinstance(what, Run):
         options = what.options
-    settings = options_of_environment() if options is None else dict(options)
+    settings = options_given(options)
     if bootstrap is not None:
         return _group(what, bootstrap, topic, settings)
     run = _run(what)

@@ -11,7 +11,7 @@ from kstoolkit.events.topics import address_of
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_of_environment
+from kstoolkit.kafka.connection import options_given
 from kstoolkit.operations.besidetopic import kind_of, partition_of
 from kstoolkit.operations.topiccounts import CountedTopic
 from kstoolkit.operations.topicreading import Reading, are_counts
@@ -111,7 +111,7 @@ def open_topic(
         read_as=reading_as(kind, key_serde, value_serde, window_size),
         partition=partition,
         counted={"action": action, "total": total},
-        options=options_of_environment() if options is None else options,
+        options=options_given(options),
         scratch=scratch,
         progress=progress,
     )

@@ -9,7 +9,7 @@ import pytest
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.topics import Address, address_of, kafka_topic, parse_address
 
-COLUMNS = {"event_time": "time", "user": "user", "action": "action"}
+COLUMNS: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,18 @@ def test_what_makes_no_sense_of_a_topic_is_named(name: str, given: Any) -> None:
     told: dict[str, Any] = {**COLUMNS, name: given}
     with pytest.raises(ConfigurationError, match=name):
         kafka_topic("kafka://a:9092/t", **told)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("sasl.password=hush", "The options of the connection are of type str."),
+        ({"sasl.password": ["hush"]}, "The option 'sasl.password' is of type list."),
+        ({7: "hush"}, "The option 7 is of type str."),
+    ],
+)
+def test_options_that_are_none_are_refused_and_not_shown(options: Any, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        kafka_topic("kafka://a:9092/t", options=options, **COLUMNS)
+    assert refused.value.message == said
+    assert "hush" not in str(refused.value)

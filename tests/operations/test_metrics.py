@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from textwrap import dedent
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import URLError
 
 import pytest
@@ -240,9 +240,9 @@ def test_a_port_that_is_taken_is_a_sentence(run: Run) -> None:
             run.serve_metrics(port)
 
 
-@pytest.mark.parametrize("port", [-1, 65_536])
-def test_a_port_that_there_is_not_is_a_sentence(port: int, run: Run) -> None:
-    with pytest.raises(ConfigurationError, match=rf"port is {port}: there are 0 to 65535\."):
+@pytest.mark.parametrize("port", [-1, 65_536, "x"])
+def test_a_port_that_there_is_not_is_a_sentence(port: Any, run: Run) -> None:
+    with pytest.raises(ConfigurationError, match=rf"port is {port!r}: there are 0 to 65535\."):
         run.serve_metrics(port)
 
 
