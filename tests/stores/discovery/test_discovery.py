@@ -20,6 +20,7 @@ from kstoolkit.stores.discovery.streamsplace import streams_place
 from kstoolkit.stores.discovery.streamsstore import streams_store
 from kstoolkit.stores.rows.opening import open_store
 from tests.rocksdb.madestores import appearance
+from tests.stores.strangers import open_to_others
 from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, write_store
 
 if TYPE_CHECKING:
@@ -263,8 +264,7 @@ for path in ({str(replica / "60000")!r}, {str(tmp_path / "kv")!r}):
     found = discover(Path(path))
     assert not found and list(found.unreadable) == [path], (found, found.unreadable)
 """
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own, which are closed to others
-        folder.chmod(0o755)
+    open_to_others(tmp_path)
     (replica / "60000").chmod(0)
     (tmp_path / "kv").chmod(0)
     told = subprocess.run(
@@ -364,8 +364,7 @@ found = [path.name for path, _ in walk.below(Path({str(tmp_path / "my-app")!r}))
 assert "counts" not in found and "config" in found, found
 print(walk.unreadable)
 """
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own, which are closed to others
-        folder.chmod(0o755)
+    open_to_others(tmp_path)
     told = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
     )

@@ -21,6 +21,7 @@ from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.segmentfolders import segment_folders
 from tests.rocksdb.madestores import appearance
+from tests.stores.strangers import open_to_others
 from tests.stores.streamsstores import (
     HOUR_MS,
     START_MS,
@@ -275,8 +276,7 @@ try:
 except StorePermissionError as error:
     print(error)
 """
-    for folder in (tmp_path, *tmp_path.parents[:2]):  # pytest's own, which are closed to others
-        folder.chmod(0o755)
+    open_to_others(tmp_path)
     path.chmod(0)
     told = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=False
