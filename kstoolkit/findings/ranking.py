@@ -98,7 +98,7 @@ def rank_users(
     bucket, alike = _buckets(n)
     burst = _share_at_least(bucket, alike, busiest.astype(np.float64))
     mix = _share_at_least(bucket, alike, _surprise(user, action, share, len(users), len(actions)))
-    main_action, main_share = _main(user, action, share, len(users))
+    main_action, main_share = _main(user, action, share, len(users), _places_by_name(actions))
     columns: dict[str, pa.Array] = {
         "user": users,
         "score": pa.array(np.log1p(n) - np.log10(burst) - np.log10(mix)),
@@ -132,11 +132,20 @@ def _surprise(user: Integers, action: Integers, share: Floats, users: int, actio
     return np.round(surprise, _KL_DECIMALS)
 
 
-def _main(user: Integers, action: Integers, share: Floats, users: int) -> tuple[Integers, Floats]:
-    """Return each user's most frequent action, and its share."""
-    order = np.lexsort((action, -share, user))
+def _main(
+    user: Integers, action: Integers, share: Floats, users: int, place: Integers
+) -> tuple[Integers, Floats]:
+    """Return each user's most frequent action, of several the first by name, and its share."""
+    order = np.lexsort((place[action], -share, user))
     first = order[np.searchsorted(user[order], np.arange(users))]
     return action[first], share[first]
+
+
+def _places_by_name(actions: pa.Array) -> Integers:
+    """Return where each action stands among all of them by name: codes are as rows came in."""
+    place = np.empty(len(actions), np.int64)
+    place[pc.sort_indices(actions).to_numpy()] = np.arange(len(actions))
+    return place
 
 
 def _buckets(n: Floats) -> tuple[Integers, Integers]:

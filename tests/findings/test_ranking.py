@@ -79,6 +79,13 @@ def test_the_most_abnormal_come_first_and_ties_by_name() -> None:
     assert ranked.schema == RANKING_SCHEMA
 
 
+def test_it_does_not_matter_in_which_order_counts_come() -> None:
+    counts = {"a": {"x": 4, "y": 4}, "b": {"x": 4, "y": 4, "z": 1}, "c": {"z": 7}}
+    totals, peaks = tables(counts, dict.fromkeys(counts, 1))
+    backwards = totals.take(list(reversed(range(totals.num_rows))))
+    assert rank_users(backwards, peaks).equals(rank_users(totals, peaks))
+
+
 def test_one_action_alone_makes_no_mix_unusual() -> None:
     counts = {f"u{number}": {"x": number + 1} for number in range(50)}
     ranked = rank_users(*tables(counts, dict.fromkeys(counts, 1)))
