@@ -13,8 +13,8 @@ import numpy as np
 
 from kstoolkit.changelog.topicrecords import TopicCounts
 from kstoolkit.counters.counters import Counters
-from kstoolkit.formats import topickey
 from kstoolkit.formats.blockkey import BlockKey
+from kstoolkit.formats.topickey import decode_topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +110,7 @@ def _written(named: tuple[BlockKey, int]) -> tuple[int, int]:
 def _newest(parts: list[tuple[Counters, int]]) -> TopicCounts:
     parts = [part for part in parts if len(part[0])]
     if not parts:
-        return TopicCounts(Counters.empty(), np.zeros(0, np.int64), topickey.decode_many([]))
+        return TopicCounts(Counters.empty(), np.zeros(0, np.int64), decode_topic_keys([]))
     joined, order = Counters.join([counters for counters, _ in parts])
     lengths = [len(counters) for counters, _ in parts]
     changed_ms = np.repeat(np.array([when for _, when in parts], np.int64), lengths)[order]
@@ -118,4 +118,4 @@ def _newest(parts: list[tuple[Counters, int]]) -> TopicCounts:
     differs |= np.diff(joined.start_ms) != 0
     differs |= np.diff(joined.action) != 0
     last = np.append(differs, True)
-    return TopicCounts(joined.take(last), changed_ms[last], topickey.decode_many([]))
+    return TopicCounts(joined.take(last), changed_ms[last], decode_topic_keys([]))

@@ -20,8 +20,9 @@ import pyarrow as pa
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.keys import PackedKeys
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle, topickey
+from kstoolkit.formats import topicbundle
 from kstoolkit.formats.topicbundle import ActionBundles
+from kstoolkit.formats.topickey import decode_topic_keys, encode_topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +83,7 @@ def records_of(
     changed = np.broadcast_to(np.asarray(changed_ms, np.int64), (len(counters),))
     updated_ms = np.maximum.reduceat(changed, first) if first.size else changed
     user, start_ms = counters.user[first], counters.start_ms[first]
-    keys = topickey.encode_many(counters.users, user, start_ms, size_ms)
+    keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
     bundles = ActionBundles(size, counters.action, counters.count, updated_ms, counters.actions)
     return keys, topicbundle.encode_many(bundles)
 
@@ -97,7 +98,7 @@ def counters_of(
     keys, values
         One of each a record, in the order of their offsets: of one key, the last record counts
         alone. A value that is null is a tombstone. Records of blocks are to be left out: see
-        :func:`kstoolkit.formats.topickey.is_block`.
+        :func:`kstoolkit.formats.topickey.is_block_key`.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def counters_of(
     >>> told[60_000].counters.to_batch().to_pydict()["user"], told[60_000].gone.names.to_pylist()
     (['b'], ['a'])
     """
-    every = topickey.decode_many(keys)
+    every = decode_topic_keys(keys)
     if not len(every):
         return {}
     last = _last_of_each(every)

@@ -138,7 +138,7 @@ def compare_profiles(
             planned = Workload(REPLAYED, rows=rows, **rates)  # type: ignore[arg-type] # by name
         limits = {"seconds": seconds, "disk_bytes": disk_mb << 20, "folder": folder, "keep": keep}
         try:
-            found = compare(planned, [_profile(name) for name in profiles], **limits)  # type: ignore[arg-type] # by name
+            found = compare(planned, [_tried_profile(name) for name in profiles], **limits)  # type: ignore[arg-type] # by name
         except TrialFailed as failed:
             if failed.found:
                 _print(failed.found, as_json=as_json)
@@ -173,10 +173,10 @@ def _print(found: Comparison, *, as_json: bool) -> None:
             levels = [each.to_dict() for each in found.levels if each.profile == trial.profile]
             print_json([trial.to_dict() | {"series": series, "levels": levels}])
     else:
-        _show(list(found))
+        _show_trials(list(found))
 
 
-def _profile(name: str) -> Profile:
+def _tried_profile(name: str) -> Profile:
     from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
@@ -185,7 +185,7 @@ def _profile(name: str) -> Profile:
     return profile_named(name)
 
 
-def _show(trials: list[Trial]) -> None:
+def _show_trials(trials: list[Trial]) -> None:
     header = ["profile", "writes", "write amp", "read amp", "space amp", "peak disk", "stalled ms"]
     print_table([*header, "put p99 us", "get p50 us", "get p99 us"], [_cells(t) for t in trials])
     for trial in trials:

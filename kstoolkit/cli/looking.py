@@ -50,7 +50,7 @@ def inspect(
     Each figure says whose it is. The store may be in use. The fields of --json: path,
     column_families, num_files, sst_bytes, estimated_rows, and more; unknown says why a null is one.
     """
-    with _opened(path, other_folders) as store:
+    with _opened_partly(path, other_folders) as store:
         summary = store.summary(family)
     if as_json:
         print_json([summary.to_dict()])
@@ -70,7 +70,7 @@ def levels(
     The fields of --json: column_family, level, num_files, size_bytes, num_entries, num_deletions,
     compression, smallest_key and largest_key (hex), and more.
     """
-    with _opened(path, other_folders) as store:
+    with _opened_partly(path, other_folders) as store:
         found = store.levels(family)
     if as_json:
         print_json(found.to_dicts())
@@ -81,7 +81,7 @@ def levels(
         note(f"No SST files in {path}: all its rows, if any, are in the WAL.")
 
 
-def _opened(path: str, other_folders: list[str] | None) -> Store:
+def _opened_partly(path: str, other_folders: list[str] | None) -> Store:
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
 
     with hints_in_flags():

@@ -65,7 +65,7 @@ TO = typer.Option(
     show_default=False,
 )
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there is one.")
-LIMIT = typer.Option(
+_DIFFERENCES = typer.Option(
     None,
     min=0,
     metavar="N",
@@ -123,7 +123,7 @@ def diff(
     total: bool = TOTAL,
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
-    limit: int | None = LIMIT,
+    limit: int | None = _DIFFERENCES,
     to: str | None = DIFF_TO,
     overwrite: bool = OVERWRITE,
     as_json: bool = AS_JSON,

@@ -71,15 +71,15 @@ def profile(
     if class_name is not None and to is not Target.java:
         message = "--class says what to call the class of Java, and --to java is missing."
         raise ConfigurationError(message, hint="Add --to java, or leave it out.")
-    chosen = _profile(name, total_mb, stores)
+    chosen = _chosen_profile(name, total_mb, stores)
     found = _written(chosen, to, class_name or "RocksDBOptions")
     if as_json:
         print_json([{"name": chosen.name, "purpose": chosen.purpose, "to": to.value, **found}])
     else:
-        _show(chosen, to, found)
+        _show_profile(chosen, to, found)
 
 
-def _profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
+def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
     from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
@@ -109,7 +109,7 @@ def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:
             return {"options": profile.options(), "unset": dict(profile.unknown)}
 
 
-def _show(profile: Profile, to: Target, found: dict[str, Any]) -> None:
+def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
     if to is Target.java:  # whose comment says what isn't set
         _say_lines(found["source"])
         return

@@ -69,7 +69,7 @@ def read_csv(
     header = csv_header(path)
     places = [header.index(name) for name in columns if name in header]
     for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
-        yield _piece(batch, places, unparseable)
+        yield _csv_piece(batch, places, unparseable)
 
 
 def read_csv_rows(
@@ -147,7 +147,9 @@ def _options(
     return reading, parsing, converting
 
 
-def _piece(batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]) -> Piece:
+def _csv_piece(
+    batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
+) -> Piece:
     times, users, actions = (batch.column(place) for place in places)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:

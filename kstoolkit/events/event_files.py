@@ -165,13 +165,15 @@ def json_lines(events: pa.Table) -> Iterator[bytes]:
     """
     head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
     for time, users, actions in _columns(events, lambda text: json.dumps(text, ensure_ascii=False)):
-        yield _text(pc.binary_join_element_wise(head, time, user, users, action, actions, end, ""))
+        yield _as_one(
+            pc.binary_join_element_wise(head, time, user, users, action, actions, end, "")
+        )
 
 
 def _csv(events: pa.Table) -> Iterator[bytes]:
     yield b"time,user,action\n"
     for time, users, actions in _columns(events, _quoted):
-        yield _text(pc.binary_join_element_wise(time, "Z,", users, ",", actions, "\n", ""))
+        yield _as_one(pc.binary_join_element_wise(time, "Z,", users, ",", actions, "\n", ""))
 
 
 def _quoted(text: str) -> str:
@@ -189,18 +191,18 @@ def _columns(
         times = some["time"].cast(pa.int64()).to_numpy().astype("datetime64[ms]")
         yield (
             pa.array(np.datetime_as_string(times)),
-            _encoded(some["user"], encode),
-            _encoded(some["action"], encode),
+            _encoded_once(some["user"], encode),
+            _encoded_once(some["action"], encode),
         )
 
 
-def _encoded(column: pa.ChunkedArray, encode: Callable[[str], str]) -> pa.Array:
+def _encoded_once(column: pa.ChunkedArray, encode: Callable[[str], str]) -> pa.Array:
     """Encode each different text once, however often it occurs."""
     texts = column.combine_chunks().dictionary_encode()
     return pa.array(map(encode, texts.dictionary.to_pylist()), pa.string()).take(texts.indices)
 
 
-def _text(lines: pa.Array) -> bytes:
+def _as_one(lines: pa.Array) -> bytes:
     """Return all lines as one: they already lie one after the other in memory."""
     offsets = np.frombuffer(lines.buffers()[1], np.int32)
     start, end = offsets[lines.offset], offsets[lines.offset + len(lines)]

@@ -99,18 +99,18 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
         if lines.may_be_objects(LONGEST_LINE_BYTES) and rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
-            yield _sifted(chunk)
+            yield _sifted_lines(chunk)
 
 
 def rows_in(chunk: bytes) -> int | None:
     """Return how many objects a chunk holds; ``None`` if not all of it is such."""
     try:
-        return _read(chunk, {}).num_rows if chunk.strip() else 0
+        return _parsed(chunk, {}).num_rows if chunk.strip() else 0
     except pa.ArrowInvalid:
         return None
 
 
-def _sifted(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
+def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
     good, bad = [], []
     for line in chunk.split(b"\n"):
         if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
@@ -144,7 +144,7 @@ def parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int
     if not len(lines.starts):
         return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
     try:
-        table = _read(chunk, types)
+        table = _parsed(chunk, types)
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines.starts):
@@ -153,7 +153,7 @@ def parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int
     return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
 
 
-def _read(chunk: bytes, types: Types) -> pa.Table:
+def _parsed(chunk: bytes, types: Types) -> pa.Table:
     """Return the fields that have a type; other fields are passed over, however deep they are."""
     schema = pa.schema([pa.field(name, kind) for name, kind in types.items()])
     parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -215,14 +215,14 @@ def _integer(digits: str) -> int | str:
 
 def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
     """Read the columns alone: Arrow's parser does not recurse, but wants to know their types."""
-    if _read(line, {}).num_rows != 1 or not line.rstrip().endswith(b"}"):
+    if _parsed(line, {}).num_rows != 1 or not line.rstrip().endswith(b"}"):
         message = "more than one JSON value in a line"
         raise ValueError(message)
     record: dict[str, Any] = {}
     for name in columns:
         for kind in _TYPES.values():
             try:
-                record.setdefault(name, _read(line, {name: kind}).column(name)[0].as_py())
+                record.setdefault(name, _parsed(line, {name: kind}).column(name)[0].as_py())
             except pa.ArrowInvalid:
                 continue
     return record

@@ -47,18 +47,18 @@ def json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
         return [b"{}"] * rows.num_rows
     parts: list[Any] = []
     for place, (name, column) in enumerate(zip(names, rows.columns, strict=True)):
-        parts += [f"{',' if place else '{'}{_text(name)}:", _encoded(column)]
+        parts += [f"{',' if place else '{'}{_compact(name)}:", _column_as_json(column)]
     joined = pc.binary_join_element_wise(*parts, "}", "")
     return joined.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
 
 
-def _encoded(column: pa.Array) -> pa.Array:
+def _column_as_json(column: pa.Array) -> pa.Array:
     """Return a column's values as JSON."""
     kind = column.type
     if isinstance(column, pa.ExtensionArray):
-        return _encoded(column.storage)
+        return _column_as_json(column.storage)
     if pa.types.is_dictionary(kind):
-        return _encoded(column.dictionary_decode())
+        return _column_as_json(column.dictionary_decode())
     return _of_plain(column)
 
 
@@ -71,7 +71,7 @@ def _of_plain(column: pa.Array) -> pa.Array:
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
         return _each_once(pc.replace_substring(_in_utc(column).cast(pa.string()), " ", "T"))
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind):
-        return pa.array(map(_text, column.to_pylist()), pa.string())
+        return pa.array(map(_compact, column.to_pylist()), pa.string())
     return _each_once(column)
 
 
@@ -92,7 +92,7 @@ def _each_once(values: pa.Array) -> pa.Array:
     if pa.types.is_binary_view(values.type):
         values = values.cast(pa.binary())
     coded = values.dictionary_encode()
-    texts = pa.array(map(_text, coded.dictionary.to_pylist()), pa.string())
+    texts = pa.array(map(_compact, coded.dictionary.to_pylist()), pa.string())
     return _or_null(texts.take(coded.indices))
 
 
@@ -100,7 +100,7 @@ def _or_null(texts: pa.Array) -> pa.Array:
     return pc.fill_null(texts, _NULL)
 
 
-def _text(value: Any) -> str:
+def _compact(value: Any) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), default=str)
 
 

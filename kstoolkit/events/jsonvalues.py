@@ -74,7 +74,7 @@ def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterat
     ...     print(part.users.to_pylist(), part.rows.tolist(), [row for row, _ in part.unreadable])
     ['Ann'] [0] [1, 2]
     """
-    yield from _read(_flat(values), 0, columns, types)
+    yield from _read_values(_flat(values), 0, columns, types)
 
 
 def unreadable_values(values: pa.Array) -> list[tuple[int, str]]:
@@ -96,7 +96,7 @@ def _unreadable(values: pa.Array, first: int) -> Iterator[tuple[int, str]]:
     if _are_objects(values):
         return
     if len(values) <= _FEW:
-        yield from _sifted(values, first, ())[2]
+        yield from _sifted_values(values, first, ())[2]
         return
     middle = len(values) // 2
     yield from _unreadable(values.slice(0, middle), first)
@@ -124,7 +124,7 @@ def _flat(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.match_substring_regex(values, _BROKEN_NAME), values, flat)
 
 
-def _read(values: pa.Array, first: int, columns: Columns, types: Types) -> Iterator[Values]:
+def _read_values(values: pa.Array, first: int, columns: Columns, types: Types) -> Iterator[Values]:
     """Parse values at once; else each half; else one by one."""
     if not len(values):
         return
@@ -135,8 +135,8 @@ def _read(values: pa.Array, first: int, columns: Columns, types: Types) -> Itera
         yield _one_by_one(values, first, columns, types)
     else:
         middle = len(values) // 2
-        yield from _read(values.slice(0, middle), first, columns, types)
-        yield from _read(values.slice(middle), first + middle, columns, types)
+        yield from _read_values(values.slice(0, middle), first, columns, types)
+        yield from _read_values(values.slice(middle), first + middle, columns, types)
 
 
 def _at_once(values: pa.Array, first: int, columns: Columns, types: Types) -> Values | None:
@@ -158,7 +158,7 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
     """Parse each on its own, and learn the types from the first good one."""
-    records, rows, unreadable = _sifted(values, first, columns)
+    records, rows, unreadable = _sifted_values(values, first, columns)
     if records:
         types.update(learnt(records[0], columns))
     texts = [
@@ -167,7 +167,7 @@ def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) ->
     return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
 
 
-def _sifted(
+def _sifted_values(
     values: pa.Array, first: int, columns: Iterable[str]
 ) -> tuple[list[dict[str, Any]], list[int], list[tuple[int, str]]]:
     """Return the objects, their places, and (place, why) of what is none."""

@@ -57,7 +57,7 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
             path, read_dictionary=dictionaries, page_checksum_verification=True
         ) as file:
             for batch in file.iter_batches(BATCH_ROWS, **chosen):
-                yield _piece(batch, columns)
+                yield _parquet_piece(batch, columns)
     except _DAMAGE as error:
         raise OSError(str(error)) from error
 
@@ -86,7 +86,7 @@ def _schema(path: str | Path) -> pa.Schema:
         raise OSError(str(error)) from error
 
 
-def _piece(batch: pa.RecordBatch, columns: Columns) -> Piece:
+def _parquet_piece(batch: pa.RecordBatch, columns: Columns) -> Piece:
     def raw(chosen: NDArray[np.intp]) -> list[str]:
         rows = batch.take(pa.array(chosen))
         values = zip(*(_values(column) for column in rows.columns), strict=True)

@@ -30,13 +30,13 @@ import pyarrow as pa
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["VERSION", "decode", "encode"]
+__all__ = ["VERSION", "_decode_block", "_encode_block"]
 
 VERSION = 1
-_NAME = "block of baselines"
+_BLOCK = "block of baselines"
 
 
-def encode(cells: pa.Table, protected: pa.Table) -> bytes:
+def _encode_block(cells: pa.Table, protected: pa.Table) -> bytes:
     """Return the block's bytes."""
     # As a global it could not be pickled, and so not travel to a cluster.
     options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
@@ -48,7 +48,7 @@ def encode(cells: pa.Table, protected: pa.Table) -> bytes:
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def decode(block: bytes) -> tuple[pa.Table, pa.Table]:
+def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
     """Return the cells and the protected windows.
 
     Raises
@@ -57,7 +57,7 @@ def decode(block: bytes) -> tuple[pa.Table, pa.Table]:
         If the version is unknown, or the bytes are no such block.
     """
     if not block or block[0] != VERSION:
-        raise FormatError.version(_NAME, block[0] if block else 0, VERSION)
+        raise FormatError.version(_BLOCK, block[0] if block else 0, VERSION)
     source = pa.BufferReader(pa.py_buffer(block)[1:])
     try:
         cells, protected = (pa.ipc.open_stream(source).read_all() for _ in range(2))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.findings import baselineblock
+from kstoolkit.findings.baselineblock import _decode_block, _encode_block
 from kstoolkit.findings.cells import Cells
 from kstoolkit.findings.prior import FEWEST_WINDOWS
 from kstoolkit.findings.texts import places
@@ -103,7 +103,7 @@ class Baselines:
         FormatError
             If the version is unknown, or the bytes are no baselines.
         """
-        cells, protected = baselineblock.decode(block)
+        cells, protected = _decode_block(block)
         window = cells.schema.metadata
         return cls(
             int(window[b"size_ms"]),
@@ -123,7 +123,7 @@ class Baselines:
         window = {"size_ms": str(self.size_ms), "every_ms": str(self.every_ms)}
         cells = self.cells.to_table().replace_schema_metadata(window)
         protected = {"start_ms": self.protected.start_ms, "key": self.protected.key}
-        return baselineblock.encode(cells, pa.table(protected))
+        return _encode_block(cells, pa.table(protected))
 
     def observe(self, changes: pa.Table | pa.RecordBatch) -> Observation:
         """Compare changed counts with the baselines before them, then learn from them.

@@ -78,7 +78,7 @@ def exempt_user(
     <BLANKLINE>
     """
     place = Path(path).resolve()
-    rule = _rule(user, note)
+    rule = _exemption(user, note)
     try:
         with _alone_in(place.parent):
             if known_users(place, [user]):
@@ -128,7 +128,7 @@ def _before(place: Path, begin_with: Iterable[Rule]) -> bytes:
     return place.read_bytes() if place.exists() else rules_to_toml(begin_with).encode()
 
 
-def _rule(user: str, note: str) -> str:
+def _exemption(user: str, note: str) -> str:
     comment = f"# {plain(shortened(note, _LONGEST_NOTE))}\n" if note else ""
     return comment + rules_to_toml([Exempt([user])])
 

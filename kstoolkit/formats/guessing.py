@@ -143,7 +143,7 @@ def _share(found: Iterable[bool]) -> float:
 
 def _of_width(cells: list[bytes], length: int) -> tuple[str, float, str] | None:
     if length in _FORMS:
-        return _number(cells, _FORMS[length])
+        return _number_guess(cells, _FORMS[length])
     if length == 2:  # noqa: PLR2004 - a short has two bytes
         return "short", 0.7, "2 bytes each"
     if length == 1 and all(cell in {b"\x00", b"\x01"} for cell in cells):
@@ -173,7 +173,7 @@ _FORMS = {
 }
 
 
-def _number(cells: list[bytes], form: _Form) -> tuple[str, float, str] | None:
+def _number_guess(cells: list[bytes], form: _Form) -> tuple[str, float, str] | None:
     whole = np.frombuffer(b"".join(cells), dtype=f">i{form.bits // 8}").astype(np.int64)
     exponent = (whole >> form.mantissa_bits) & ((1 << (form.bits - 1 - form.mantissa_bits)) - 1)
     least, most = form.exponent

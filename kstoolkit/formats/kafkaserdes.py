@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODERS", "ENCODERS"]
 
-_UUID = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+_UUID_TEXT = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _MOST_NESTED = "JSON that is nested too deep"
 
 
@@ -52,13 +52,13 @@ def _uuid(column: ByteColumn) -> Decoded:
     texts = _string(column)
     array = texts.values
     wrong = np.asarray(
-        pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID), fill_value=True))
+        pc.invert(pc.fill_null(pc.match_substring_regex(array, _UUID_TEXT), fill_value=True))
     )
     problems = dict.fromkeys(np.flatnonzero(wrong).tolist(), "no UUID of 36 characters")
     return Decoded(pc.if_else(pa.array(wrong), None, array), texts.problems | problems)
 
 
-def _number(width: Literal[1, 2, 4, 8], kind: str) -> Callable[[ByteColumn], Decoded]:
+def _number_serde(width: Literal[1, 2, 4, 8], kind: str) -> Callable[[ByteColumn], Decoded]:
     """Return what reads big-endian numbers of a width; ``kind`` is numpy's."""
 
     def decode(column: ByteColumn) -> Decoded:
@@ -100,11 +100,11 @@ def _of_lengths(column: ByteColumn, wrong: NDArray[np.bool_], why: str) -> dict[
 
 DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
     "string": _string,
-    "long": _number(8, "i8"),
-    "integer": _number(4, "i4"),
-    "short": _number(2, "i2"),
-    "double": _number(8, "f8"),
-    "float": _number(4, "f4"),
+    "long": _number_serde(8, "i8"),
+    "integer": _number_serde(4, "i4"),
+    "short": _number_serde(2, "i2"),
+    "double": _number_serde(8, "f8"),
+    "float": _number_serde(4, "f4"),
     "boolean": _boolean,
     "uuid": _uuid,
     "bytes": _bytes,

@@ -9,15 +9,15 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["edges", "places", "sums"]
+__all__ = ["run_edges", "run_places", "run_sums"]
 
 
-def edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where each run begins, and behind them where the last one ends.
 
     Examples
     --------
-    >>> edges(np.array([2, 0, 3])).tolist()
+    >>> run_edges(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
     """
     found = np.zeros(len(size) + 1, np.int64)
@@ -25,27 +25,27 @@ def edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return begin, begin + 1, ... for each run of a given size.
 
     Examples
     --------
-    >>> places(np.array([10, 50]), np.array([2, 3])).tolist()
+    >>> run_places(np.array([10, 50]), np.array([2, 3])).tolist()
     [10, 11, 50, 51, 52]
     """
-    before = edges(size)
+    before = run_edges(size)
     found = np.arange(before[-1])
     found += np.repeat(begins - before[:-1], size)
     return found
 
 
-def sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+def run_sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the sum of each run.
 
     Examples
     --------
-    >>> sums(np.array([1, 2, 3, 4]), np.array([2, 0, 2])).tolist()
+    >>> run_sums(np.array([1, 2, 3, 4]), np.array([2, 0, 2])).tolist()
     [3, 0, 7]
     """
-    total: NDArray[np.int64] = np.diff(edges(values)[edges(size)])
+    total: NDArray[np.int64] = np.diff(run_edges(values)[run_edges(size)])
     return total

@@ -36,8 +36,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats import runs
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.runs import run_edges, run_places, run_sums
 from kstoolkit.formats.topicbundlelayout import ACTION, COUNTS, UPDATED, BundleLayout
 from kstoolkit.formats.topicmessage import BLOCK_VERSION, VERSION, ActionBundle, decode
 from kstoolkit.formats.varints import widths_of, written
@@ -152,12 +152,12 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
 def _in_front(bundles: ActionBundles) -> pa.Array:
     """Return what each bundle has in front of its actions: nothing but varints."""
     size = bundles.size
-    first = runs.edges(size + _AROUND)
+    first = run_edges(size + _AROUND)
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
     varints[begins], varints[begins + 1], varints[ends - 2] = VERSION, COUNTS, UPDATED
-    varints[begins + 2] = runs.sums(widths_of(bundles.count), size)
-    varints[runs.places(begins + 3, size)] = bundles.count
+    varints[begins + 2] = run_sums(widths_of(bundles.count), size)
+    varints[run_places(begins + 3, size)] = bundles.count
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     return _cells(varints, first)
 
@@ -171,14 +171,14 @@ def _texts(bundles: ActionBundles) -> pa.Array:
     tags = _cells(varints, np.arange(0, len(varints) + 1, 2))
     fields = pc.binary_join_element_wise(tags, texts, pa.scalar(b"", pa.large_binary()))
     _, offsets, data = fields.take(pa.array(bundles.action)).buffers()
-    ends = np.frombuffer(offsets, np.int64)[runs.edges(bundles.size)]
+    ends = np.frombuffer(offsets, np.int64)[run_edges(bundles.size)]
     return pa.Array.from_buffers(pa.large_binary(), len(bundles), [None, pa.py_buffer(ends), data])
 
 
 def _cells(varints: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
     """Return byte strings of varints, from each of these on up to the next."""
     width = widths_of(varints)
-    ends = runs.edges(width)
+    ends = run_edges(width)
     buffers = [None, pa.py_buffer(ends[first]), pa.py_buffer(written(varints, width, ends[:-1]))]
     return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
 

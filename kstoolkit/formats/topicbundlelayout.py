@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.formats import runs
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.runs import run_edges, run_places, run_sums
 from kstoolkit.formats.topicmessage import VERSION
 from kstoolkit.formats.varints import LONGEST, MORE, numbers_of
 
@@ -86,7 +86,7 @@ class BundleLayout:
 
     def counts(self) -> NDArray[np.uint64]:
         """Return the counts of all bundles, in a row; all bundles must be ours."""
-        data = self.data[runs.places(self.counts_at, self.counts_bytes)]
+        data = self.data[run_places(self.counts_at, self.counts_bytes)]
         last = np.flatnonzero(data < MORE)
         width = np.diff(last, prepend=-1)
         return numbers_of(data, width, last + 1 - width)
@@ -135,10 +135,10 @@ def _sizes(
     data: NDArray[np.uint8], begins: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return how many varints each run of bytes has, and whether it is whole ones."""
-    row = data[runs.places(begins, lengths)]
-    edges = runs.edges(lengths)
+    row = data[run_places(begins, lengths)]
+    edges = run_edges(lengths)
     is_last = row < MORE
-    size = runs.sums(is_last.astype(np.int64), lengths)
+    size = run_sums(is_last.astype(np.int64), lengths)
     # A run that stops inside a varint spoils the first of the next run as well, which does no harm.
     is_whole: NDArray[np.bool_] = (lengths == 0) | np.append(is_last, True)[edges[1:] - 1]
     last = np.flatnonzero(is_last)
@@ -184,7 +184,7 @@ class _Walk:
         size: NDArray[np.int64],
     ) -> _Walk:
         """Walk over the actions, which begin at some places, and are so many."""
-        first = runs.edges(size)
+        first = run_edges(size)
         begins, stops = np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64)
         walk = cls(data, at.copy(), ends, first, begins, stops, np.ones(len(at), np.bool_))
         order = np.argsort(-size, kind="stable")  # those that have another action are in front

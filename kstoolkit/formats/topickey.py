@@ -13,7 +13,7 @@ minute from 00:00 of 12 September 2015 on::
 
 A size is larger than zero. Below zero, the key is one of a block of many users' counts
 (:mod:`kstoolkit.formats.blockkey`): so a record without a value, a tombstone, is told apart too.
-Keys shorter than :data:`SHORTEST_BYTES` are no windows of anybody.
+Keys shorter than :data:`SHORTEST_TOPIC_KEY_BYTES` are no windows of anybody.
 """
 
 from __future__ import annotations
@@ -27,19 +27,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats import replicakey
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.replicakey import SHORTEST_REPLICA_KEY_BYTES, encode_replica_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["SHORTEST_BYTES", "WindowKeys", "decode_many", "encode_many", "is_block"]
+__all__ = [
+    "SHORTEST_TOPIC_KEY_BYTES",
+    "WindowKeys",
+    "decode_topic_keys",
+    "encode_topic_keys",
+    "is_block_key",
+]
 
 _SALT_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8
-SHORTEST_BYTES = replicakey.SHORTEST_BYTES + _NUMBER_BYTES
+SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
 """The length of the key of a user without a name."""
 
 
@@ -79,7 +85,7 @@ class WindowKeys:
         )
 
 
-def encode_many(
+def encode_topic_keys(
     users: pa.Array,
     user: NDArray[np.int32],
     start_ms: NDArray[np.int64],
@@ -105,21 +111,21 @@ def encode_many(
 
     Examples
     --------
-    >>> encode_many(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)[0].as_py().hex(" ", 4)
+    >>> encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)[0].as_py().hex(" ", 4)
     '97a9d330 416e6e61 00000000 00000000 00000000 0000ea60'
     """
     sizes = np.broadcast_to(np.asarray(size_ms, dtype=">i8"), (len(user),))
     if (sizes <= 0).any():
         message = f"A window of {sizes.min()} ms has no key: windows are longer than that."
         raise ConfigurationError(message)
-    starting = replicakey.encode_many(users, user, start_ms)
+    starting = encode_replica_keys(users, user, start_ms)
     buffers = [None, pa.py_buffer(np.ascontiguousarray(sizes))]
     ending = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_NUMBER_BYTES), len(sizes), buffers)
     nothing = pa.scalar(b"", pa.large_binary())
     return pc.binary_join_element_wise(starting, ending.cast(pa.large_binary()), nothing)
 
 
-def decode_many(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
+def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     """Return whose windows the keys are of, and which.
 
     Raises
@@ -130,39 +136,39 @@ def decode_many(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
 
     Examples
     --------
-    >>> keys = encode_many(pa.array(["Anna", "Bo"]), np.array([1, 0]), np.array([0, 9]), 60_000)
-    >>> read = decode_many(keys)
+    >>> keys = encode_topic_keys(pa.array(["Anna", "Bo"]), np.array([1, 0]), np.array([0, 9]), 60_000)
+    >>> read = decode_topic_keys(keys)
     >>> read.names.to_pylist(), read.start_ms.tolist(), read.size_ms.tolist()
     (['Bo', 'Anna'], [0, 9], [60000, 60000])
     """
     column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
-    _check(column, column.lengths >= SHORTEST_BYTES)
+    _check_topic_keys(column, column.lengths >= SHORTEST_TOPIC_KEY_BYTES)
     size_ms = column.integers(_NUMBER_BYTES, at=-_NUMBER_BYTES)
-    _check(column, size_ms > 0)
+    _check_topic_keys(column, size_ms > 0)
     start_ms = column.integers(_NUMBER_BYTES, at=-2 * _NUMBER_BYTES)
     salted = column.part(end=-2 * _NUMBER_BYTES).to_arrow().dictionary_encode()
-    users = pa.array([_name(each) for each in salted.dictionary.to_pylist()], pa.string())
+    users = pa.array([_name_of(each) for each in salted.dictionary.to_pylist()], pa.string())
     user = np.asarray(salted.indices, dtype=np.int32)
-    _check(column, users.is_valid().to_numpy(zero_copy_only=False)[user])
+    _check_topic_keys(column, users.is_valid().to_numpy(zero_copy_only=False)[user])
     return WindowKeys(users, user, start_ms, size_ms)
 
 
-def is_block(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
+def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
     r"""Return which keys are those of blocks, and not of one user's window.
 
     Examples
     --------
-    >>> keys = encode_many(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
-    >>> is_block([keys[0].as_py(), bytes(20) + b"\xff" * 8, b"short"]).tolist()
+    >>> keys = encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
+    >>> is_block_key([keys[0].as_py(), bytes(20) + b"\xff" * 8, b"short"]).tolist()
     [False, True, False]
     """
     column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
-    found: NDArray[np.bool_] = column.lengths >= SHORTEST_BYTES
+    found: NDArray[np.bool_] = column.lengths >= SHORTEST_TOPIC_KEY_BYTES
     found[found] = column.take(found).integers(_NUMBER_BYTES, at=-_NUMBER_BYTES) < 0
     return found
 
 
-def _name(salted: bytes) -> str | None:
+def _name_of(salted: bytes) -> str | None:
     """Return the user behind a salt; None if it is not this user's salt, or no UTF-8."""
     text = salted[_SALT_BYTES:]
     if salted[:_SALT_BYTES] != md5(text, usedforsecurity=False).digest()[:_SALT_BYTES]:
@@ -173,7 +179,7 @@ def _name(salted: bytes) -> str | None:
         return None
 
 
-def _check(column: ByteColumn, is_key: NDArray[np.bool_]) -> None:
+def _check_topic_keys(column: ByteColumn, is_key: NDArray[np.bool_]) -> None:
     wrong = np.flatnonzero(~is_key)
     if not wrong.size:
         return

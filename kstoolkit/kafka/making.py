@@ -8,7 +8,7 @@ from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
-from kstoolkit.kafka.newtopic import ensure_topic as made
+from kstoolkit.kafka.newtopic import topic_made as made
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:

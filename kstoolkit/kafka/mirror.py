@@ -30,7 +30,7 @@ from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.changelog.topicblocks import counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.formats import topickey
+from kstoolkit.formats.topickey import is_block_key
 from kstoolkit.kafka.reading import Records, lost, read_records
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _counts_of(records: Records) -> dict[int, tuple[Counters, int]]:
     """Return the latest counts by window size, and when the newest of them changed."""
     keys = records.keys
     try:
-        is_block = topickey.is_block(keys)
+        is_block = is_block_key(keys)
         whole = np.flatnonzero(~is_block)
         told: dict[int, tuple[Counters, int]] = {}
         found = counters_of([keys[i] for i in whole], [records.values[i] for i in whole])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["PARTITIONS", "check_partitions", "ensure_topic", "retention_ms"]
+__all__ = ["PARTITIONS", "check_partitions", "retention_ms", "topic_made"]
 
 PARTITIONS = 3
 """How many a new topic has, unless told otherwise: so many tasks can read it at once."""
@@ -47,7 +47,7 @@ def check_partitions(number: object) -> None:
     raise ConfigurationError(message, hint=f"Give 1 to {_MOST_PARTITIONS}, or leave it out.")
 
 
-def ensure_topic(
+def topic_made(
     cluster: Cluster,
     topic: str,
     partitions: int | None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.newtopic import check_partitions, ensure_topic
+from kstoolkit.kafka.newtopic import check_partitions, topic_made
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,6 @@ class OutputTopic:
         """
         cluster, name = self.cluster, self.address.topic
         cluster.wait(self.patience_ms, tell, rest)
-        if ensure_topic(cluster, name, self.partitions, tell, cleanup=self.cleanup):
+        if topic_made(cluster, name, self.partitions, tell, cleanup=self.cleanup):
             tell(f"Made the topic {name!r}, with cleanup.policy={self.cleanup}.")
         return cluster.facts(name)

@@ -16,7 +16,7 @@ from pathlib import Path
 __all__ = ["Process", "process_with"]
 
 _PROC = Path("/proc")
-_POLL_S = 0.02
+_LOOK_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Process:
         while self.is_alive():
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_POLL_S)
+            time.sleep(_LOOK_S)
         return True
 
 

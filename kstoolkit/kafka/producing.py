@@ -14,7 +14,7 @@ from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
-from kstoolkit.kafka.newtopic import check_partitions, ensure_topic, retention_ms
+from kstoolkit.kafka.newtopic import check_partitions, retention_ms, topic_made
 from kstoolkit.kafka.outgoing import outgoing
 from kstoolkit.kafka.pacing import Pace, parse_speed
 from kstoolkit.kafka.produced import Produced
@@ -140,7 +140,7 @@ def produce(
     ):
         cluster = Cluster(address.bootstrap, settings)
         cluster.wait(patience_of(settings), tell)
-        ensure_topic(cluster, address.topic, partitions, tell)
+        topic_made(cluster, address.topic, partitions, tell)
         kept_ms = retention_ms(cluster, address.topic)
         oldest_ms = time.time_ns() // 1_000_000
         for records in what.records():

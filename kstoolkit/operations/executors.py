@@ -78,11 +78,11 @@ def executors_memory(context: Any) -> Records[ExecutorMemory]:
     asked = context.getConf().get("spark.executor.processTreeMetrics.enabled", "false") == "true"
     listed = context._jsc.sc().statusStore().executorList(True)  # noqa: FBT003, SLF001 - active ones; the way into Java
     up = context._jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)  # noqa: SLF001
-    told = [_told(each, asked=asked) for each in up if each.id() != "driver"]
+    told = [_executor_figures(each, asked=asked) for each in up if each.id() != "driver"]
     return Records(told, "executors")
 
 
-def _told(summary: Any, *, asked: bool) -> ExecutorMemory:
+def _executor_figures(summary: Any, *, asked: bool) -> ExecutorMemory:
     peaks = summary.peakMemoryMetrics()
     values: dict[str, int | None] = dict.fromkeys(_METRICS | _OF_PROCESSES)
     whys = dict.fromkeys(values, _NOT_TOLD)

@@ -108,7 +108,7 @@ def java_memory(jvm: Any) -> JavaMemory:
     py4j.protocol.Py4JError
         If Java has ended.
     """
-    told = _told(jvm)
+    told = _java_figures(jvm)
     netty_bytes = _netty_bytes(jvm)  # after Arrow's part of it, which comes and goes
     total = sum(told[name] for name in _ADDED) + (netty_bytes or 0)
     process = process_memory(jvm.java.lang.ProcessHandle.current().pid())
@@ -129,7 +129,7 @@ def java_memory(jvm: Any) -> JavaMemory:
     )
 
 
-def _told(jvm: Any) -> dict[str, int]:
+def _java_figures(jvm: Any) -> dict[str, int]:
     """Return each figure that Java and Spark have in it; what belongs together at one moment."""
     beans = jvm.java.lang.management.ManagementFactory
     memory = beans.getMemoryMXBean()

@@ -56,7 +56,7 @@ def with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl:
     """
     _check_new(df, column)
     kind = _spark_type(ddl)
-    answers = _answers(lookup, df, kind)
+    answers = _answering(lookup, df, kind)
     try:
         asked = df.withColumn(_ANSWER, answers(column_of(df, key)))
         _ = asked.schema  # over Connect, only this makes Spark look at the expression
@@ -111,7 +111,7 @@ def _arrow_type(kind: DataType) -> pa.DataType:
         raise ConfigurationError(message, hint="Look up a text, and cast the column.") from error
 
 
-def _answers(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
+def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
     """Return the function of Spark's that answers a column of keys."""
     values = _arrow_type(kind)
     as_type(lookup.default, values, "The default")

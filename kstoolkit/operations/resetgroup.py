@@ -38,7 +38,7 @@ def reset_group(
     """
     facts = group_facts(reader.cluster, reader.group)
     topic = reader.topic or _only_topic(reader)
-    plan = _planned(reader, facts, topic, to)
+    plan = _planned_for_group(reader, facts, topic, to)
     if dry_run:
         return plan
     if plan.refusal is not None:
@@ -57,7 +57,7 @@ def _only_topic(reader: GroupReader) -> str:
     raise ConfigurationError(message, hint=f"Give topic=...; it has: {', '.join(topics)}.")
 
 
-def _planned(
+def _planned_for_group(
     reader: GroupReader, facts: GroupFacts, topic: str, to: str | datetime | dict[int, int]
 ) -> ResetPlan:
     reach = reader.cluster.facts(topic, committed=False).reach
@@ -71,10 +71,10 @@ def _planned(
     )
     busy = None if facts.is_inactive else f"It is in use ({_members(facts)}): stop it first."
     plan = ResetPlan(reader=reader.name, to=to_in_words(to), done=False, moves=moves, refusal=busy)
-    return replace(plan, warnings=tuple(_warnings(reader, topic, plan)))
+    return replace(plan, warnings=tuple(_group_warnings(reader, topic, plan)))
 
 
-def _warnings(reader: GroupReader, topic: str, plan: ResetPlan) -> Iterator[str]:
+def _group_warnings(reader: GroupReader, topic: str, plan: ResetPlan) -> Iterator[str]:
     if plan.again_records:
         yield (
             f"Whatever the group does with records, it does again with "

@@ -46,19 +46,21 @@ def reset_run(
     folder = reader.folder
     refusal = "It is counting at present: stop it first." if folder.is_held() else None
     if dry_run:
-        plan, _ = _planned(reader, to)
+        plan, _ = _planned_for_run(reader, to)
         return replace(plan, refusal=refusal)
     if refusal is not None:
         message = f"The run {str(folder.path)!r} is counting at present."
         raise CheckpointError(message, hint="Stop it first; then reset it, and start it again.")
     with folder.hold():
         folder.mend_epoch()
-        plan, settings = _planned(reader, to)
+        plan, settings = _planned_for_run(reader, to)
         folder.begin_epoch(settings)
     return replace(plan, done=True)
 
 
-def _planned(reader: RunReader, to: str | datetime | dict[int, int]) -> tuple[ResetPlan, Settings]:
+def _planned_for_run(
+    reader: RunReader, to: str | datetime | dict[int, int]
+) -> tuple[ResetPlan, Settings]:
     """Return the plan, and the settings that the run's folder gets by it."""
     facts, settings = reader.cluster.facts(reader.topic), reader.settings()
     known = {place.number: at for place, at in reader.positions(facts).items()}
@@ -81,7 +83,7 @@ def _planned(reader: RunReader, to: str | datetime | dict[int, int]) -> tuple[Re
         topic_id=facts.topic_id,
         starting={str(each): at for each, at in sorted(targets.items())},
     )
-    told = (*plan.warnings, *_warnings(plan, settings))
+    told = (*plan.warnings, *_run_warnings(plan, settings))
     if reader.is_another(facts):
         told = (_IS_ANOTHER.format(facts.name), *told)
     return replace(plan, warnings=told), begun
@@ -119,7 +121,7 @@ def _too_low(in_part: Sequence[PartWindows], *, is_first: bool) -> str:
     return f"{begun} To count them right, reset to {first} or before, or to earliest."
 
 
-def _warnings(plan: ResetPlan, settings: Settings) -> Iterator[str]:
+def _run_warnings(plan: ResetPlan, settings: Settings) -> Iterator[str]:
     """Yield what else it costs."""
     again = counted(plan.again_records, "records")
     if plan.again_records and settings.time == "processing":

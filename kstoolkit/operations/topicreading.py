@@ -11,7 +11,8 @@ import numpy as np
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats import blockkey, topickey
+from kstoolkit.formats.blockkey import BlockKey
+from kstoolkit.formats.topickey import decode_topic_keys, is_block_key
 from kstoolkit.kafka.reading import read_records
 from kstoolkit.units import format_count
 
@@ -31,10 +32,10 @@ _LONGEST_MS = 10 * 366 * 86_400_000  # that a window of a run's is believed to b
 def are_counts(records: Records) -> bool:
     """Return whether some records are of a run's counts: their keys are like no others."""
     keys = records.keys[:_LOOKED_AT]
-    is_block = topickey.is_block(keys)
+    is_block = is_block_key(keys)
     try:
-        blocks = [blockkey.BlockKey.decode(keys[at]) for at in np.flatnonzero(is_block)]
-        topickey.decode_many([keys[at] for at in np.flatnonzero(~is_block)])
+        blocks = [BlockKey.decode(keys[at]) for at in np.flatnonzero(is_block)]
+        decode_topic_keys([keys[at] for at in np.flatnonzero(~is_block)])
     except FormatError:
         return False
     return bool(keys) and all(each.size_ms <= _LONGEST_MS for each in blocks)

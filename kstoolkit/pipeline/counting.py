@@ -51,7 +51,7 @@ def counting(
             good[list(broken)] = False
             readable = batch.filter(pa.array(good)) if broken else batch
             if readable.num_rows:
-                _count(readable, tally, pane_ms, limits, processing_time=processing_time)
+                _count_columns(readable, tally, pane_ms, limits, processing_time=processing_time)
         yield from tally.parcels()
 
     return count
@@ -94,7 +94,7 @@ def _is_none(text: bytes) -> bool:
     return False
 
 
-def _count(
+def _count_columns(
     batch: pa.RecordBatch, tally: Tally, pane_ms: int, limits: Limits, *, processing_time: bool
 ) -> None:
     times, users, actions, now_ms = batch.columns[:4]

@@ -80,7 +80,7 @@ def counting_records(
             else:
                 parts = _read(batch, 0, plan.reader, plan.columns)
             for part in parts:
-                _count(batch, part, plan, tally)
+                _count_values(batch, part, plan, tally)
         yield from tally.parcels()
 
     return count
@@ -114,7 +114,7 @@ def _without(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.Record
     return batch.filter(pa.array(~out))
 
 
-def _count(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:
+def _count_values(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:
     now_ms = pc.max(batch.column(NOW)).as_py()
     judged = judge(part.times, part.users, part.actions, now_ms=now_ms, limits=plan.limits)
     starts = panes(judged.time_ms, plan.pane_ms, processing_time=plan.processing_time)

@@ -118,7 +118,7 @@ class RunStatus(Viewed):
             *self._restarts(),
             ("events", f"{format_count(self.events)} in {self._batches()}"),
             ("events/s", self._rate()),
-            ("last batch", "none yet" if newest is None else _parts(newest)),
+            ("last batch", "none yet" if newest is None else _parts_text(newest)),
             ("lag", self._lag()),
             ("waiting", self._waiting()),
             ("late", _by_name(self.late)),
@@ -214,7 +214,7 @@ class RunStatus(Viewed):
         return self._or_why(None, name) if value is None else format_bytes(value)
 
 
-def _parts(batch: BatchTimes) -> str:
+def _parts_text(batch: BatchTimes) -> str:
     told = ", ".join(f"{name} {part:,.2f}" for name, part in batch.parts_seconds.items())
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
     return f"{whole} ({told})" if told else f"{whole} (in parts: unknown, only its process knows)"

@@ -52,22 +52,22 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
         return axes
     group = -(-len(batches) // MOST_BARS)
     axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
-    draw_strips(axes, _strips(batches, group))
+    draw_strips(axes, _batch_strips(batches, group))
     in_counts(axes.xaxis)
-    label(axes, x="batches, in their order", notes=_notes(batches, group))
+    label(axes, x="batches, in their order", notes=_batch_notes(batches, group))
     head(axes, _seen(batches))
     return axes
 
 
-def _strips(batches: Batches, group: int) -> list[Strip]:
+def _batch_strips(batches: Batches, group: int) -> list[Strip]:
     seconds = np.array([each.seconds for each in batches])
     events = np.array([float(each.events) for each in batches])
     rate = np.divide(events, seconds, out=np.full(len(batches), np.nan), where=seconds > 0)
     rows = [None if each is None else each.rows for each in batches.state]
     memory = [None if each is None else each.memory_bytes for each in batches.state]
     return [
-        _strip("seconds", seconds, group, printed=lambda top: f"{top:,.1f} s"),
-        _strip("events/s", rate, group, 1),
+        _batch_strip("seconds", seconds, group, printed=lambda top: f"{top:,.1f} s"),
+        _batch_strip("events/s", rate, group, 1),
         _of_state("written\nto state", batches.state_bytes, group, 2, format_bytes),
         _of_state("state rows", rows, group, 3, format_count),
         _of_state("state\nmemory", memory, group, 3, format_bytes),
@@ -82,11 +82,11 @@ def _of_state(
     printed: Callable[[float], str],
 ) -> Strip:
     values = np.array([np.nan if each is None else float(each) for each in figures])
-    unknown = _unknown(values, group)
-    return _strip(name, values, group, number, printed=printed, unknown=unknown)
+    unknown = _unknown_batches(values, group)
+    return _batch_strip(name, values, group, number, printed=printed, unknown=unknown)
 
 
-def _unknown(values: Floats, group: int) -> list[tuple[float, float]]:
+def _unknown_batches(values: Floats, group: int) -> list[tuple[float, float]]:
     """Return from where to where nothing is known: neighbours are one hatched span."""
     lost = np.flatnonzero(np.isnan(_highest(values, group))) * group
     begins = lost[np.diff(lost, prepend=-2 * group) > group]
@@ -94,7 +94,7 @@ def _unknown(values: Floats, group: int) -> list[tuple[float, float]]:
     return [(float(a), float(min(b, values.size))) for a, b in zip(begins, ends, strict=True)]
 
 
-def _strip(name: str, values: Floats, group: int, number: int = 0, **options: Any) -> Strip:
+def _batch_strip(name: str, values: Floats, group: int, number: int = 0, **options: Any) -> Strip:
     heights = _highest(values, group)
     edges = np.minimum(np.arange(heights.size + 1) * float(group), values.size)
     color, hatch = (COUNTED, None) if not number else PARTS[(0, 2, 3, 4)[number]]
@@ -112,7 +112,7 @@ def _highest(values: Floats, group: int) -> Floats:
     return np.where(known.any(axis=1), highest, np.nan)
 
 
-def _notes(batches: Batches, group: int) -> list[str]:
+def _batch_notes(batches: Batches, group: int) -> list[str]:
     notes = []
     if group > 1:
         number = -(-len(batches) // group)

@@ -68,7 +68,7 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     draw_strips(axes, [_strip(*each) for each in drawn])
     in_time(axes.xaxis)
     label(axes, x="start of window, UTC", notes=[note for each in drawn for note in _notes(*each)])
-    head(axes, _seen(history))
+    head(axes, _history_seen(history))
     return axes
 
 
@@ -118,7 +118,7 @@ def _whose(history: UserHistory) -> str:
     return f"{shown(history.user, 22)}, {what}"
 
 
-def _seen(history: UserHistory) -> str:
+def _history_seen(history: UserHistory) -> str:
     number = sum(level.flagged_ms.size for level in history.levels)
     flagged = [
         f"{level.window.label} {format_count(level.flagged_ms.size)}"

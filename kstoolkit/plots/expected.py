@@ -86,7 +86,7 @@ def plot_expected(
     _draw_references(axes, expected_low, expected_high, ceiling)
     _draw_marks(axes, marks)
     _label(axes, window_ms, notes_of(bars, marks))
-    seen = _seen(bars, marks, _range(expected_low, expected_high), ceiling)
+    seen = _range_seen(bars, marks, _range(expected_low, expected_high), ceiling)
     head(axes, seen if title is None else title)
     return axes
 
@@ -172,7 +172,7 @@ def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
 
 
-def _seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:
+def _range_seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:
     if not bars.num_windows:
         return "No counts to show"
     windows = "window" if bars.num_windows == 1 else "windows"

@@ -78,7 +78,7 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     if len(top) < len(findings):
         notes.append(f"the most severe {len(top):,} of {len(findings):,} findings are drawn")
     label(axes, x="time of the window, UTC", notes=notes)
-    head(axes, _seen(findings, top[0].user))
+    head(axes, _findings_seen(findings, top[0].user))
     return axes
 
 
@@ -123,7 +123,7 @@ def _draw(axes: Axes, top: Findings, rows: Integers) -> None:
         axes.scatter(middle, rows[mine], sizes, marker=marker, label=name, zorder=3, **style)
 
 
-def _seen(findings: Findings, worst: str) -> str:
+def _findings_seen(findings: Findings, worst: str) -> str:
     users = len(findings.table["user"].unique())
     found = "finding" if len(findings) == 1 else "findings"
     whom = f"{format_count(users)} user{'' if users == 1 else 's'}"

@@ -45,7 +45,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
         nothing(axes, "no stores")
         head(axes, "No stores")
         return axes
-    rows = [_row(each) for each in chosen]
+    rows = [_store_row(each) for each in chosen]
     if rest:
         size = sum(each.size_bytes for each in rest)
         others = f"{format_count(len(rest))} others together"
@@ -54,23 +54,23 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     in_bytes(axes.xaxis)
     notes = [f"the largest {MOST_ROWS} of {format_count(len(ranked))} stores"] if rest else []
     label(axes, x="size of the store's files", notes=notes)
-    head(axes, _seen(ranked))
+    head(axes, _stores_seen(ranked))
     return axes
 
 
-def _row(found: FoundStore) -> Row:
+def _store_row(found: FoundStore) -> Row:
     color, hatch = PARTS[_ENGINES.index(found.engine)]
     part = Part(size=found.size_bytes, color=color, hatch=hatch, name=found.engine)
     locked = ", open elsewhere" if found.is_locked else ""
-    return Row(_name(found), (part,), f"{format_bytes(found.size_bytes)}{locked}")
+    return Row(_store_name(found), (part,), f"{format_bytes(found.size_bytes)}{locked}")
 
 
-def _name(found: FoundStore) -> str:
+def _store_name(found: FoundStore) -> str:
     where = "" if found.partition is None else f" [{found.task or found.partition}]"
     return f"{shown(found.store, 28)}{where}"
 
 
-def _seen(ranked: list[FoundStore]) -> str:
+def _stores_seen(ranked: list[FoundStore]) -> str:
     total = sum(each.size_bytes for each in ranked)
     number = "1 store" if len(ranked) == 1 else f"{format_count(len(ranked))} stores"
     share = (

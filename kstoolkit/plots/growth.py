@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_growth"]
 
-_BY = ("segment", "window", "prefix", "key", "age")
+_GROWTH_BY = ("segment", "window", "prefix", "key", "age")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -59,7 +59,7 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
     if by is not None and by not in uses:
         message = f"Growth by {by!r} makes no plot."
         raise ConfigurationError(message, hint=f"Give one of {', '.join(uses)}.")
-    chosen = by or next((name for name in _BY if uses[name]), "key")
+    chosen = by or next((name for name in _GROWTH_BY if uses[name]), "key")
     rows, notes = _rows(growth, chosen, uses[chosen])
     axes = row_axes(ax, len(rows))
     if not rows:
@@ -68,7 +68,7 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
         draw_rows(axes, rows, longest_name=28)
         in_bytes(axes.xaxis)
         label(axes, x=_measured(chosen), notes=wrapped(notes))
-    head(axes, _seen(growth, chosen))
+    head(axes, _growth_seen(growth, chosen))
     return axes
 
 
@@ -77,8 +77,8 @@ def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
     fields: dict[str, Sequence[Any]] = dict(growth.fields)
     if len(growth.by) == 1:
         fields[growth.by[0]] = growth.keys
-    return {name: getattr(growth, _plural(name)) for name in _BY} | {
-        name: found for name, found in fields.items() if name not in _BY
+    return {name: getattr(growth, _plural(name)) for name in _GROWTH_BY} | {
+        name: found for name, found in fields.items() if name not in _GROWTH_BY
     }
 
 
@@ -102,10 +102,10 @@ def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list
     in_order = by in {"segment", "window"}
     largest = sorted(uses, key=lambda each: -_bytes(each, by))[:MOST_ROWS]
     shown_uses = sorted(largest, key=lambda each: each.start_ms) if in_order else largest
-    rows = [_row(growth, by, each) for each in shown_uses]
+    rows = [_use_row(growth, by, each) for each in shown_uses]
     notes = []
     if len(largest) < len(uses):
-        what = _plural(by) if by in _BY else f"values of {by}"
+        what = _plural(by) if by in _GROWTH_BY else f"values of {by}"
         notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {what}")
     whole = sum(_bytes(each, by) for each in uses) if by == "segment" else growth.data_bytes
     rest = whole - sum(_bytes(each, by) for each in largest)
@@ -137,13 +137,15 @@ def _bytes(use: Any, by: str) -> int:
     return int(use.size_bytes if by == "segment" else use.data_bytes)
 
 
-def _row(growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age) -> Row:
+def _use_row(
+    growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age
+) -> Row:
     size = _bytes(use, by)
     said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
     if by not in {"segment", "window", "age"}:
-        return Row(_name(use, by), (Part(size=size, color=COUNTED),), said)
+        return Row(_use_name(use, by), (Part(size=size, color=COUNTED),), said)
     what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
-    return Row(_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
+    return Row(_use_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
 
 
 def _aged(uses: Sequence[Age]) -> str:
@@ -187,7 +189,7 @@ def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
     return None if horizon.kept_ms is None else use.not_updated_for_ms > horizon.kept_ms
 
 
-def _name(use: Any, by: str) -> str:
+def _use_name(use: Any, by: str) -> str:
     if by in {"segment", "window"}:
         return _moment(use.start_ms)
     if by == "prefix":
@@ -206,7 +208,7 @@ def _moment(epoch_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-def _seen(growth: Growth, by: str) -> str:
+def _growth_seen(growth: Growth, by: str) -> str:
     rows, size = format_count(growth.num_rows), format_bytes(growth.data_bytes)
     gone = growth.num_past_rows
     expired = "" if gone is None else f", {format_count(gone[0]) if gone[0] else 'none'} {gone[1]}"

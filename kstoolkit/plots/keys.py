@@ -9,7 +9,7 @@ from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
-from kstoolkit.plots.stacked import THICKNESS, Bar, Part, look_of, name_rows, say_beside
+from kstoolkit.plots.stacked import THICKNESS, Bar, StackedPart, look_of, name_rows, say_beside
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes, format_count
 
@@ -57,7 +57,7 @@ def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
     entries = counted(stats.num_entries, "entries")
     deleted = f"tombstones: {density:.0%} of {entries}" if density else ""
     said = f"{shown(stats.column_family)}: {' and '.join(medians)} at the median of {read}"
-    return _draw_sizes(sizes, said, [deleted] if deleted else [], ax)
+    return _draw_row_sizes(sizes, said, [deleted] if deleted else [], ax)
 
 
 def plot_sizes(sizes: Sizes, *, ax: Axes | None = None) -> Axes:
@@ -72,7 +72,7 @@ def plot_sizes(sizes: Sizes, *, ax: Axes | None = None) -> Axes:
     low, middle, high = (
         format_bytes(each) for each in (sizes.min_bytes, sizes.median_bytes, sizes.max_bytes)
     )
-    return _draw_sizes(
+    return _draw_row_sizes(
         {"sizes": sizes}, f"From {low} to {high}; half of them up to {middle}", [], ax
     )
 
@@ -124,9 +124,9 @@ def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
     bars = [
         Bar(
             "its files",
-            tuple(Part(name, size) for name, size in (parts | {"the rest": rest}).items()),
+            tuple(StackedPart(name, size) for name, size in (parts | {"the rest": rest}).items()),
         ),
-        Bar("taken from the disk", (Part("blocks of the file system", summary.disk_bytes),)),
+        Bar("taken from the disk", (StackedPart("blocks of the file system", summary.disk_bytes),)),
     ]
     rows = "unknown" if summary.estimated_rows is None else counted(summary.estimated_rows, "rows")
     files = f"{counted(summary.num_files, 'SST files')}, {format_bytes(summary.sst_bytes)}"
@@ -160,7 +160,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"  # noqa: PLR2004 - 10 %
 
 
-def _draw_sizes(sizes: dict[str, Sizes], said: str, notes: Sequence[str], ax: Axes | None) -> Axes:
+def _draw_row_sizes(
+    sizes: dict[str, Sizes], said: str, notes: Sequence[str], ax: Axes | None
+) -> Axes:
     """Draw a line from the least to the largest, a box up to the 99th percentile, and marks."""
     highest = max(each.max_bytes for each in sizes.values())
     least = min(max(each.min_bytes, 1) for each in sizes.values())

@@ -80,7 +80,7 @@ def plot_comparison(
     said = [
         text
         for number, each in enumerate(some)
-        for text in _draw(ax, each, chosen, number=number, of=len(some), stub=stub)
+        for text in _draw_trial(ax, each, chosen, number=number, of=len(some), stub=stub)
     ]
     if any(getattr(each, name) is None for each in some for name in chosen):
         ax.barh(0, 0, label="unknown", **unknown_look())
@@ -89,7 +89,7 @@ def plot_comparison(
     print_axis(ax.xaxis, chosen[0])
     unit = unit_of(chosen[0])
     label(ax, x={"bytes": "", "count": ""}.get(unit, unit), notes=lines)
-    head(ax, _seen(some, chosen))
+    head(ax, _trials_seen(some, chosen))
     return ax
 
 
@@ -110,7 +110,7 @@ def _chosen(figures: str | Sequence[str]) -> tuple[str, ...]:
     return named
 
 
-def _draw(
+def _draw_trial(
     ax: Axes, trial: Trial, chosen: Sequence[str], *, number: int, of: int, stub: float
 ) -> Iterator[tuple[float, float, str]]:
     """Draw the bars of a trial; yield where each ends, and what it shows."""
@@ -120,7 +120,7 @@ def _draw(
         value, at = getattr(trial, name), row - 0.4 + (number + 0.5) * thick
         end = stub if value is None else value
         ax.barh(at, end, height=0.86 * thick, **(unknown_look() if value is None else look))
-        yield end, at, _text(trial, name)
+        yield end, at, _figure_text(trial, name)
 
 
 def _whys(trials: Sequence[Trial], chosen: Sequence[str]) -> list[str]:
@@ -135,21 +135,25 @@ def _whys(trials: Sequence[Trial], chosen: Sequence[str]) -> list[str]:
     return told + [f"{shown(each.profile)} was stopped by {each.stopped_by}" for each in stopped]
 
 
-def _seen(trials: Sequence[Trial], chosen: Sequence[str]) -> str:
+def _trials_seen(trials: Sequence[Trial], chosen: Sequence[str]) -> str:
     """Say which profile has the least of each figure, or the only one's figures."""
     if len(trials) == 1:
-        told = [f"{words_of(name)} {_text(trials[0], name)}" for name in chosen[:3]]
+        told = [f"{words_of(name)} {_figure_text(trials[0], name)}" for name in chosen[:3]]
         return f"{shown(trials[0].profile)}: {', '.join(told)}"
     least = []
     for name in chosen[:3]:
         known = [each for each in trials if getattr(each, name) is not None]
         if known:
             best = min(known, key=lambda each: getattr(each, name))
-            like = [each.profile for each in known if _text(each, name) == _text(best, name)]
-            least.append(f"{words_of(name)} {_text(best, name)} with {listed(like)}")
+            like = [
+                each.profile
+                for each in known
+                if _figure_text(each, name) == _figure_text(best, name)
+            ]
+            least.append(f"{words_of(name)} {_figure_text(best, name)} with {listed(like)}")
     return f"Least of {counted(len(trials), 'profiles')}: {'; '.join(least) or 'all unknown'}"
 
 
-def _text(trial: Trial, name: str) -> str:
+def _figure_text(trial: Trial, name: str) -> str:
     value = getattr(trial, name)
     return "unknown" if value is None else printed(name, value)

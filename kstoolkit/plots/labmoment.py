@@ -55,7 +55,7 @@ def plot_step(
     said = [
         text
         for number, each in enumerate(some)
-        for text in _draw(ax, each, number=number, of=len(some))
+        for text in _draw_moment(ax, each, number=number, of=len(some))
     ]
     name_rows(ax, [f"L{level}" for level in range(levels)])
     say_beside(ax, said)
@@ -64,7 +64,7 @@ def plot_step(
     if not any(each.level_files for each in every):
         ax.set_xticks([])
     label(ax, x="SST files of the level", notes=_notes(some, moments))
-    head(ax, _seen(some))
+    head(ax, _moments_seen(some))
     return ax
 
 
@@ -87,7 +87,9 @@ def _notes(some: Sequence[Moment], moments: Sequence[Moment]) -> list[str]:
     return wrapped(notes)
 
 
-def _draw(ax: Axes, moment: Moment, *, number: int, of: int) -> Iterator[tuple[float, float, str]]:
+def _draw_moment(
+    ax: Axes, moment: Moment, *, number: int, of: int
+) -> Iterator[tuple[float, float, str]]:
     """Draw the levels of a trial; yield where each ends, and what it has."""
     look, thick = look_of(number), 0.8 / of
     if of > 1:
@@ -97,10 +99,10 @@ def _draw(ax: Axes, moment: Moment, *, number: int, of: int) -> Iterator[tuple[f
         if files:
             at = level - 0.4 + (number + 0.5) * thick
             ax.barh(at, size, height=0.86 * thick, **look)
-            yield size, at, _text(size, files)
+            yield size, at, _level_text(size, files)
 
 
-def _text(size: int, files: int) -> str:
+def _level_text(size: int, files: int) -> str:
     return f"{format_bytes(size)}, {counted(files, 'files')}"
 
 
@@ -112,7 +114,7 @@ def _far(moments: Sequence[Moment]) -> float:
         for pair in zip(each.level_bytes, each.level_files, strict=True)
         if any(pair)
     ]
-    room = max((len(_text(*pair)) for pair in held), default=0) / _CHARS_A_FIGURE
+    room = max((len(_level_text(*pair)) for pair in held), default=0) / _CHARS_A_FIGURE
     return max((size for size, _ in held), default=1) / (1 - room)
 
 
@@ -125,7 +127,7 @@ def _rest(moment: Moment, *, several: bool) -> str:
     )
 
 
-def _seen(moments: Sequence[Moment]) -> str:
+def _moments_seen(moments: Sequence[Moment]) -> str:
     told = [
         f"{format_bytes(sum(each.level_bytes))} in {counted(sum(each.level_files), 'files')}"
         f" with {shown(each.profile)}"

@@ -12,7 +12,7 @@ from kstoolkit.plots.lines import draw_lines
 from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, wrapped
-from kstoolkit.plots.stacked import Bar, Part
+from kstoolkit.plots.stacked import Bar, StackedPart
 from kstoolkit.rocksdb.lab.results import Moment
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
@@ -127,7 +127,7 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
     bars = [
         Bar(
             f"{shown(each.profile, 20)} L{each.level}" if several else f"L{each.level}",
-            (Part("written", each.written_bytes),),
+            (StackedPart("written", each.written_bytes),),
             f", {_jobs(each)}",
         )
         for each in work

@@ -46,9 +46,9 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     largest = sorted(known[:MOST_ROWS], key=lambda each: (each.topic, each.partition))
     axes = row_axes(ax, len(largest))
     if largest:
-        draw_rows(axes, [_row(each) for each in largest])
+        draw_rows(axes, [_lag_row(each) for each in largest])
         in_counts(axes.xaxis)
-        label(axes, x="records that wait", notes=_notes(lag, known))
+        label(axes, x="records that wait", notes=_lag_notes(lag, known))
     else:
         nothing(axes, f"lag unknown: {shown(lag.why or 'not told', 100)}")
     behind = (
@@ -60,7 +60,7 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _row(each: LagOfPartition) -> Row:
+def _lag_row(each: LagOfPartition) -> Row:
     falls_behind = each.unknown.get("catch_up_seconds", "").startswith("never")
     color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
     waiting = Part(size=each.lag_records or 0, color=color, name=name)
@@ -72,7 +72,7 @@ def _row(each: LagOfPartition) -> Row:
     return Row(f"{each.topic} {each.partition}", (waiting, gone), said)
 
 
-def _notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
+def _lag_notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
     notes = []
     if len(known) > MOST_ROWS:
         notes.append(f"the largest {MOST_ROWS} of {format_count(len(known))} partitions")

@@ -67,12 +67,12 @@ def plot_levels(
     meant = [targets.get((each.column_family, each.level)) for each in drawn]
     most = _FAR * max(each.size_bytes for each in drawn)
     near = [None if size is None or size > most else size for size in meant]
-    lines = wrapped(_notes(levels, drawn, meant, near))
+    lines = wrapped(_level_notes(levels, drawn, meant, near))
     ax = new_axes(ax, (7.2, height(len(drawn), lines)))
     _draw(ax, drawn, near)
     in_bytes(ax.xaxis)
     label(ax, x="SST files of the level", notes=lines)
-    head(ax, _seen(levels))
+    head(ax, _levels_seen(levels))
     return ax
 
 
@@ -130,7 +130,7 @@ def _targets(levels: Sequence[Level], profile: Profile) -> dict[tuple[str, int],
     }
 
 
-def _notes(
+def _level_notes(
     levels: Sequence[Level],
     drawn: Sequence[Level],
     meant: Sequence[float | None],
@@ -151,7 +151,7 @@ def _notes(
     return notes + ([f"target size, too far right to draw: {listed(far)}"] if far else [])
 
 
-def _seen(levels: Sequence[Level]) -> str:
+def _levels_seen(levels: Sequence[Level]) -> str:
     total = sum(each.size_bytes for each in levels)
     entries = sum(each.num_entries for each in levels)
     deleted = sum(each.num_deletions for each in levels)

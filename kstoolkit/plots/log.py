@@ -8,7 +8,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import label, new_axes, nothing, plot_nothing
 from kstoolkit.plots.memory import draw_memory, part_of
 from kstoolkit.plots.notes import head, height, legend_lines, wrapped
-from kstoolkit.plots.stacked import Bar, Part, draw_bars, labels_of, notes_of
+from kstoolkit.plots.stacked import Bar, StackedPart, draw_bars, labels_of, stacked_notes
 from kstoolkit.plots.timeline import draw_timeline
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.flushes import Flush
@@ -47,7 +47,7 @@ def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes
     ConfigurationError
         If ``by`` is neither.
     """
-    _check(by)
+    _check_log_by(by)
     events = log.events()
     if by == "level":
         return plot_level_writes(events, ax=ax, unknown=events.unknown)
@@ -78,7 +78,7 @@ def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = Non
     >>> plot_log_rows(LogRows([stall], "stalls")).get_title(loc="left")
     '1 stall'
     """
-    _check(by)
+    _check_log_by(by)
     if not len(rows):
         return plot_nothing(rows, ax=ax)
     unknown = rows.unknown if isinstance(rows, LogRows) else None
@@ -111,7 +111,7 @@ def plot_level_writes(
         held[2] += each.wasted_bytes or 0
     names = ("flushes", "compactions", "not finished: for nothing")
     bars = [
-        Bar(level, tuple(Part(name, size) for name, size in zip(names, sizes, strict=True)))
+        Bar(level, tuple(StackedPart(name, size) for name, size in zip(names, sizes, strict=True)))
         for level, sizes in sorted(sums.items())
     ]
     if not bars:
@@ -151,9 +151,9 @@ def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
     went_on = None
     if time.covered_s is not None and time.stalled_s is not None:
         went_on = max(time.covered_s - time.stalled_s, 0)
-    parts = (waited,) if went_on is None else (Part("did not wait", went_on), waited)
+    parts = (waited,) if went_on is None else (StackedPart("did not wait", went_on), waited)
     bars = [Bar("writers", parts)]
-    lines = wrapped([*notes_of(bars), f"by {counted(time.num_dumps, 'dumps of statistics')}"])
+    lines = wrapped([*stacked_notes(bars), f"by {counted(time.num_dumps, 'dumps of statistics')}"])
     ax = new_axes(
         ax, (7.2, height(1, lines, legend_lines(labels_of(bars), [bar.name for bar in bars])))
     )
@@ -181,7 +181,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s"
 
 
-def _check(by: str) -> None:
+def _check_log_by(by: str) -> None:
     if by not in {"time", "level"}:
         message = f"A log can't be drawn by {by!r}."
         raise ConfigurationError(message, hint="Give by='time' or by='level'.")

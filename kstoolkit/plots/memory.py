@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import in_bytes, label, new_axes
 from kstoolkit.plots.notes import head, height, legend_lines, listed, wrapped
-from kstoolkit.plots.stacked import REST, Bar, Part, draw_bars, labels_of, notes_of
+from kstoolkit.plots.stacked import REST, Bar, StackedPart, draw_bars, labels_of, stacked_notes
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
 
@@ -112,23 +112,23 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
     rss, pss = process.rss_bytes, process.pss_bytes
     parts = [part_of(process, "pss_bytes", "its share (PSS)")]
     if rss is not None and pss is not None:
-        parts.append(Part("others' share of pages (RSS)", rss - pss))
+        parts.append(StackedPart("others' share of pages (RSS)", rss - pss))
     who = "This process" if process.pid == "self" else f"Process {process.pid}"
     said = f"{who} has {format_bytes(rss)} in memory, {format_bytes(pss)} by its share"
     return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
 
 
-def part_of(record: Record, figure: str, name: str) -> Part:
+def part_of(record: Record, figure: str, name: str) -> StackedPart:
     """Return a figure of a record as a part, with why it is unknown if it is."""
     whys: dict[str, str] = getattr(record, "unknown", {})
-    return Part(name, getattr(record, figure), whys.get(figure, "not told"))
+    return StackedPart(name, getattr(record, figure), whys.get(figure, "not told"))
 
 
 def draw_memory(
     ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
 ) -> Axes:
     """Return Axes with bars of bytes, a title and notes."""
-    lines = wrapped([*notes_of(bars), *notes])
+    lines = wrapped([*stacked_notes(bars), *notes])
     lines_of_legend = legend_lines(labels_of(bars), [bar.name for bar in bars])
     ax = new_axes(ax, (_WIDTH, height(len(bars), lines, lines_of_legend)))
     draw_bars(ax, bars)
@@ -143,8 +143,8 @@ def _formula_bar(plan: MemoryPlan) -> Bar:
     return Bar("formula", tuple(_of_term(term) for term in plan.terms))
 
 
-def _of_term(term: MemoryTerm) -> Part:
-    return Part(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
+def _of_term(term: MemoryTerm) -> StackedPart:
+    return StackedPart(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
 
 
 def _times(term: MemoryTerm) -> str:
@@ -178,12 +178,12 @@ def _inside(plan: MemoryPlan) -> list[str]:
 def _here(parts: MemoryParts) -> Bar:
     """Return what the store takes in this process; readers are index and filter blocks."""
     memtables = [] if parts.memtables_in_cache else _memtables(parts)
-    cache = Part("block cache", parts.block_cache_usage_bytes)
+    cache = StackedPart("block cache", parts.block_cache_usage_bytes)
     readers = part_of(parts, "table_readers_bytes", "table readers")
     return Bar("measured in this process", (*memtables, cache, readers))
 
 
-def _memtables(parts: MemoryParts) -> list[Part]:
+def _memtables(parts: MemoryParts) -> list[StackedPart]:
     return [
         part_of(parts, "memtables_bytes", "memtables"),
         part_of(parts, "memtables_pinned_bytes", "memtables, kept by iterators"),
@@ -193,7 +193,7 @@ def _memtables(parts: MemoryParts) -> list[Part]:
 def _processes(parts: MemoryParts) -> list[Bar]:
     here = (
         part_of(parts, "total_bytes", "RocksDB, measured"),
-        Part("Arrow", parts.arrow_bytes),
+        StackedPart("Arrow", parts.arrow_bytes),
         part_of(parts, "not_accounted_for_bytes", REST),
     )
     return [

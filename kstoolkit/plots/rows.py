@@ -27,7 +27,7 @@ __all__ = ["MOST_BARS", "plot_rows"]
 
 MOST_BARS = 300
 _READ = 100_000
-_BY = ("window", "size")
+_ROWS_BY = ("window", "size")
 _SIZES = 30
 
 
@@ -60,7 +60,7 @@ def plot_rows(
     >>> plot_rows(rows).get_title(loc="left")
     'latest: 2 rows, half of 4 B or less, the largest of 5 B'
     """
-    if by is not None and by not in _BY:
+    if by is not None and by not in _ROWS_BY:
         message = f"Rows by {by!r} make no plot."
         raise ConfigurationError(message, hint="Give 'window' or 'size'.")
     starts_ms, sizes_bytes, is_all = _read(rows, limit)

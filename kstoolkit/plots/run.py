@@ -79,13 +79,15 @@ def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
     '500 events: 0 late, 0 dead letters, 0 findings'
     """
     rows = [
-        _row("events", summary.events, 0),
-        _row("records into the shuffle", summary.counters_in, 0),
+        _summary_row("events", summary.events, 0),
+        _summary_row("records into the shuffle", summary.counters_in, 0),
     ]
-    rows.append(_row("changelog records", summary.changelog_records, 0))
-    rows += [_row(f"late for {window}", number, 1) for window, number in summary.late.items()]
+    rows.append(_summary_row("changelog records", summary.changelog_records, 0))
+    rows += [
+        _summary_row(f"late for {window}", number, 1) for window, number in summary.late.items()
+    ]
     rows += _by_reason(summary.dead_letters)
-    rows.append(_row("findings reported", summary.findings, 3))
+    rows.append(_summary_row("findings reported", summary.findings, 3))
     axes = row_axes(ax, len(rows))
     draw_rows(axes, rows, log=True, longest_name=64)
     label(axes, x="records (logarithmic)")
@@ -129,10 +131,10 @@ def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
 
 def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") -> list[Row]:
     ranked = sorted(letters.items(), key=lambda each: (-each[1], each[0]))
-    return [_row(REASONS.get(name, name), number, 5, kind) for name, number in ranked]
+    return [_summary_row(REASONS.get(name, name), number, 5, kind) for name, number in ranked]
 
 
-def _row(name: str, number: int, place: int, kind: str | None = None) -> Row:
+def _summary_row(name: str, number: int, place: int, kind: str | None = None) -> Row:
     color, hatch = PARTS[place]
     return Row(
         name, (Part(size=number, color=color, hatch=hatch, name=kind),), format_count(number)

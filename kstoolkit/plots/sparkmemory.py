@@ -9,7 +9,7 @@ from kstoolkit.plots.memory import draw_memory, part_of
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import LINES
-from kstoolkit.plots.stacked import REST, Bar, Part, name_rows, unknown_look
+from kstoolkit.plots.stacked import REST, Bar, StackedPart, name_rows, unknown_look
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
 
@@ -50,7 +50,9 @@ def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each of Spark's processes takes, and of RocksDB beside its formula."""
     terms = () if memory.plan is None else memory.plan.terms
     formula = [
-        Part(f"{each.term} (formula)", each.total_bytes) for each in terms if each.total_bytes
+        StackedPart(f"{each.term} (formula)", each.total_bytes)
+        for each in terms
+        if each.total_bytes
     ]
     if memory.formula_bytes is None:
         formula = [part_of(memory, "formula_bytes", "RocksDB's formula")]
@@ -92,7 +94,9 @@ def plot_workers(workers: WorkersMemory, *, ax: Axes | None = None) -> Axes:
     if workers.rss_bytes is not None and workers.pss_bytes is not None:
         shared = workers.rss_bytes - workers.pss_bytes
     parts = [part_of(workers, "pss_bytes", "together (PSS)")]
-    parts += [] if shared is None else [Part("shared pages, once more for each (RSS)", shared)]
+    parts += (
+        [] if shared is None else [StackedPart("shared pages, once more for each (RSS)", shared)]
+    )
     number = "unknown" if workers.num_workers is None else counted(workers.num_workers, "workers")
     said = f"Python workers take {format_bytes(workers.pss_bytes)} together: {number}"
     return draw_memory(ax, [Bar("workers", tuple(parts))], said, [])
@@ -103,7 +107,10 @@ def plot_query_state(state: QueryState, *, ax: Axes | None = None) -> Axes:
     pinned, whole = state.rocksdb_pinned_bytes, state.rocksdb_bytes
     parts = [part_of(state, "rocksdb_bytes", "RocksDB")]
     if whole is not None and pinned is not None and whole >= pinned:
-        parts = [Part("RocksDB", whole - pinned), Part("RocksDB, blocks in use", pinned)]
+        parts = [
+            StackedPart("RocksDB", whole - pinned),
+            StackedPart("RocksDB, blocks in use", pinned),
+        ]
     bars = [
         Bar("in RocksDB", tuple(parts)),
         Bar("in the heap", (part_of(state, "heap_bytes", "heap"),)),
@@ -149,12 +156,12 @@ def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None
 def _java_bar(java: JavaMemory, name: str) -> Bar:
     """Return the parts that add up to RSS; what is in a part is not drawn again."""
     parts = (
-        Part("heap, used", java.heap_used_bytes),
-        Part("heap, free", java.heap_committed_bytes - java.heap_used_bytes),
-        Part("non-heap", java.non_heap_committed_bytes),
-        Part("direct buffers", java.direct_bytes),
-        *([] if java.netty_bytes is None else [Part("netty", java.netty_bytes)]),
-        Part("RocksDB", java.rocksdb_bytes),
+        StackedPart("heap, used", java.heap_used_bytes),
+        StackedPart("heap, free", java.heap_committed_bytes - java.heap_used_bytes),
+        StackedPart("non-heap", java.non_heap_committed_bytes),
+        StackedPart("direct buffers", java.direct_bytes),
+        *([] if java.netty_bytes is None else [StackedPart("netty", java.netty_bytes)]),
+        StackedPart("RocksDB", java.rocksdb_bytes),
         part_of(java, "not_accounted_for_bytes", REST),
     )
     # What was asked for and never touched is in no RSS.

@@ -62,16 +62,16 @@ def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -
     largest = sorted(ssts, key=lambda each: -each.size_bytes)[:MOST_FILES]
     files = sorted(largest, key=lambda each: (each.column_family, each.level))
     rows = _rows(files, alone=by == "keys")
-    notes = _notes(ssts, files, rows)
+    notes = _sst_notes(ssts, files, rows)
     files = [each for each in files if rows[each.name, each.column_family][0] < MOST_ROWS]
     names = list(dict.fromkeys(rows[each.name, each.column_family] for each in files))
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(names), lines)))
-    (_draw_sizes if by == "size" else _draw_keys)(ax, files, rows)
+    (_draw_sst_sizes if by == "size" else _draw_keys)(ax, files, rows)
     name_rows(ax, [name for _, name in names])
     keys = "keys in order, at even distances: where files begin and end"
     label(ax, x="size of a file" if by == "size" else keys, notes=lines)
-    head(ax, _seen(ssts))
+    head(ax, _ssts_seen(ssts))
     return ax
 
 
@@ -91,7 +91,7 @@ def _rows(files: Sequence[Sst], *, alone: bool) -> _Rows:
     return rows
 
 
-def _draw_sizes(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
+def _draw_sst_sizes(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
     places = [rows[each.name, each.column_family][0] for each in files]
     style: Style = {"linestyle": "none", "markersize": 11, "color": COUNTED, "alpha": 0.8}
     ax.plot([each.size_bytes for each in files], places, marker="|", label="a file", **style)
@@ -116,7 +116,7 @@ def _draw_keys(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
     ax.set_xticks(list(ends), [key_text(key) for key in ends.values()], parse_math=False)
 
 
-def _notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
+def _sst_notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
     notes = []
     if len(ssts) > len(files):
         notes.append(f"the {format_count(len(files))} largest of {format_count(len(ssts))} files")
@@ -126,7 +126,7 @@ def _notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
     return notes
 
 
-def _seen(ssts: Sequence[Sst]) -> str:
+def _ssts_seen(ssts: Sequence[Sst]) -> str:
     sizes = [each.size_bytes for each in ssts]
     return (
         f"{counted(len(ssts), 'SST files')}, {format_bytes(sum(sizes))}: from "

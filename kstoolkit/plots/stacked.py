@@ -26,14 +26,14 @@ __all__ = [
     "REST",
     "THICKNESS",
     "Bar",
-    "Part",
+    "StackedPart",
     "draw_bars",
     "known",
     "labels_of",
     "look_of",
     "name_rows",
-    "notes_of",
     "say_beside",
+    "stacked_notes",
     "unknown_look",
 ]
 
@@ -49,7 +49,7 @@ _STUB = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StackedPart:
     """A part of a bar: its name, its size, and why that is unknown if it is None."""
 
     name: str
@@ -62,7 +62,7 @@ class Bar:
     """A bar: its name, its parts from left to right, and what to say beside its sum."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[StackedPart, ...]
     remark: str = ""
 
     @property
@@ -156,7 +156,7 @@ def _width_points(ax: Axes) -> float:
     return width if len(ax.figure.axes) == 1 else width * ax.get_position().width
 
 
-def notes_of(bars: Sequence[Bar]) -> list[str]:
+def stacked_notes(bars: Sequence[Bar]) -> list[str]:
     """Return what can't be drawn: parts that are unknown, with why, and those below 0."""
     whys: dict[str, dict[str, None]] = {}
     for bar in bars:

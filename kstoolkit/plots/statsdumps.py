@@ -12,7 +12,7 @@ from kstoolkit.plots.lines import draw_lines
 from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, wrapped
-from kstoolkit.plots.stacked import Bar, Part
+from kstoolkit.plots.stacked import Bar, StackedPart
 from kstoolkit.rocksdb.records import Records, counted
 from kstoolkit.units import format_bytes
 
@@ -61,7 +61,7 @@ def plot_dumps(
     ConfigurationError
         If there is no such figure.
     """
-    _check(figure, dumps)
+    _check_figure(figure, dumps)
     kept, notes = _of_one_store([each for each in dumps if each.at is not None])
     if len(kept) < len(dumps) and not notes:
         notes = [f"{counted(len(dumps) - len(kept), 'dumps')} without a time: not drawn"]
@@ -109,7 +109,7 @@ def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> 
     bars = [
         Bar(
             f"{shown(each.column_family, 20)} {each.level}" if several else each.level,
-            (Part("size", each.size_bytes, each.unknown.get("size_bytes", "")),),
+            (StackedPart("size", each.size_bytes, each.unknown.get("size_bytes", "")),),
             _beside(each),
         )
         for each in held
@@ -132,7 +132,7 @@ def _beside(level: LevelStats) -> str:
     return files + ("" if ratio is None else f", write amplification {ratio:.1f}")
 
 
-def _check(figure: str, dumps: Sequence[StatsDump]) -> None:
+def _check_figure(figure: str, dumps: Sequence[StatsDump]) -> None:
     tickers = {name for each in dumps for name in each.tickers}
     if figure not in {*_OF_LEVELS, *_OF_STORE, *tickers}:
         message = f"No dump holds {figure!r}."

@@ -49,7 +49,7 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     edges = np.arange(first, status.num_batches + 1, dtype=float)
     room = 0.01 * len(status.batches)
     axes.set_xlim(edges[0] - room, edges[-1] + room)
-    draw_strips(axes, _strips(status.batches, edges))
+    draw_strips(axes, _status_strips(status.batches, edges))
     in_counts(axes.xaxis)
     left_out = f"the newest {len(status.batches)} of {format_count(status.num_batches)} are drawn"
     label(axes, x="batches, in their order", notes=[left_out] if first else [])
@@ -58,7 +58,7 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _strips(batches: Sequence[BatchTimes], edges: Floats) -> list[Strip]:
+def _status_strips(batches: Sequence[BatchTimes], edges: Floats) -> list[Strip]:
     rates = [each.events_per_second for each in batches]
     rows = [each.state_rows for each in batches]
     memory = [each.memory_bytes for each in batches]
@@ -69,9 +69,9 @@ def _strips(batches: Sequence[BatchTimes], edges: Floats) -> list[Strip]:
             printed=_seconds,
             said=_seconds(batches[-1].seconds),
         ),
-        _strip("events/s", rates, edges, format_count),
-        _strip("state rows", rows, edges, format_count),
-        _strip("state\nmemory", memory, edges, format_bytes),
+        _status_strip("events/s", rates, edges, format_count),
+        _status_strip("state rows", rows, edges, format_count),
+        _status_strip("state\nmemory", memory, edges, format_bytes),
     ]
 
 
@@ -100,7 +100,7 @@ def _parts(batches: Sequence[BatchTimes], edges: Floats) -> tuple[Steps, ...]:
     return tuple(reversed(steps))
 
 
-def _strip(
+def _status_strip(
     name: str,
     values: Sequence[float | None],
     edges: Floats,
@@ -108,7 +108,10 @@ def _strip(
 ) -> Strip:
     heights = np.array([np.nan if each is None else float(each) for each in values])
     last = values[-1]
-    options: dict[str, Any] = {"unknown": _unknown(np.isnan(heights), edges), "printed": printed}
+    options: dict[str, Any] = {
+        "unknown": _unknown_spans(np.isnan(heights), edges),
+        "printed": printed,
+    }
     # Grey: the colours are those of the parts of time.
     steps = Steps(edges=edges, heights=heights, color=INK)
     return Strip(
@@ -116,7 +119,7 @@ def _strip(
     )
 
 
-def _unknown(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
+def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
     """Return from where to where nothing is known."""
     changes = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
     return [(float(edges[a]), float(edges[b])) for a, b in zip(*[iter(changes)] * 2, strict=True)]

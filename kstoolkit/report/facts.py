@@ -122,11 +122,11 @@ def _records(records: Records[Any], key: str, limit: int | None) -> Html:
     shown = records[: SHOWN_ROWS if limit is None else limit]
     sources = sorted({str(each.source) for row in shown for each in row.figures()})
     whose = [element("p", f"Source: {', '.join(sources)}.", class_="nothing")] if sources else []
-    grid = _grid(shown, len(records))
+    grid = _records_grid(shown, len(records))
     return joined(told, plotted(records, key), grid, _whys(shown), *whose)
 
 
-def _grid(shown: Records[Any], total: int) -> Html:
+def _records_grid(shown: Records[Any], total: int) -> Html:
     names = [each.name for each in fields(shown[0]) if each.name != "unknown"] if len(shown) else []
     rows = [[_cell(row, name) for name in names] for row in shown]
     if len(names) > _WIDE and total <= _FEW:

@@ -45,7 +45,7 @@ __all__ = ["paragraphs", "part_of"]
 
 _LONGEST_PARAGRAPH = 10_000
 _LONGEST_VALUE = 300
-_LONGEST_COLUMN, _NAMED = 24, 3
+_LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
 
 
 @singledispatch
@@ -115,8 +115,8 @@ def _columns(names: Sequence[str]) -> str:
     ('Table of user, count', 'Table of a, b, c and 2 more', 'Table')
     """
     known = [shortened(plain(each), _LONGEST_COLUMN) for each in names if each.strip()]
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-    return f"Table of {', '.join(known[:_NAMED])}{more}" if known else "Table"
+    more = f" and {len(known) - _NAMED_COLUMNS} more" if len(known) > _NAMED_COLUMNS else ""
+    return f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
 
 
 def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> Part:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import countbundle, replicakey
+from kstoolkit.formats import countbundle
+from kstoolkit.formats.replicakey import decode_replica_keys, is_of_window
 from kstoolkit.rocksdb.faults import MissingFileError
 from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.stores.disksegment import DiskSegment
@@ -62,10 +63,10 @@ def counted(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
 def counted_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
     """Return the counts of those of some rows that are of one window, read as columns."""
     keys, values = rows
-    chosen = [place for place, key in enumerate(keys) if replicakey.of_window(key, start_ms)]
+    chosen = [place for place, key in enumerate(keys) if is_of_window(key, start_ms)]
     if not chosen:
         return []
-    users, _ = replicakey.decode_many([keys[place] for place in chosen])
+    users, _ = decode_replica_keys([keys[place] for place in chosen])
     bundles = countbundle.decode_many([values[place] for place in chosen])
     check_ids(int(bundles.action_id.max(initial=0)), actions)
     texts = np.array(actions, object)[bundles.action_id].tolist()

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from kstoolkit.formats.replicakey import SHORTEST_BYTES
+from kstoolkit.formats.replicakey import SHORTEST_REPLICA_KEY_BYTES
 from kstoolkit.rocksdb.faults import DamagedStoreError, fault_of, translated
 from kstoolkit.stores.links import Links
 from kstoolkit.stores.segment import Mark
@@ -168,7 +168,7 @@ class DiskSegment:
         cursor.seek_to_first()
         while cursor.valid():
             key = cursor.key()
-            if len(key) >= SHORTEST_BYTES:
+            if len(key) >= SHORTEST_REPLICA_KEY_BYTES:
                 keys.append(key)
                 values.append(cursor.value())
             if len(keys) >= rows:

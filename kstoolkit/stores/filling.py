@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.counters.dictionaries import prune
-from kstoolkit.formats import countbundle, replicakey
+from kstoolkit.formats import countbundle
 from kstoolkit.formats.countbundle import Bundles
+from kstoolkit.formats.replicakey import encode_replica_keys
 from kstoolkit.stores.segment import check_ids
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Filling:
         first = np.flatnonzero(np.r_[len(dated) > 0, new])
         size = np.diff(first, append=len(dated))
         start_ms = counters.start_ms[first]
-        keys = replicakey.encode_many(counters.users, counters.user[first], start_ms)
+        keys = encode_replica_keys(counters.users, counters.user[first], start_ms)
         updated_ms = np.maximum.reduceat(dated.changed_ms, first) if first.size else start_ms
         bundles = Bundles(size, counters.action, counters.count, updated_ms)
         return cls(keys, bundles, start_ms, counters.actions).take(_order(keys))

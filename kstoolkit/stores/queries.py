@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats import replicakey
+from kstoolkit.formats.replicakey import encode_replica_key
 from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.answers import counted, counted_page, look_up, segment_state
 from kstoolkit.stores.levels import segment_folder, segment_span_ms
@@ -153,7 +153,7 @@ def _check_user(user: object) -> None:
 def _key(user: str, start_ms: int) -> bytes:
     _check_user(user)
     try:
-        return replicakey.encode(user, start_ms)
+        return encode_replica_key(user, start_ms)
     except UnicodeEncodeError as error:
         message = f"The user {user!r} is no text: it has half of a surrogate pair."
         raise ConfigurationError(message, hint="Give the name in UTF-8.") from error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.memory import part_of
-from kstoolkit.plots.stacked import Bar, Part
+from kstoolkit.plots.stacked import Bar, StackedPart
 from kstoolkit.rocksdb.advice.measuredstore import MeasuredStore
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
@@ -150,7 +150,10 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
     sums = {name: _sum(getattr(each, name) for each in parts) for name in (*shown, "total_bytes")}
     bar = Bar(
         "measured in this process",
-        tuple(Part(label, sums[name], whys.get(name, "not told")) for name, label in shown.items()),
+        tuple(
+            StackedPart(label, sums[name], whys.get(name, "not told"))
+            for name, label in shown.items()
+        ),
     )
     total = sums["total_bytes"]
     known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StorePanel"]
 
-_LONGEST_NAME = 120
+_LONGEST_TITLE = 120
 _FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
@@ -214,4 +214,4 @@ class StorePanel(Panel):
 
 
 def _short(name: str) -> str:
-    return shortened(plain(name), _LONGEST_NAME)
+    return shortened(plain(name), _LONGEST_TITLE)

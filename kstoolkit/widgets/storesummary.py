@@ -73,7 +73,7 @@ def facts_of_store(found: FoundStore) -> list[Fact]:
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
         facts += [] if value is None else [(name, str(value))]
-    facts.append(("kind", _kind(found)))
+    facts.append(("kind", _kind_and_confidence(found)))
     facts += [("why", each) for each in found.reasons]
     size, disk = format_bytes(found.size_bytes), format_bytes(found.disk_bytes)
     facts.append(("size", f"{size}, {disk} on the disk"))
@@ -125,7 +125,7 @@ def facts_of_group(node: Node) -> list[Fact]:
     return facts + [("among the largest", repr(each)) for each in largest]
 
 
-def _kind(found: FoundStore) -> str:
+def _kind_and_confidence(found: FoundStore) -> str:
     if found.kind is None:
         return _known(found, "kind")
     return found.kind if found.confidence is None else f"{found.kind}, {found.confidence:.0%} sure"

@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats import replicakey, topickey
 from kstoolkit.formats.blockkey import LENGTH_BYTES, BlockKey
+from kstoolkit.formats.replicakey import encode_replica_key
+from kstoolkit.formats.topickey import (
+    WindowKeys,
+    decode_topic_keys,
+    encode_topic_keys,
+    is_block_key,
+)
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
 USERS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
@@ -31,7 +37,7 @@ Rows = list[tuple[str, int, int]]
 
 def encoded(rows: Rows) -> pa.Array:
     users = pa.array([user for user, _, _ in rows], pa.string()).dictionary_encode()
-    return topickey.encode_many(
+    return encode_topic_keys(
         users.dictionary,
         np.asarray(users.indices, np.int32),
         np.array([start for _, start, _ in rows], np.int64),
@@ -39,7 +45,7 @@ def encoded(rows: Rows) -> pa.Array:
     )
 
 
-def as_rows(keys: topickey.WindowKeys) -> Rows:
+def as_rows(keys: WindowKeys) -> Rows:
     starts, sizes = keys.start_ms.tolist(), keys.size_ms.tolist()
     return list(zip(keys.names.to_pylist(), starts, sizes, strict=True))
 
@@ -49,51 +55,51 @@ def test_a_key_is_salt_user_start_and_size() -> None:
     numbers = bytes.fromhex("0000014fbed9f800 000000000000ea60")
     [key] = encoded([("Čeněk", 1_442_016_000_000, 60_000)]).to_pylist()
     assert key == salt + "Čeněk".encode() + numbers
-    assert key[:-8] == replicakey.encode("Čeněk", 1_442_016_000_000)
+    assert key[:-8] == encode_replica_key("Čeněk", 1_442_016_000_000)
 
 
 def test_the_key_that_the_format_draws_stays_readable() -> None:
     golden = bytes.fromhex("97a9d330 416e6e61 0000014fbed9f800 000000000000ea60")
-    assert as_rows(topickey.decode_many([golden])) == [("Anna", 1_442_016_000_000, 60_000)]
+    assert as_rows(decode_topic_keys([golden])) == [("Anna", 1_442_016_000_000, 60_000)]
 
 
 @given(ROWS)
 def test_keys_come_back_and_none_is_taken_for_another(rows: Rows) -> None:
     keys = encoded(rows)
-    assert as_rows(topickey.decode_many(keys)) == rows
-    assert as_rows(topickey.decode_many(keys.to_pylist())) == rows
-    assert as_rows(topickey.decode_many(keys.cast(pa.binary()))) == rows
+    assert as_rows(decode_topic_keys(keys)) == rows
+    assert as_rows(decode_topic_keys(keys.to_pylist())) == rows
+    assert as_rows(decode_topic_keys(keys.cast(pa.binary()))) == rows
     assert len(set(keys.to_pylist())) == len(set(rows))
 
 
 @given(ROWS)
 def test_users_are_coded_once(rows: Rows) -> None:
-    users = topickey.decode_many(encoded(rows)).users.to_pylist()
+    users = decode_topic_keys(encoded(rows)).users.to_pylist()
     assert sorted(users) == sorted({user for user, _, _ in rows})
 
 
 @given(ROWS, st.data())
 def test_chosen_keys_are_those_asked_for(rows: Rows, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(range(len(rows))))) if rows else []
-    taken = topickey.decode_many(encoded(rows)).take(np.array(chosen, np.intp))
+    taken = decode_topic_keys(encoded(rows)).take(np.array(chosen, np.intp))
     assert as_rows(taken) == [rows[place] for place in chosen]
     assert len(taken) == len(chosen)
 
 
 def test_keys_in_the_middle_of_a_longer_column_are_read() -> None:
     keys = encoded([("Anna", 0, 1), ("Bo", 2, 3), ("", 4, 5)]).slice(1, 1)
-    assert as_rows(topickey.decode_many(keys)) == [("Bo", 2, 3)]
+    assert as_rows(decode_topic_keys(keys)) == [("Bo", 2, 3)]
 
 
 def test_one_size_is_that_of_all_keys() -> None:
-    keys = topickey.encode_many(pa.array(["a"]), np.array([0, 0]), np.array([0, 9]), 60_000)
-    assert topickey.decode_many(keys).size_ms.tolist() == [60_000, 60_000]
+    keys = encode_topic_keys(pa.array(["a"]), np.array([0, 0]), np.array([0, 9]), 60_000)
+    assert decode_topic_keys(keys).size_ms.tolist() == [60_000, 60_000]
 
 
 @pytest.mark.parametrize("size_ms", [0, -60_000])
 def test_a_window_that_takes_no_time_has_no_key(size_ms: int) -> None:
     with pytest.raises(ConfigurationError, match=f"A window of {size_ms} ms"):
-        topickey.encode_many(pa.array(["a"]), np.array([0]), np.array([0]), size_ms)
+        encode_topic_keys(pa.array(["a"]), np.array([0]), np.array([0]), size_ms)
 
 
 ANNA = encoded([("Anna", 0, 60_000)])[0].as_py()
@@ -114,25 +120,25 @@ ANNA = encoded([("Anna", 0, 60_000)])[0].as_py()
 )
 def test_other_bytes_are_told(key: bytes) -> None:
     with pytest.raises(FormatError, match=f"key {key.hex()} is not of a user's window"):
-        topickey.decode_many([ANNA, key, ANNA])
+        decode_topic_keys([ANNA, key, ANNA])
 
 
 def test_a_record_without_a_key_is_told() -> None:
     with pytest.raises(FormatError, match="without a key"):
-        topickey.decode_many([ANNA, None])
+        decode_topic_keys([ANNA, None])
 
 
 @given(ROWS, st.lists(BLOCKS, max_size=5))
 def test_keys_of_blocks_are_told_from_those_of_users(rows: Rows, blocks: list[BlockKey]) -> None:
     keys = [*encoded(rows).to_pylist(), *(block.encode() for block in blocks)]
-    assert topickey.is_block(keys).tolist() == [False] * len(rows) + [True] * len(blocks)
+    assert is_block_key(keys).tolist() == [False] * len(rows) + [True] * len(blocks)
 
 
 @given(st.lists(st.binary(max_size=40)))
 def test_any_bytes_are_keys_or_told(keys: list[bytes]) -> None:
-    topickey.is_block(keys)
+    is_block_key(keys)
     try:
-        read = topickey.decode_many(keys)
+        read = decode_topic_keys(keys)
     except FormatError:
         return
     assert encoded(as_rows(read)).to_pylist() == keys

@@ -14,7 +14,7 @@ import pytest
 
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
-from kstoolkit.formats import replicakey
+from kstoolkit.formats.replicakey import encode_replica_key
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.disksegment import DiskSegment
@@ -529,7 +529,7 @@ def test_filters_are_asked_by_a_replica_that_is_opened_again(root: Path, tmp_pat
     options = segment_options(replace(REPLICA, statistics=True))
     restored(root, tmp_path / "r").close()
     hour = DiskSegment(segment(tmp_path / "r", HOUR), options)
-    assert hour.get_many([replicakey.encode(f"nobody {n}", 0) for n in range(100)]) == [None] * 100
+    assert hour.get_many([encode_replica_key(f"nobody {n}", 0) for n in range(100)]) == [None] * 100
     told = [line for line in str(options.get_statistics()).splitlines() if "filter.useful" in line]
     hour.close()
     assert int(told[0].split()[-1]) > 90, told

@@ -39,12 +39,12 @@ __all__ = ["APPEND", "PUT", "REMOVE", "REMOVE_RANGE", "Changelog", "Changes", "r
 
 END, PUT, REMOVE, APPEND, REMOVE_RANGE = 0x00, 0x01, 0x10, 0x11, 0x20
 
-_WHAT = "changelog file"
+_CHANGELOG = "changelog file"
 _HEAD = re.compile(rb"\x00\x02v([0-9])", re.DOTALL)
 _TYPED = (2, 4)
 _LENGTH = Struct(">i")
-_BATCH_BYTES, _FREE_BYTES, _LARGEST_RATIO = 4 << 20, 16 << 20, 256
-_HINT = "The file is damaged, or was not written to its end."
+_BATCH_BYTES, _FREE_BYTES, _LARGEST_CHANGELOG_RATIO = 4 << 20, 16 << 20, 256
+_CUT_OFF = "The file is damaged, or was not written to its end."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +109,7 @@ def read_changelog(raw: bytes) -> Changelog:
     chunks = decompressed(raw)
     first = next(chunks, b"")
     match = _HEAD.match(first)
-    head = JavaData(first, _WHAT)
+    head = JavaData(first, _CHANGELOG)
     version = 1
     lineage: tuple[tuple[int, str], ...] = ()
     # v1 begins with the length of a key: one of 161,328 bytes looks like a version, but is v0.
@@ -117,7 +117,7 @@ def read_changelog(raw: bytes) -> Changelog:
         version = int(head.text()[1:])
         lineage = _lineage(head) if version > 2 else ()  # noqa: PLR2004 - names of versions
     rest = first[head.at :]
-    most = _FREE_BYTES + _LARGEST_RATIO * len(raw)
+    most = _FREE_BYTES + _LARGEST_CHANGELOG_RATIO * len(raw)
     return Changelog(version, lineage, _changes(rest, chunks, most, is_typed=version in _TYPED))
 
 
@@ -127,8 +127,8 @@ def _lineage(head: JavaData) -> tuple[tuple[int, str], ...]:
         listed = json.loads(text)
         return tuple((int(each["version"]), str(each["checkpointUniqueId"])) for each in listed)
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
-        message = f"A {_WHAT} with the lineage {text[:80]!r}."
-        raise FormatError(message, hint=_HINT) from error
+        message = f"A {_CHANGELOG} with the lineage {text[:80]!r}."
+        raise FormatError(message, hint=_CUT_OFF) from error
 
 
 def _changes(
@@ -152,8 +152,10 @@ def _longer(rest: bytes, chunks: Iterator[bytes], most: int) -> bytes:
         parts.append(chunk)
         size += len(chunk)
     if len(parts) == 1 or len(rest) > most:
-        message = f"A {_WHAT} that ends within a change, {len(rest):,} bytes after its beginning."
-        raise FormatError(message, hint=_HINT)
+        message = (
+            f"A {_CHANGELOG} that ends within a change, {len(rest):,} bytes after its beginning."
+        )
+        raise FormatError(message, hint=_CUT_OFF)
     return b"".join(parts)
 
 
@@ -215,5 +217,5 @@ class _Batch:
         return self.is_typed and self.at < len(self.raw) and self.raw[self.at] == END
 
     def _fault(self, reason: str) -> FormatError:
-        message = f"A {_WHAT} has {reason}."
-        return FormatError(message, hint=_HINT)
+        message = f"A {_CHANGELOG} has {reason}."
+        return FormatError(message, hint=_CUT_OFF)

@@ -19,7 +19,7 @@ from kstoolkit.formats.spark.jsontext import integer, member, object_of, version
 
 __all__ = ["CommitLogEntry", "read_commit_log"]
 
-_WHAT = "commit log"
+_COMMIT_LOG = "commit log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +74,19 @@ def read_commit_log(raw: bytes) -> CommitLogEntry:
     >>> read_commit_log(b'v1\n{"nextBatchWatermarkMs":7}').next_watermark_ms
     7
     """
-    version, lines = versioned_lines(raw, _WHAT, range(1, 3))
-    found = object_of("\n".join(lines), f"a {_WHAT}")
-    ids = member(found, "stateUniqueIds", _WHAT)
+    version, lines = versioned_lines(raw, _COMMIT_LOG, range(1, 3))
+    found = object_of("\n".join(lines), f"a {_COMMIT_LOG}")
+    ids = member(found, "stateUniqueIds", _COMMIT_LOG)
     return CommitLogEntry(
         version,
-        integer(found, "nextBatchWatermarkMs", _WHAT, 0),
+        integer(found, "nextBatchWatermarkMs", _COMMIT_LOG, 0),
         {_operator(name): _ids(partitions) for name, partitions in ids.items()},
     )
 
 
 def _operator(name: str) -> int:
     if not (name.isascii() and name.isdigit() and len(name) < 10):  # noqa: PLR2004 - as int() takes
-        message = f"A {_WHAT} names an operator {name[:40]!r}, which is no number."
+        message = f"A {_COMMIT_LOG} names an operator {name[:40]!r}, which is no number."
         raise FormatError(message, hint="The file is damaged.")
     return int(name)
 
@@ -94,7 +94,7 @@ def _operator(name: str) -> int:
 def _ids(partitions: Any) -> tuple[tuple[str, ...], ...]:
     listed = partitions if isinstance(partitions, list) else [partitions]
     if not all(_is_texts(stores) for stores in listed):
-        message = f"The stateUniqueIds of a {_WHAT} are no lists of texts."
+        message = f"The stateUniqueIds of a {_COMMIT_LOG} are no lists of texts."
         raise FormatError(message, hint="The file is damaged.")
     return tuple(tuple(stores) for stores in listed)
 

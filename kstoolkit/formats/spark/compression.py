@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark import lzf
+from kstoolkit.formats.spark.lzf import _LZF, _lzf
 from kstoolkit.formats.spark.xxhash32 import xxhash32
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def decompressed(raw: bytes) -> Iterator[bytes]:
         return _snappy(raw)
     if raw.startswith(_ZSTD):
         return _zstd(raw)
-    if raw.startswith(lzf.MAGIC):
-        return lzf.chunks_of(raw)
+    if raw.startswith(_LZF):
+        return _lzf(raw)
     message = f"A file of state begins with {raw[:8].hex()!r}, as no codec of Spark's does."
     raise FormatError(message, hint=_HINT)
 

@@ -168,7 +168,7 @@ def _nanos(cell: Any) -> int:
     return int(seconds * 1_000_000 + of_day.microsecond) * 1000
 
 
-def _length(cell: Any) -> int:
+def _microseconds(cell: Any) -> int:
     """Return a length of time in microseconds; a number is one of seconds."""
     return int((cell if isinstance(cell, timedelta) else timedelta(seconds=cell)) // _MICRO)
 
@@ -181,7 +181,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "timestamp": _micros,
     "timestamp_ntz": _micros,
     "time": _nanos,
-    "duration": _length,
+    "duration": _microseconds,
 }
 
 

@@ -20,18 +20,18 @@ from kstoolkit.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["MAGIC", "chunks_of"]
+__all__ = ["_LZF", "_lzf"]
 
-MAGIC = b"ZV"
+_LZF = b"ZV"
 _HEAD, _PACKED_HEAD = 5, 7
 _STORED, _PACKED = 0, 1
 _LITERAL = 32
 _LONG = 7
-_CHUNK_BYTES = 1 << 20
+_LZF_CHUNK_BYTES = 1 << 20
 _HINT = "The file is damaged, or was not written to its end."
 
 
-def chunks_of(raw: bytes) -> Iterator[bytes]:
+def _lzf(raw: bytes) -> Iterator[bytes]:
     r"""Yield what a file of chunks holds, in pieces of a megabyte or so.
 
     Raises
@@ -41,41 +41,41 @@ def chunks_of(raw: bytes) -> Iterator[bytes]:
 
     Examples
     --------
-    >>> list(chunks_of(b"ZV\x00\x00\x02ab" + b"ZV\x01\x00\x04\x00\x06\x00c\x60\x00"))
+    >>> list(_lzf(b"ZV\x00\x00\x02ab" + b"ZV\x01\x00\x04\x00\x06\x00c\x60\x00"))
     [b'abcccccc']
     """
     at, pieces, size = 0, list[bytes](), 0
     while at < len(raw):
-        piece, at = _chunk(raw, at)
+        piece, at = _lzf_chunk(raw, at)
         pieces.append(piece)
         size += len(piece)
-        if size >= _CHUNK_BYTES:
+        if size >= _LZF_CHUNK_BYTES:
             yield b"".join(pieces)
             pieces, size = [], 0
     yield b"".join(pieces)
 
 
-def _chunk(raw: bytes, at: int) -> tuple[bytes, int]:
+def _lzf_chunk(raw: bytes, at: int) -> tuple[bytes, int]:
     """Return what a chunk holds, and where the next one begins."""
     kind = raw[at + 2 : at + 3]
     is_packed = kind == bytes([_PACKED])
     begin = at + (_PACKED_HEAD if is_packed else _HEAD)
     end = begin + int.from_bytes(raw[at + 3 : at + _HEAD], "big")
-    if not raw.startswith(MAGIC, at) or end > len(raw) or kind not in (b"\x00", b"\x01"):
-        raise _fault(at)
+    if not raw.startswith(_LZF, at) or end > len(raw) or kind not in (b"\x00", b"\x01"):
+        raise _lzf_fault(at)
     if not is_packed:
         return raw[begin:end], end
     length = int.from_bytes(raw[begin - 2 : begin], "big")
     try:
-        found = _unpacked(raw[begin:end], length)
+        found = _lzf_unpacked(raw[begin:end], length)
     except IndexError:
         found = b""
     if len(found) != length:
-        raise _fault(at)
+        raise _lzf_fault(at)
     return found, end
 
 
-def _unpacked(packed: bytes, length: int) -> bytes:
+def _lzf_unpacked(packed: bytes, length: int) -> bytes:
     """Return what some bytes stand for: at most little more than ``length``, if they are wrong.
 
     Each step tells how long it is, so they are gone through one by one.
@@ -99,6 +99,6 @@ def _unpacked(packed: bytes, length: int) -> bytes:
     return bytes(told)
 
 
-def _fault(at: int) -> FormatError:
+def _lzf_fault(at: int) -> FormatError:
     message = f"A file of state has no LZF chunk at byte {at:,}."
     return FormatError(message, hint=_HINT)

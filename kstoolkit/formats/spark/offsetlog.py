@@ -18,7 +18,7 @@ from kstoolkit.formats.spark.jsontext import integer, object_of, texts, versione
 __all__ = ["OffsetLogEntry", "read_offset_log"]
 
 _STATE_STORE = "spark.sql.streaming.stateStore"
-_WHAT = "offset log"
+_OFFSET_LOG = "offset log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,15 @@ def read_offset_log(raw: bytes) -> OffsetLogEntry:
     >>> found.watermark_ms, found.sources
     (5, (None,))
     """
-    version, lines = versioned_lines(raw, _WHAT, range(1, 3))
+    version, lines = versioned_lines(raw, _OFFSET_LOG, range(1, 3))
     if not lines:
         message = "An offset log that ends after its version."
         raise FormatError(message, hint="It was not written to its end.")
     found = object_of(lines[0] or "{}", "the metadata of an offset log")
     return OffsetLogEntry(
         version,
-        integer(found, "batchWatermarkMs", _WHAT, 0),
-        integer(found, "batchTimestampMs", _WHAT, 0),
-        texts(found, "conf", _WHAT),
+        integer(found, "batchWatermarkMs", _OFFSET_LOG, 0),
+        integer(found, "batchTimestampMs", _OFFSET_LOG, 0),
+        texts(found, "conf", _OFFSET_LOG),
         tuple(None if line == "-" else line for line in lines[1:] if line),
     )

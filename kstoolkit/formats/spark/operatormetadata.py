@@ -30,7 +30,7 @@ from kstoolkit.formats.spark.jsontext import (
 
 __all__ = ["OperatorMetadata", "StateVariable", "StoreMetadata", "read_operator_metadata"]
 
-_WHAT = "metadata file of an operator"
+_METADATA_FILE = "metadata file of an operator"
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,255}", re.DOTALL)
 
 
@@ -110,34 +110,34 @@ def read_operator_metadata(raw: bytes) -> OperatorMetadata:
     >>> found.name, found.stores[0].num_partitions
     ('dedupe', 2)
     """
-    version, lines = versioned_lines(raw, _WHAT, range(1, 3))
-    found = object_of("\n".join(lines), f"a {_WHAT}")
-    operator = member(found, "operatorInfo", _WHAT)
-    stores = tuple(_store(each) for each in items(found, "stateStoreInfo", _WHAT))
+    version, lines = versioned_lines(raw, _METADATA_FILE, range(1, 3))
+    found = object_of("\n".join(lines), f"a {_METADATA_FILE}")
+    operator = member(found, "operatorInfo", _METADATA_FILE)
+    stores = tuple(_store(each) for each in items(found, "stateStoreInfo", _METADATA_FILE))
     properties = _properties(found)
     return OperatorMetadata(
         version,
-        integer(operator, "operatorId", _WHAT),
-        text(operator, "operatorName", _WHAT),
+        integer(operator, "operatorId", _METADATA_FILE),
+        text(operator, "operatorName", _METADATA_FILE),
         stores,
         properties,
-        tuple(_variable(each) for each in items(properties, "stateVariables", _WHAT)),
+        tuple(_variable(each) for each in items(properties, "stateVariables", _METADATA_FILE)),
     )
 
 
 def _store(found: dict[str, Any]) -> StoreMetadata:
     paths = found.get("stateSchemaFilePaths", [])
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        message = f"The stateSchemaFilePaths of a {_WHAT} are no list of paths."
+        message = f"The stateSchemaFilePaths of a {_METADATA_FILE} are no list of paths."
         raise FormatError(message, hint="The file is damaged.")
-    name = text(found, "storeName", _WHAT)
+    name = text(found, "storeName", _METADATA_FILE)
     if not _FOLDER.fullmatch(name):  # it becomes a part of paths
-        message = f"A {_WHAT} names a store {shown(name)}, which can be no folder."
+        message = f"A {_METADATA_FILE} names a store {shown(name)}, which can be no folder."
         raise FormatError(message, hint="The file is damaged.")
     return StoreMetadata(
         name,
-        integer(found, "numColsPrefixKey", _WHAT, 0),
-        integer(found, "numPartitions", _WHAT),
+        integer(found, "numColsPrefixKey", _METADATA_FILE, 0),
+        integer(found, "numPartitions", _METADATA_FILE),
         tuple(paths),
     )
 
@@ -146,13 +146,13 @@ def _properties(found: dict[str, Any]) -> dict[str, Any]:
     """Return the properties, which are JSON within a text of the JSON."""
     if not found.get("operatorPropertiesJson"):
         return {}
-    inner = text(found, "operatorPropertiesJson", _WHAT)
+    inner = text(found, "operatorPropertiesJson", _METADATA_FILE)
     return object_of(inner, "the properties of an operator")
 
 
 def _variable(found: dict[str, Any]) -> StateVariable:
     return StateVariable(
-        text(found, "stateName", _WHAT),
+        text(found, "stateName", _METADATA_FILE),
         str(found.get("stateVariableType")),
         found.get("ttlEnabled") is True,
     )

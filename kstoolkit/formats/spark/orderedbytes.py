@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_ordered"]
 
-_KINDS = {
+_ORDERED_KINDS = {
     "boolean": ">u1",
     "byte": ">i1",
     "short": ">i2",
@@ -49,10 +49,10 @@ def read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Arr
     [5, None]
     """
     name = getattr(kind, "name", "")
-    if name not in _KINDS:
+    if name not in _ORDERED_KINDS:
         reading.refuse(np.arange(len(cells)), "a key that is ordered by a column of no number")
         return pa.nulls(len(cells), kind.arrow)
-    dtype = np.dtype(_KINDS[name])
+    dtype = np.dtype(_ORDERED_KINDS[name])
     marker = cells.first_bytes()
     fits = (cells.lengths == dtype.itemsize + 1) & (marker <= _NULL)
     reading.refuse(np.flatnonzero(~fits & ~cells.is_null), "an ordering column of another length")

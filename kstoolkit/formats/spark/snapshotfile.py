@@ -33,9 +33,9 @@ __all__ = ["Snapshot", "SnapshotFile", "read_snapshot", "with_delimiter"]
 _METADATA = "metadata"
 _MEMBER = re.compile(r"MANIFEST-\d{1,20}|CURRENT|IDENTITY|OPTIONS-\d{1,20}|\d{1,20}\.log|metadata")
 _LOCAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_MOST_MEMBERS, _MOST_BYTES, _LARGEST_RATIO = 1000, 256 << 20, 1100
-_HINT = "The file is damaged, or was not written by Spark."
-_WHAT = "metadata of a snapshot"
+_MOST_MEMBERS, _MOST_BYTES, _LARGEST_ZIP_RATIO = 1000, 256 << 20, 1100
+_NOT_SPARKS = "The file is damaged, or was not written by Spark."
+_SNAPSHOT = "metadata of a snapshot"
 _PLAIN_OPERATOR = re.compile(r"^(\s*merge_operator)=StringAppendOperator[ \t]*$", re.MULTILINE)
 
 
@@ -97,17 +97,17 @@ def read_snapshot(raw: bytes) -> Snapshot:
         members = _members(raw)
     except (BadZipFile, ZlibError, EOFError, NotImplementedError, OSError, ValueError) as error:
         message = f"A snapshot of {len(raw):,} bytes that is no zip: {error}."
-        raise FormatError(message, hint=_HINT) from error
+        raise FormatError(message, hint=_NOT_SPARKS) from error
     if _METADATA not in members:
         message = f"A snapshot without its metadata: it holds {', '.join(members) or 'nothing'}."
-        raise FormatError(message, hint=_HINT)
-    _, lines = versioned_lines(members[_METADATA], _WHAT, range(1, 2))
-    found = object_of("\n".join(lines), f"the {_WHAT}")
-    internal = member(found, "columnFamilyTypeMap", _WHAT)
+        raise FormatError(message, hint=_NOT_SPARKS)
+    _, lines = versioned_lines(members[_METADATA], _SNAPSHOT, range(1, 2))
+    found = object_of("\n".join(lines), f"the {_SNAPSHOT}")
+    internal = member(found, "columnFamilyTypeMap", _SNAPSHOT)
     return Snapshot(
         members,
-        tuple(_file(each, "dfsSstFileName") for each in items(found, "sstFiles", _WHAT)),
-        tuple(_file(each, "dfsLogFileName") for each in items(found, "logFiles", _WHAT)),
+        tuple(_file(each, "dfsSstFileName") for each in items(found, "sstFiles", _SNAPSHOT)),
+        tuple(_file(each, "dfsLogFileName") for each in items(found, "logFiles", _SNAPSHOT)),
         _count(found, "numKeys"),
         _count(found, "numInternalKeys"),
         _families(found),
@@ -136,12 +136,12 @@ def _members(raw: bytes) -> dict[str, bytes]:
     with ZipFile(BytesIO(raw)) as archive:
         entries = archive.infolist()
         sizes = sum(entry.file_size for entry in entries)
-        if len(entries) > _MOST_MEMBERS or sizes > min(_MOST_BYTES, len(raw) * _LARGEST_RATIO):
+        if len(entries) > _MOST_MEMBERS or sizes > min(_MOST_BYTES, len(raw) * _LARGEST_ZIP_RATIO):
             message = (
                 f"A snapshot's zip of {len(raw):,} bytes says that it holds {len(entries):,} files "
                 f"of {sizes:,} bytes, which is more than any of Spark's."
             )
-            raise FormatError(message, hint=_HINT)
+            raise FormatError(message, hint=_NOT_SPARKS)
         return {entry.filename: _content(archive, entry) for entry in entries}
 
 
@@ -150,25 +150,25 @@ def _content(archive: ZipFile, entry: ZipInfo) -> bytes:
     is_plain = entry.compress_type in {ZIP_STORED, ZIP_DEFLATED} and not entry.flag_bits & 1
     if not _MEMBER.fullmatch(entry.filename) or not is_plain:
         message = f"A snapshot with a file {entry.filename[:80]!r}, as none of Spark's has."
-        raise FormatError(message, hint=_HINT)
+        raise FormatError(message, hint=_NOT_SPARKS)
     with archive.open(entry) as stream:
         return stream.read(entry.file_size)  # never more, whatever the file holds
 
 
 def _file(found: dict[str, Any], stored: str) -> SnapshotFile:
-    names = text(found, "localFileName", _WHAT), text(found, stored, _WHAT)
+    names = text(found, "localFileName", _SNAPSHOT), text(found, stored, _SNAPSHOT)
     for name in names:
         if not _LOCAL_NAME.fullmatch(name):
             message = f"A snapshot that wants a file {name[:80]!r}."
-            raise FormatError(message, hint=_HINT)
-    return SnapshotFile(*names, integer(found, "sizeBytes", _WHAT))
+            raise FormatError(message, hint=_NOT_SPARKS)
+    return SnapshotFile(*names, integer(found, "sizeBytes", _SNAPSHOT))
 
 
 def _count(found: dict[str, Any], name: str) -> int | None:
-    count = integer(found, name, _WHAT, -1)
+    count = integer(found, name, _SNAPSHOT, -1)
     return count if count >= 0 else None
 
 
 def _families(found: dict[str, Any]) -> dict[str, int]:
-    mapping = member(found, "columnFamilyMapping", _WHAT)
-    return {name: integer(mapping, name, _WHAT) for name in mapping}
+    mapping = member(found, "columnFamilyMapping", _SNAPSHOT)
+    return {name: integer(mapping, name, _SNAPSHOT) for name in mapping}

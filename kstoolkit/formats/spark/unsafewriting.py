@@ -68,7 +68,7 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
     if encoder.kind == "NoPrefix":
         return written_row(key, cells)
     if encoder.has_timestamp:
-        return _with_timestamp(key, encoder, cells)
+        return _written_with_timestamp(key, encoder, cells)
     if encoder.kind == "PrefixKeyScan":
         rest = [n for n in range(key.count) if n not in encoder.first]
         first = _VERSION + _part(key, encoder.first, cells)
@@ -117,7 +117,7 @@ def _part(key: Struct, positions: Sequence[int], cells: list[Any]) -> bytes:
     return written_row(key.at(positions), [cells[n] for n in positions])
 
 
-def _with_timestamp(key: Struct, encoder: KeyEncoder, cells: list[Any]) -> bytes:
+def _written_with_timestamp(key: Struct, encoder: KeyEncoder, cells: list[Any]) -> bytes:
     """Return a key whose last column, a number of microseconds, stands beside the row."""
     row = _VERSION + _part(key, range(key.count - 1), cells)
     word = written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])

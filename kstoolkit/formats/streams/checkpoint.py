@@ -20,7 +20,7 @@ from kstoolkit.formats.foreignversion import foreign_version
 
 __all__ = ["Checkpoint", "read_checkpoint"]
 
-_NAME = "checkpoint file"
+_CHECKPOINT = "checkpoint file"
 _VERSION = 0
 _UNKNOWN = -4
 _NUMBER = re.compile(r"-?[0-9]{1,19}")
@@ -58,9 +58,9 @@ def read_checkpoint(content: bytes) -> Checkpoint:
     {('my-store-changelog', 0): 41, ('my-other-changelog', 0): None}
     """
     lines = _lines(content)
-    version, count = _number(lines[0]), _number(lines[1])
+    version, count = _whole_number(lines[0]), _whole_number(lines[1])
     if version != _VERSION:
-        raise foreign_version(_NAME, version, _VERSION, "Kafka Streams")
+        raise foreign_version(_CHECKPOINT, version, _VERSION, "Kafka Streams")
     entries = [_entry(line) for line in lines[_HEAD_LINES:]]
     if len(entries) != count:
         message = f"A checkpoint file that says {count} lines and has {len(entries)}."
@@ -92,10 +92,10 @@ def _entry(line: str) -> tuple[tuple[str, int], int]:
             f"A line of a checkpoint file has {len(fields)} fields, not {_FIELDS}: {line[:80]!r}."
         )
         raise _damaged(message)
-    return (fields[0], _number(fields[1])), _number(fields[2])
+    return (fields[0], _whole_number(fields[1])), _whole_number(fields[2])
 
 
-def _number(text: str) -> int:
+def _whole_number(text: str) -> int:
     if not _NUMBER.fullmatch(text):
         message = f"{text[:40]!r} in a checkpoint file is no number."
         raise _damaged(message)

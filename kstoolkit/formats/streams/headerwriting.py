@@ -16,7 +16,7 @@ RecordHeaders = list[tuple[str, bytes | None]] | None
 """A record's headers, names and values; None: it has none."""
 
 _NONE = b"\x00"
-_SEVEN_BITS, _MORE = 0x7F, 0x80
+_BITS, _MORE = 0x7F, 0x80
 
 
 def headers_bytes(headers: Sequence[tuple[str, bytes | None]] | None) -> bytes:
@@ -41,7 +41,7 @@ def _varint(number: int) -> bytes:
     """Return a number in zig-zag base-128."""
     rest = number << 1 if number >= 0 else -1 - (number << 1)
     written = bytearray()
-    while rest > _SEVEN_BITS:
-        written.append(rest & _SEVEN_BITS | _MORE)
+    while rest > _BITS:
+        written.append(rest & _BITS | _MORE)
         rest >>= 7
     return bytes([*written, rest])

@@ -20,7 +20,7 @@ __all__ = ["Position", "read_position"]
 Position = dict[tuple[str, int], int]
 """The offset of each topic and partition."""
 
-_NAME = "Position"
+_POSITION = "Position"
 _TOPIC_BYTES = 8
 _PAIR_BYTES = 12
 
@@ -43,7 +43,7 @@ def read_position(blob: bytes) -> Position:
     try:
         version = cursor.byte()
         if version:
-            raise foreign_version(_NAME, version, 0, "Kafka Streams")
+            raise foreign_version(_POSITION, version, 0, "Kafka Streams")
         return dict(
             pair for _ in range(_count(cursor, _TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
         )

@@ -30,7 +30,7 @@ LONGEST_LINE_BYTES = 1 << 20
 
 _OLD = r"\.old\.([0-9]{1,20})"
 _OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
-_LEVEL = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
+_LEVEL_OPTION = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
 _OF_SPARK = re.compile(r"(?![0-9]+\.log$).+\.log([._-].*)?|(stderr|stdout)([._-].*)?")
 _GZIP = b"\x1f\x8b"
 _LINES_TO_A_TIME = 1_000
@@ -168,7 +168,7 @@ def logged_level(folder: Path) -> str | None:
     """Return the log level that the newest OPTIONS file of a folder says; None if there is none."""
     for file in reversed(_numbered(folder, _OPTIONS)):
         try:
-            match = _LEVEL.search(file.read_bytes())
+            match = _LEVEL_OPTION.search(file.read_bytes())
         except OSError:  # a newer one took its place meanwhile
             continue
         return match[1].decode().lower() if match else None

@@ -26,8 +26,8 @@ __all__ = ["LogFile", "ToldOption", "log_file"]
 _MOST_OPTIONS = 10_000
 _VERSION = "RocksDB version:"
 _COMPILED = "Compile date"
-_EVENT = "EVENT_LOG_v1 "
-_FAMILY = re.compile(r"-{3,40} Options for column family \[(.{0,200})\]:")
+_EVENT_LINE = "EVENT_LOG_v1 "
+_OPTIONS_OF_FAMILY = re.compile(r"-{3,40} Options for column family \[(.{0,200})\]:")
 _OPTION = re.compile(r"\s{0,80}Options\.([\w.\[\] ]{1,100}): ?(.{0,1000})")
 _TABLE = re.compile(r"\s{0,80}table_factory options:")
 _OF_TABLE = re.compile(r"\s{1,80}([a-z]\w{0,80}) ?: ?(.{1,1000})")
@@ -140,7 +140,7 @@ class _Head:
         self._show(line)
         self._clock.learn(line)
         self._read(line.text)
-        return line.text.startswith(_EVENT)
+        return line.text.startswith(_EVENT_LINE)
 
     def record(self, path: Path) -> LogFile:
         """Return what the head said."""
@@ -191,7 +191,7 @@ class _Head:
             self._level = level
 
     def _read(self, text: str) -> None:
-        family, option = _FAMILY.match(text), _OPTION.fullmatch(text)
+        family, option = _OPTIONS_OF_FAMILY.match(text), _OPTION.fullmatch(text)
         table = _TABLE.match(text)
         self._of_table = table is not None
         if family:

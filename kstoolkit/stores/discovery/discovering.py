@@ -83,16 +83,16 @@ def discover(
     with Locks() as locks:
         # The one at which the walk ends may lack some of its segments: it is left out.
         found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
-        stores = [_with_lock(each, locks) for each in _told(found, " stores", progress)]
+        stores = [_with_lock(each, locks) for each in _counted_aloud(found, " stores", progress)]
     if look:
-        told = _told(stores, " stores opened", progress)
+        told = _counted_aloud(stores, " stores opened", progress)
         stores = [each if walk.is_stopped() else looked_into(each) for each in told]
     if walk.is_stopped():
         walk.unreadable[str(root)] = _STOPPED
     return FoundStores(stores, root, walk.unreadable)
 
 
-def _told(
+def _counted_aloud(
     stores: Iterable[FoundStore],
     unit: str,
     progress: bool,  # noqa: FBT001 - handed on

@@ -40,13 +40,13 @@ def looked_into(found: FoundStore) -> FoundStore:
     try:
         path = Path(found.path if segment is None else segment.path)
         with open_store(path, partly=True) as store:
-            return _told(found, store, segment)
+            return _with_kind(found, store, segment)
     except KstoolkitError as error:
         why = f"it can't be opened: {error.message}"
         return replace(found, unknown=found.unknown | {"kind": why, "closed": why})
 
 
-def _told(found: FoundStore, store: Store, segment: FoundSegment | None) -> FoundStore:
+def _with_kind(found: FoundStore, store: Store, segment: FoundSegment | None) -> FoundStore:
     guess = _recognised(found, store, segment)
     unknown = {name: why for name, why in found.unknown.items() if name != "kind"}
     told = replace(

@@ -57,7 +57,7 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
         kind="window",
         confidence=1.0,
         reasons=("a level of a replica",),
-        segments=_segments(segments, int(level.name)),
+        segments=_replica_segments(segments, int(level.name)),
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
@@ -74,7 +74,7 @@ def _is_length(name: str) -> bool:
     return name.isascii() and name.isdigit()
 
 
-def _segments(starts: dict[Path, int], window_ms: int) -> Records[FoundSegment]:
+def _replica_segments(starts: dict[Path, int], window_ms: int) -> Records[FoundSegment]:
     sizes = {each: folder_bytes(each) for each in starts}
     found = [
         FoundSegment(

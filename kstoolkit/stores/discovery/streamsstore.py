@@ -79,7 +79,7 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         kind=kind,
         confidence=confidence,
         reasons=reasons,
-        segments=_segments(places),
+        segments=_streams_segments(places),
         column_families=held.column_families,
         size_bytes=held.size_bytes,
         disk_bytes=held.disk_bytes,
@@ -132,7 +132,7 @@ def _no_sign(place: StreamsPlace) -> str:
     return _NO_SIGN if (place.task_folder / _CHECKPOINT).exists() else _NOT_CLOSED
 
 
-def _segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
+def _streams_segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
     starts = {folder: place.segment_start_ms for folder, place in places}
     length_ms = _length_ms(starts)
     found = [

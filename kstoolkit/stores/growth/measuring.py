@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.rowview import RowSource
     from kstoolkit.units import Duration
 
-__all__ = ["HasSource", "growth"]
+__all__ = ["HasSource", "measured_growth"]
 
 _NOT_FOUND = "only the rows were handed over, not where the store lies"
 _NO_WINDOWS = "its rows have no windows, or sessions in their place"
@@ -57,7 +57,7 @@ class HasSource(Protocol):
         ...
 
 
-def growth(
+def measured_growth(
     store: HasSource | RowSource,
     *,
     found: FoundStore | None = None,
@@ -117,7 +117,7 @@ def growth(
     ...     def read(self, asked):
     ...         keys = ByteColumn.of([b"anna", b"bo"])
     ...         yield RowColumns.whole(keys, ByteColumn.of([b"1" * 90, b"2"]))
-    >>> measured = growth(Listed())
+    >>> measured = measured_growth(Listed())
     >>> measured.keys[0].key, measured.keys[0].data_bytes, measured.num_keys
     ('anna', 94, 2)
     """

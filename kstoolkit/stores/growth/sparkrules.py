@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["SPARK_RULES", "retained_versions"]
 
 _MUCH_OF_ALL = 0.05
-_MORE_THAN_EVEN = 2
+_MORE_THAN_EVEN_VALUES = 2
 """How many times its even share among those named a value takes at least, to be worth a word."""
 _LONGEST_VALUE = 80
 _MUCH_ON_DISK = 2
@@ -131,7 +131,7 @@ def _no_ttl(growth: Growth) -> Remark | None:
 
 def _largest_value(growth: Growth) -> Remark | None:
     """Return which value of one of several fields takes more of the data than its even share."""
-    firsts = [(each[0], name) for name, each in growth.fields.items() if _stands_out(each)]
+    firsts = [(each[0], name) for name, each in growth.fields.items() if _value_stands_out(each)]
     # Of what one key has alone, another sentence speaks.
     key_rows = max((each.num_rows for each in growth.keys[:1]), default=0)
     found = [(use, name) for use, name in firsts if use.num_rows > key_rows]
@@ -147,11 +147,11 @@ def _largest_value(growth: Growth) -> Remark | None:
     return Remark(Weight.USE, use.share, text)
 
 
-def _stands_out(values: Sequence[KeyUse]) -> bool:
+def _value_stands_out(values: Sequence[KeyUse]) -> bool:
     """Return whether the largest takes much of all: of as many as are named, at least."""
     if len(values) < 2:  # noqa: PLR2004 - one alone stands out of nothing
         return False
-    return values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN / len(values))
+    return values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN_VALUES / len(values))
 
 
 SPARK_RULES = (

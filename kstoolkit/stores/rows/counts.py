@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats import countbundle, replicakey
+from kstoolkit.formats import countbundle
+from kstoolkit.formats.replicakey import decode_replica_keys
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import as_profile, segment_options
 from kstoolkit.stores.rows.countrows import CountRows, Told
@@ -190,7 +191,7 @@ def _folder_of(state: SegmentState) -> Path:
 def _told_in(segment: DiskSegment) -> Iterator[Told]:
     actions = segment.actions
     for keys, values in segment.pages(_ROWS):
-        users, starts_ms = replicakey.decode_many(keys)
+        users, starts_ms = decode_replica_keys(keys)
         bundles = countbundle.decode_many(values)
         check_ids(int(bundles.action_id.max(initial=0)), actions)
         yield Told(

@@ -95,16 +95,16 @@ def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, 
     held = rows.details
     found: dict[str, Detail] = {}
     if "foreign_key" in held:
-        found["foreign_key"] = _read(held["foreign_key"], foreign_key)
-        found["instruction"] = _plain(held["instruction"])
-        found["hash"] = _plain(in_hex(held["hash"]))
+        found["foreign_key"] = _read_detail(held["foreign_key"], foreign_key)
+        found["instruction"] = _plain_detail(held["instruction"])
+        found["hash"] = _plain_detail(in_hex(held["hash"]))
     if rows.valid_to_ms is not None:
         found["valid_to_ms"] = Detail(_NOTHING, Decoded(rows.valid_to_ms), is_time=True)
     names = (*_PLAIN, *(_OF_TOPICS if "topic" in held else ()))
-    found |= {name: _plain(held[name]) for name in names if name in held}
-    found |= {name: _read(held[name], value) for name in ("prior", "old") if name in held}
+    found |= {name: _plain_detail(held[name]) for name in names if name in held}
+    found |= {name: _read_detail(held[name], value) for name in ("prior", "old") if name in held}
     if "sequence" in held and pc.any(pc.not_equal(held["sequence"], 0)).as_py():
-        found["sequence"] = _plain(held["sequence"])
+        found["sequence"] = _plain_detail(held["sequence"])
     return found
 
 
@@ -123,10 +123,10 @@ def typed(decoded: Decoded) -> pa.Array:
     return pa.array(texts, pa.large_string())
 
 
-def _plain(column: pa.Array) -> Detail:
+def _plain_detail(column: pa.Array) -> Detail:
     return Detail(_NOTHING, Decoded(column))
 
 
-def _read(column: pa.Array, serde: Serde) -> Detail:
+def _read_detail(column: pa.Array, serde: Serde) -> Detail:
     cells = ByteColumn.from_arrow(column)
     return Detail(cells, serde.decode(cells))

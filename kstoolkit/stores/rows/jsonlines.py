@@ -54,12 +54,12 @@ def json_text(value: Any) -> str:
         return _ENCODE(_plainer(value, 0))
 
 
-def _plain(value: Any) -> Any:
+def _plain_json(value: Any) -> Any:
     """Return what JSON can say of a value of a type that it doesn't know.
 
     Examples
     --------
-    >>> _plain(Undecoded(b"ab", "no UTF-8 at byte 0"))
+    >>> _plain_json(Undecoded(b"ab", "no UTF-8 at byte 0"))
     {'hex': '6162', 'problem': 'no UTF-8 at byte 0'}
     """
     match value:
@@ -89,4 +89,4 @@ def _plainer(value: Any, depth: int) -> Any:
     return value
 
 
-_ENCODE = json.JSONEncoder(allow_nan=False, default=_plain).encode
+_ENCODE = json.JSONEncoder(allow_nan=False, default=_plain_json).encode

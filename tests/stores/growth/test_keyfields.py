@@ -19,7 +19,7 @@ from kstoolkit.formats.spark.layouts import Family
 from kstoolkit.formats.spark.schemajson import schema_of
 from kstoolkit.stores.growth.fieldtally import FieldTally
 from kstoolkit.stores.growth.keyfields import key_fields, paths_in
-from kstoolkit.stores.growth.measuring import growth
+from kstoolkit.stores.growth.measuring import measured_growth
 from tests.formats.spark.sparkrows import row_schema
 from tests.stores.growth.listedrows import Listed
 from tests.stores.growth.sparkstate import VALUE_BYTES, WINDOW, family, state
@@ -106,7 +106,7 @@ def test_rows_add_up_by_one_field_by_several_and_by_each() -> None:
     keys.append({"user": None, "page": 2})
     rows = state(columns, keys)
     fields = key_fields([family(**columns)])
-    found = growth(Listed([rows.take(np.arange(7) < 3), rows]), fields=fields)
+    found = measured_growth(Listed([rows.take(np.arange(7) < 3), rows]), fields=fields)
     assert found.by == ("user", "page")
     told = {(each.key["user"], each.key["page"]): each.num_rows for each in found.keys}
     assert told == {
@@ -120,7 +120,7 @@ def test_rows_add_up_by_one_field_by_several_and_by_each() -> None:
     assert of_user == {"Anna": 6, "Bo": 3, None: 1}
     assert [(each.key, each.num_rows) for each in found.fields["page"]] == [(2, 7), (1, 3)]
     assert found.num_keys == 5
-    only = growth(Listed([rows]), fields=key_fields([family(**columns)], "page"))
+    only = measured_growth(Listed([rows]), fields=key_fields([family(**columns)], "page"))
     assert totals(only) == [(2, 5), (1, 2)]
     assert only.fields == {}
     assert sum(each.data_bytes for each in only.keys) == only.data_bytes
@@ -137,11 +137,11 @@ def test_families_add_up_by_the_fields_that_they_share() -> None:
             family="by_n",
         ),
     ]
-    found = growth(Listed(parts), fields=key_fields([total, by_n]))
+    found = measured_growth(Listed(parts), fields=key_fields([total, by_n]))
     assert totals(found) == [("Bo", 4), ("Anna", 1)]
     assert [each.key for each in found.fields["n"]] == [7, 8, 9]
     assert found.num_without_fields == 0
-    by_number = growth(Listed(parts), fields=key_fields([total, by_n], "n"))
+    by_number = measured_growth(Listed(parts), fields=key_fields([total, by_n], "n"))
     assert totals(by_number) == [(7, 1), (8, 1), (9, 1)]
     assert by_number.num_without_fields == 2
 
@@ -152,14 +152,14 @@ def test_a_field_of_two_types_is_two_fields_of_one_name() -> None:
         state({"id": "string"}, [{"id": "7"}, {"id": "7"}], family="one"),
         state({"id": "long"}, [{"id": 7}], family="other"),
     ]
-    found = growth(Listed(parts), fields=key_fields([one, other]))
+    found = measured_growth(Listed(parts), fields=key_fields([one, other]))
     assert totals(found) == [("7", 2), (7, 1)]
 
 
 def test_keys_of_any_type_can_be_said_in_json() -> None:
     columns = {"price": "decimal(9,2)", "ratio": "double", "at": "time(6)", "raw": "binary"}
     key = {"price": Decimal("1.25"), "ratio": math.nan, "at": time(1, 2), "raw": b"\x01"}
-    found = growth(Listed([state(columns, [key])]), fields=key_fields([family(**columns)]))
+    found = measured_growth(Listed([state(columns, [key])]), fields=key_fields([family(**columns)]))
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     plain = {"price": "1.25", "ratio": "NaN", "at": "01:02:00", "raw": "01"}
     assert told["keys"][0]["key"] == plain
@@ -170,14 +170,16 @@ def test_beginnings_are_those_of_the_text_that_a_key_is() -> None:
     columns = {"user": "string", "n": "integer"}
     keys = [{"user": f"{kind}-{n}", "n": n} for kind in ("anna", "bo") for n in range(300)]
     rows = state(columns, [*keys, {"user": None, "n": 0}])
-    found = growth(Listed([rows]), fields=key_fields([family(**columns)], "user"), prefix_bytes=3)
+    found = measured_growth(
+        Listed([rows]), fields=key_fields([family(**columns)], "user"), prefix_bytes=3
+    )
     assert {each.prefix: each.num_rows for each in found.prefixes} == {"ann": 300, "bo-": 300}
 
 
 def test_a_key_that_can_not_be_read_is_in_no_sum() -> None:
     rows = state({"user": "string"}, [{"user": "Anna"}, {"user": "Bo"}])
     torn = replace(rows, key=ByteColumn.of([rows.key.to_list()[0], b"?"]))
-    found = growth(Listed([torn]), fields=key_fields([family(user="string")]))
+    found = measured_growth(Listed([torn]), fields=key_fields([family(user="string")]))
     assert totals(found) == [("Anna", 1)]
     assert found.num_without_fields == 1
 
