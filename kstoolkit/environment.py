@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import EnvironmentFault
-from kstoolkit.java import Java, find_java, pip_command
+from kstoolkit.java import find_java, pip_command
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Check", "Diagnosis", "Java", "check_spark_home", "doctor", "find_java", "memory_bytes"]
 
 _OLDEST_PYTHON = (3, 11)
 _NEEDED_MEMORY_BYTES = 2 << 30

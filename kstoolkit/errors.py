@@ -12,23 +12,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "CheckpointError",
-    "ColumnError",
-    "ConfigurationError",
-    "EnvironmentFault",
-    "FormatError",
-    "InputError",
-    "KafkaError",
-    "KstoolkitError",
-    "LargeReportWarning",
-    "LimitedResultWarning",
-    "OutputError",
-    "RestartsSpent",
-    "RunFailed",
-    "UserError",
-]
-
 
 class KstoolkitError(Exception):
     """Anything that kstoolkit itself raises on purpose.

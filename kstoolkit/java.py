@@ -26,7 +26,6 @@ from kstoolkit.errors import EnvironmentFault
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OLDEST_JAVA", "Java", "find_java", "pip_command"]
 
 OLDEST_JAVA = 17
 """The class files of Spark 4 are Java 17's."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.widgets.panel import Panel
 
-__all__ = ["PanelMagics", "load", "unload"]
 
 _NAMES = ("findings", "memory", "profile", "store")
 _OUT = "out"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import html
 import unicodedata
 
-__all__ = ["Html", "element", "isolated", "joined", "plain", "sentence", "shortened", "text"]
-
 LONGEST_SENTENCE = 600
 VOID = frozenset({"br", "hr", "img", "link", "meta"})
 JOINERS = "\u200c\u200d"

@@ -15,8 +15,6 @@ from datetime import timedelta
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["Duration", "format_bytes", "format_count", "format_duration", "parse_duration"]
-
 Duration = str | int | timedelta
 """What users may give for a length of time: ``"5 minutes"``, milliseconds, or a timedelta."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Viewed"]
-
 
 class Viewed:
     """A record, or several, that can be drawn."""

@@ -23,8 +23,6 @@ from typing import Any
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import Duration, format_duration, parse_duration
 
-__all__ = ["Cascade", "Hop", "Window", "as_window"]
-
 RETAINED_WINDOWS = 3
 """How many windows of each level a live run keeps in state, unless told otherwise."""
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["DONE", "FOLD", "Batch", "BatchFolders"]
 
 DONE = "_done"
 FOLD = "_fold"

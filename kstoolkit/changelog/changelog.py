@@ -42,7 +42,6 @@ import pyarrow as pa
 
 from kstoolkit.changelog.batches import Batch, BatchFolders
 from kstoolkit.changelog.countsfile import CountsFile
-from kstoolkit.changelog.countswriter import SCHEMA, ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import InputError
 
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-__all__ = ["MIRROR", "SCHEMA", "Changelog", "ChangelogWriter", "Mirrored", "latest"]
 
 MIRROR = "mirror"
 """The folder, in that of a run or a replica, where a changelog that lies elsewhere is read from."""

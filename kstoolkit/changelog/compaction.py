@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.batches import Batch
 
-__all__ = ["Compaction", "compact"]
 
 _LOCK = ".compact.lock"
 _NAME = "fold-00000"

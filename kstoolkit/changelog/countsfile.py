@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     _Bucket = tuple[int, int]
 
-__all__ = ["CountsFile"]
 
 _COUNTER = ["window_start", "user", "action", "count"]
 _WORTH_THREADS = 100_000  # rows; handing less to threads takes longer than reading it

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["damaged", "opened", "told_groups", "understood"]
-
 
 @contextmanager
 def understood(path: Path) -> Iterator[None]:

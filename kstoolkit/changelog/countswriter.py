@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.counters.counters import Counters
 
-__all__ = ["CODED", "GROUPS_KEY", "SCHEMA", "TIME", "ChangelogWriter"]
 
 TIME = pa.timestamp("ms", tz="UTC")
 SCHEMA = pa.schema(

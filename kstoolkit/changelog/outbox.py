@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.counters.counters import Counters
 
-__all__ = ["Outbox", "OutboxWriter"]
 
 _SCHEMA = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
 

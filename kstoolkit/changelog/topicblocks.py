@@ -19,7 +19,6 @@ from kstoolkit.formats.topickey import decode_topic_keys
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["MOST_BYTES", "blocks_of", "counters_of_blocks"]
 
 MOST_BYTES = 900_000
 """How long a block is at most: a broker takes a record of 1 MiB, if it is not told otherwise."""

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.topickey import WindowKeys
 
-__all__ = ["TopicCounts", "counters_of", "records_of"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicCounts:

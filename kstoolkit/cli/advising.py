@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.records import Figure
     from kstoolkit.rocksdb.store import Store
 
-__all__ = ["advice", "memory"]
 
 STORE = typer.Argument(
     ..., metavar="PATH", help="A store's folder, the one with a CURRENT file.", show_default=False

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["AliveFile"]
 
 _EVERY_SECONDS = 2.0
 _LEAST_SECONDS, _TRIGGERS = 300.0, 10

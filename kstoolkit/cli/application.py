@@ -27,8 +27,6 @@ from kstoolkit.cli.run import run
 from kstoolkit.cli.supervise import supervise
 from kstoolkit.cli.terminal import say
 
-__all__ = ["app"]
-
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b
 Exit codes: 0 done, 1 a fault, 2 a mistake in what was given; of supervise and

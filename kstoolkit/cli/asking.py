@@ -11,7 +11,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from kstoolkit.stores.rows.opening import OpenedStore
 
-__all__ = ["key_given", "moment_given", "prefix_given"]
 
 _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 _EPOCH_MS = re.compile(r"-?\d+")

@@ -12,7 +12,6 @@ from kstoolkit.cli.terminal import note, print_json, say
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
 
-__all__ = ["start", "status", "stop"]
 
 FOLDER = typer.Option(
     None,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.pipeline import Pipeline
 
-__all__ = ["Work", "tell"]
 
 TOP = 5
 LOOK_SECONDS = 0.5

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["fetch", "simulate"]
-
 REAL_SAMPLES = ("wikiticker",)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-__all__ = ["FAULT", "INTERRUPTED", "MISTAKE", "TERMINATED", "TRY_LATER", "Terminated", "ending"]
 
 FAULT, MISTAKE, INTERRUPTED, NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
 """Exit codes; the last three are what a shell makes of SIGINT, SIGPIPE and SIGTERM."""

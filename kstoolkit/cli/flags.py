@@ -11,7 +11,6 @@ from kstoolkit.errors import KstoolkitError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["hints_in_flags", "in_flags", "reasons_in_flags"]
 
 _SENTENCES = {"unknown", "verdict"}
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.records import Lag
     from kstoolkit.stores.standby import Standby
 
-__all__ = ["keep_up"]
 
 SHOW_SECONDS = 0.5
 

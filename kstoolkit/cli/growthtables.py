@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse
 
-__all__ = ["print_growth"]
-
 
 def print_growth(found: Growth, *, as_json: bool) -> None:
     """Print a verdict and tables for people, or one JSON object."""

@@ -13,21 +13,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
     from kstoolkit.kafka.findingstopic import KafkaFindings
 
-__all__ = [
-    "BLOCKS",
-    "CHANGELOG",
-    "FINDINGS_TO",
-    "GIVE_UP_AFTER",
-    "KAFKA_CONFIG",
-    "MAX_RECORDS",
-    "SCHEMA",
-    "STARTING",
-    "VALUE",
-    "changelog_given",
-    "findings_given",
-    "settings_of",
-    "topic_given",
-]
 
 KAFKA_CONFIG = typer.Option(
     None,
@@ -158,7 +143,7 @@ def settings_of(config: str | None) -> dict[str, str]:
     InputError
         If it can't be read.
     """
-    from kstoolkit.kafka.connection import options_of_environment, read_options  # noqa: PLC0415
+    from kstoolkit.events.connectionfile import options_of_environment, read_options  # noqa: PLC0415
 
     return options_of_environment() if config is None else read_options(config)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import Trial
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["compare_profiles"]
-
 
 class Kind(StrEnum):
     """What is written."""
@@ -177,7 +175,8 @@ def _print(found: Comparison, *, as_json: bool) -> None:
 
 
 def _tried_profile(name: str) -> Profile:
-    from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.namedoptions import profile_names  # noqa: PLC0415
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name not in profile_names() and Path(name).exists():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.lagrecord import TopicLag
     from kstoolkit.operations.resetplan import ResetPlan
 
-__all__ = ["lag", "reset"]
 
 READER = typer.Argument(
     ...,
@@ -114,7 +113,7 @@ def _reader(
     reader: str, group: str | None, topic: str | None, config: str | None
 ) -> dict[str, Any]:
     """Return what reads, as the functions of Python take it."""
-    from kstoolkit.kafka.connection import read_options  # noqa: PLC0415 - as above
+    from kstoolkit.events.connectionfile import read_options  # noqa: PLC0415
 
     options = None if config is None else read_options(config)
     if group is None:

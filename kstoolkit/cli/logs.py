@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.rows import LogRows
     from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
 
-__all__ = ["log"]
 
 _HEADER = ["time (UTC)", "kind", "family", "what"]
 

@@ -37,7 +37,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from kstoolkit.stores.comparing.storediff import StoreDiff
 
-__all__ = ["diff", "export", "growth"]
 
 A = typer.Argument(
     ...,

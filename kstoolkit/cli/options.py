@@ -6,18 +6,6 @@ from enum import StrEnum
 
 import typer
 
-__all__ = [
-    "AS_JSON",
-    "AS_JSON_OBJECT",
-    "FILE_FORMAT",
-    "LIMIT",
-    "OUT",
-    "QUIET",
-    "TIME_UNIT",
-    "Format",
-    "Unit",
-]
-
 SHOWN = 20
 
 OUT = typer.Argument(..., metavar="OUT", help="The output folder of a run.", show_default=False)

@@ -11,7 +11,6 @@ from kstoolkit.cli.terminal import note
 if TYPE_CHECKING:
     from kstoolkit.errors import KafkaError
 
-__all__ = ["Outage"]
 
 PATIENCE_SECONDS, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
 

@@ -13,8 +13,6 @@ from kstoolkit.cli.terminal import note, print_json, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_count
 
-__all__ = ["produce"]
-
 
 class RecordTime(StrEnum):
     """What the time of a record can be."""
@@ -76,8 +74,8 @@ def produce(
     each got), failures (how many records were refused, by reason), maybe_twice (whether the last
     records before an outage may be there twice).
     """
+    from kstoolkit.events.connectionfile import read_options  # noqa: PLC0415
     from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.kafka.connection import read_options  # noqa: PLC0415
     from kstoolkit.kafka.producing import produce as produced  # noqa: PLC0415
 
     if parse_address(to) is None:

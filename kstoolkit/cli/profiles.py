@@ -14,8 +14,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["profile"]
-
 
 class Target(StrEnum):
     """What a profile is written as."""
@@ -82,7 +80,8 @@ def profile(
 def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
-    from kstoolkit.rocksdb.profiles.named import profile_named, profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.namedoptions import profile_names  # noqa: PLC0415
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name != "bounded_memory" and (total_mb, stores) != (None, None):

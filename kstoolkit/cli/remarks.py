@@ -11,8 +11,6 @@ from kstoolkit.cli.terminal import note
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["left_out_as_notes"]
-
 
 @contextmanager
 def left_out_as_notes() -> Iterator[None]:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["get", "kept", "restore"]
 
 LOOK = "1 second"
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Findings
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["counts", "find", "findings", "report", "say_findings", "summary", "users"]
 
 COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
 ROWS_AT_A_TIME = 50_000

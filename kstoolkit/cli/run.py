@@ -25,8 +25,6 @@ from kstoolkit.cli.terminal import print_json
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.windows import Cascade
 
-__all__ = ["lengths", "run"]
-
 TRIGGER = "10 seconds"
 
 

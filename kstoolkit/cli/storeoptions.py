@@ -16,29 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.stores.rows.readable import HasRows
 
-__all__ = [
-    "ACTION",
-    "BATCH",
-    "BATCHES",
-    "DETAILS",
-    "FAMILY",
-    "KEY_SERDE",
-    "KIND",
-    "NAMED",
-    "OTHER_FOLDERS",
-    "SERDES",
-    "SINCE",
-    "STORE",
-    "TOTAL",
-    "UNTIL",
-    "VALUE_SERDE",
-    "VERSION",
-    "VERSIONS",
-    "WINDOW_SIZE",
-    "check_not_empty",
-    "opened_side",
-    "opened_store",
-]
 
 SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 

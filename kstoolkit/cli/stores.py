@@ -30,8 +30,6 @@ from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.cli.topics import PARTITION, opened_at
 from kstoolkit.units import format_count
 
-__all__ = ["rows", "stores"]
-
 FOLDER = typer.Argument(
     ...,
     metavar="PATH",

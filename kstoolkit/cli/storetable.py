@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
 
-__all__ = ["as_told", "store_table", "unclear"]
 
 DOUBTFUL = 0.5
 

@@ -7,8 +7,6 @@ from typing import Any, get_type_hints
 
 from kstoolkit.cli.run import run
 
-__all__ = ["supervise"]
-
 RESTARTS_PER_HOUR = 5
 
 

@@ -17,17 +17,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "accept_any_text",
-    "note",
-    "nowhere_to_print",
-    "print_csv",
-    "print_json",
-    "print_table",
-    "quieten_libraries",
-    "say",
-    "visible",
-]
 
 WIDEST_CELL = 44
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
     from kstoolkit.stores.rows.readable import HasRows
 
-__all__ = ["PARTITION", "Side", "both_sides", "changelog_source", "opened_at", "say_expired"]
 
 PARTITION = typer.Option(
     None,

@@ -10,8 +10,6 @@ from kstoolkit.cli.endings import FAULT
 from kstoolkit.cli.options import AS_JSON_OBJECT, OUT
 from kstoolkit.cli.terminal import print_json, say
 
-__all__ = ["compact", "doctor"]
-
 
 def compact(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
     """Fold a changelog to its latest values.

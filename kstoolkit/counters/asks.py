@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kstoolkit.counters.blocks import Blocks
     from kstoolkit.windows import Window
 
-__all__ = ["Asks", "moments"]
 
 _PASSES, _ASKS = "passes", "asks"
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Blocks", "DictBlocks"]
-
 
 class Blocks(Protocol):
     """A mapping from short text to bytes."""

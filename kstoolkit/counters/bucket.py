@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.counters.blocks import Blocks, DictBlocks
 from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.meta import FOREVER, NEVER, Meta
 from kstoolkit.counters.segments import Segments, segment_ms
@@ -43,9 +42,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from kstoolkit.counters.blocks import Blocks
     from kstoolkit.windows import Cascade
-
-__all__ = ["Advance", "Blocks", "Bucket", "Changes", "DictBlocks", "Meta"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.windows import Window
 
-__all__ = ["Counters"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counters:

@@ -8,8 +8,6 @@ from typing import Any
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["FOREVER", "NEVER", "Meta"]
-
 NEVER, FOREVER = -(1 << 62), 1 << 62
 """Before and after all times."""
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.counters.blocks import Blocks
     from kstoolkit.windows import Cascade
 
-__all__ = ["Added", "Segments", "segment_ms"]
 
 WINDOWS_PER_SEGMENT = 60
 

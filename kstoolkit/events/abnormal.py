@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.draws import Draws, Floats, Ints
 
-__all__ = ["KINDS", "Kind", "Stage", "Trouble"]
 
 MINUTE_MS = 60_000
 NO_ACTION = -1

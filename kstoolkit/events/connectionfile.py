@@ -12,7 +12,6 @@ from kstoolkit.errors import ConfigurationError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CONFIG_FILE", "options_given", "options_of_environment", "read_options", "text_of"]
 
 CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
 """The environment variable that names a file with settings of the connection."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["csv_header", "read_csv", "read_csv_rows"]
 
 CHUNK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["REASONS", "SCHEMA", "DeadLetters", "count_reasons", "letters", "storable"]
 
 LONGEST_RAW = 64 * 1024
 """Raw text beyond this many characters is cut, visibly."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-__all__ = ["Draws", "log", "pick"]
 
 _LN_2 = 0.6931471805599453
 _SERIES_TERMS = 15

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["Compression", "FileFormat", "gzip_pieces", "json_lines", "replacing", "write_events"]
 
 FileFormat = Literal["json", "csv", "parquet"]
 Compression = Literal["gzip", "zstd"]

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CHUNK_BYTES", "LONGEST_LINE_BYTES", "Lines", "chunks_of", "shown"]
 
 CHUNK_BYTES = 8 << 20
 LONGEST_LINE_BYTES = 32 << 20

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = [
-    "Types",
-    "learnt",
-    "parse_chunk",
-    "parse_record",
-    "read_json_lines",
-    "read_json_texts",
-    "rows_in",
-    "text_of",
-]
 
 _FEW_BYTES = 64 << 10
 _MOST_DIGITS = 4_000

@@ -18,7 +18,6 @@ from kstoolkit.events.texts import only_utf8
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["json_objects"]
 
 _NULL = "null"
 

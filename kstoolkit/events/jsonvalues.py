@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.jsonlines import Types
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["Values", "read_json_values", "unreadable_values"]
 
 _FEW = 64
 _IN_QUOTES = rb'(?:[^"\\\r\n]|\\[^\r\n])*'

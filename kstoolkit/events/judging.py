@@ -15,7 +15,6 @@ from kstoolkit.events.times import TimeUnit, to_epoch_ms
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Judged", "Limits", "judge"]
 
 DAY_MS = 86_400_000
 _CODES = ("no_user", "no_action", "no_time", "bad_time", "future_time", "long_user", "long_action")

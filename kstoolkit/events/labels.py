@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.scenario import Part
 
-__all__ = ["LABELS_SCHEMA", "label_lines", "label_table"]
 
 LABELS_SCHEMA = pa.schema(
     {

@@ -22,8 +22,6 @@ from kstoolkit.events.opening import format_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Admitted", "Ledger", "list_files"]
-
 
 @dataclass(frozen=True, slots=True)
 class Admitted:

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from kstoolkit.events.draws import Draws
 
-__all__ = ["user_names"]
 
 _GIVEN = """
 ada alan amina anna björn carlos chen chloé dana david elena emil fatima felix grace hana

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 
-__all__ = ["FORMATS", "FileFormat", "WholeLineEnds", "check_name", "format_of", "open_stream"]
-
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.draws import Draws, Floats, Ints
 
-__all__ = ["Acts", "Habits", "Span", "act", "habits", "rates", "share_out"]
 
 HOUR_MS = 3_600_000
 

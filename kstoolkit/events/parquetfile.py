@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["parquet_names", "read_parquet", "read_parquet_rows"]
 
 BATCH_ROWS = 1 << 20
 _DAMAGE = (pa.ArrowException, UnicodeDecodeError)

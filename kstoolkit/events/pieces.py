@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "Piece", "Raw", "require"]
 
 Raw = Callable[["NDArray[np.intp]"], list[str]]
 """From row numbers to the raw texts of these records."""

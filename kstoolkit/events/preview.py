@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns
 
-__all__ = ["check_columns", "column_names"]
 
 _FIRST_BYTES = 1 << 20
 _FIRST_FILES = 3

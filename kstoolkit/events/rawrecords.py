@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.simulator import Simulation
     from kstoolkit.events.times import TimeUnit
 
-__all__ = ["RawRecords", "read_raw_records", "simulated_records"]
 
 _ROWS = 20_000
 

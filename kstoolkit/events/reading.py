@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.pieces import Columns, Piece
 
-__all__ = ["Good", "broken_file", "read_events", "sift"]
 
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
 

@@ -22,7 +22,6 @@ from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["BROKEN", "FILE", "NOW", "RAW", "first_lines", "read_rows", "row_types"]
 
 RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
 """Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""

@@ -18,15 +18,6 @@ from kstoolkit.units import Duration, format_bytes, parse_duration
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = [
-    "BAD_RECORDS",
-    "SAMPLE",
-    "WIKITICKER_FILE",
-    "WIKITICKER_SHA256",
-    "WIKITICKER_URL",
-    "fetch_wikiticker",
-    "write_sample",
-]
 
 SAMPLE = simulate(
     event_count=80_000,

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.draws import Ints
 
-__all__ = ["Part", "Scenario"]
 
 _MIDDLE = (20, 2)
 """Users who go astray are among the busier half, but not among the busiest twentieth."""

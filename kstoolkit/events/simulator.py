@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event_files import Compression, FileFormat
 
-__all__ = ["EVENTS_SCHEMA", "Simulation", "simulate"]
 
 EVENTS_SCHEMA = pa.schema(
     {"time": pa.timestamp("ms", tz="UTC"), "user": pa.string(), "action": pa.string()}

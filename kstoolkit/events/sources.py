@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.times import TimeUnit
 
-__all__ = ["Files", "Frame", "files", "frame", "is_plain", "limits_of"]
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
 

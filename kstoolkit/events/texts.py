@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Mask", "as_text", "is_longer", "is_missing", "only_utf8"]
 
 Mask = Union["NDArray[np.bool_]", np.bool_]
 """One truth a row, or one for all rows."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["UNITS", "TimeUnit", "to_epoch_ms"]
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 _Number = TypeVar("_Number", np.int64, np.float64)

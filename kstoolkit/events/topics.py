@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.judging import Limits
     from kstoolkit.events.times import TimeUnit
 
-__all__ = [
-    "RECORD_COLUMNS",
-    "Address",
-    "Topic",
-    "address_of",
-    "in_utc",
-    "kafka_topic",
-    "parse_address",
-]
 
 RECORD_COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "timestamp")
 """What a record brings beside the fields of its value."""

@@ -30,8 +30,6 @@ import pyarrow as pa
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["VERSION", "_decode_block", "_encode_block"]
-
 VERSION = 1
 _BLOCK = "block of baselines"
 

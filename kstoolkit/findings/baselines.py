@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["Baselines", "Observation"]
 
 PROTECT_BELOW = float(np.log(1e-4))
 """A window whose upper tail is rarer than this is not learnt from."""

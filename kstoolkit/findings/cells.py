@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["NEVER", "Cells"]
 
 NEVER = -(1 << 62)
 _ACTION_BITS = 32

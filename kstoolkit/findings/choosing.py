@@ -13,8 +13,6 @@ from kstoolkit.findings.finding import Findings
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["Choice"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Finding
 
-__all__ = ["evidence", "finding_html", "findings_html", "in_short"]
 
 _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
 

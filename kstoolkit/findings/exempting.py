@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
 
-__all__ = ["exempt_user", "known_users"]
 
 _LONGEST_NOTE = 400
 _ONE_LIST = "Write its rules as [[rule]] tables: then one can be added."

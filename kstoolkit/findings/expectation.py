@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["Expectation"]
 
 _RARE = float(np.log(0.01))
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)

@@ -10,9 +10,6 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["names", "positive", "regular", "whole", "whole_match"]
-
-
 _LARGEST = (1 << 63) - 1
 
 

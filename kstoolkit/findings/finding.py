@@ -19,7 +19,6 @@ from kstoolkit.views import Viewed
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FINDINGS_SCHEMA", "Finding", "Findings"]
 
 FINDINGS_SCHEMA = pa.schema(
     [

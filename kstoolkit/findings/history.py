@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Rule
     from kstoolkit.windows import Window
 
-__all__ = ["find_in_windows"]
-
 
 def find_in_windows(levels: Mapping[Any, pa.Table], rules: Sequence[Rule]) -> Findings:
     """Return what the rules find in complete counts, each story once.

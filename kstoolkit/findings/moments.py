@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = [
-    "MOMENTS_SCHEMA",
-    "SUMS",
-    "moment_sums",
-    "pool_moments",
-]
 
 SUMS = (
     "sum_excess",

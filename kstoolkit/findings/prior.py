@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["FEWEST_PEERS", "FEWEST_WINDOWS", "Prior"]
 
 FEWEST_PEERS = 30
 """Fewer cells with history than this say nothing about peers."""

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["RANKING_SCHEMA", "rank_users"]
 
 FEWEST_ALIKE = 100
 """A bucket of users of similar volume has at least so many, if there are so many at all."""

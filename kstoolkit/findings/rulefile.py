@@ -25,7 +25,6 @@ from kstoolkit.windows import Window
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["load_rules", "rule_table", "rules_from_json", "rules_from_toml", "rules_to_json"]
 
 _KINDS: Mapping[str, type[Rule]] = {kind.__name__: kind for kind in (Ceiling, Exempt, Unusual)}
 

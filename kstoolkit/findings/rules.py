@@ -23,19 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.units import Duration
 
-__all__ = [
-    "DEFAULT_RULES",
-    "Ceiling",
-    "Exempt",
-    "Rule",
-    "Unusual",
-    "check_windows",
-    "exempted",
-    "material_floor",
-    "needs_baseline",
-    "rules_on",
-]
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class Ceiling:

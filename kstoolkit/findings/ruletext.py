@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
 
-__all__ = ["rules_to_toml", "toml_text"]
 
 _LAST_SHORT = 0xFFFF
 

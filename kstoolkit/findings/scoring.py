@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["score"]
 
 _DAY_MS = 86_400_000
 

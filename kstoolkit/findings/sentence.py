@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Finding
 
-__all__ = ["chance", "expected", "sentence"]
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MONTHS = (

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Integers = NDArray[np.int64]
 
-__all__ = ["fold_stories", "merge_findings", "with_other_levels"]
 
 _KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
 _ORDER = ("window_start_ms", "window_ms", "rule", "user", "action")

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["interval", "log_upper_tail", "tail_bounds"]
 
 HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)

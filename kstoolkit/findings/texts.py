@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
 
-__all__ = ["codes_in", "encoded", "places"]
-
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
     """Return the texts that occur in a column without nulls, and which one each row is.

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["Protected", "Walk"]
 
 REPORTS_PER_CALL = 32
 _ROWS_PER_REFRESH = 4

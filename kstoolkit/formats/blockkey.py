@@ -23,8 +23,6 @@ from typing import NamedTuple
 
 from kstoolkit.errors import ConfigurationError, FormatError
 
-__all__ = ["LENGTH_BYTES", "BlockKey"]
-
 _LAYOUT = Struct(">iiqiq")
 LENGTH_BYTES = _LAYOUT.size
 """How long such a key is."""

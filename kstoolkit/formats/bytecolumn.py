@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["ByteColumn"]
 
 _INTEGERS = {1: ">i1", 2: ">i2", 4: ">i4", 8: ">i8"}
 

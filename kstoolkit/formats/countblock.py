@@ -28,8 +28,6 @@ import pyarrow as pa
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["SCHEMA", "VERSION", "decode", "encode"]
-
 VERSION = 1
 _NAME = "CountBlock"
 _LARGEST_UINT32 = 0xFFFF_FFFF

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["VERSION", "Bundle", "Bundles", "decode", "decode_many", "encode_many"]
 
 VERSION = 1
 _NAME = "CountBundle"

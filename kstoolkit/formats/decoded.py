@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["Decoded", "Undecoded", "each_cell"]
-
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:

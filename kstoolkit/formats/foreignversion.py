@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["foreign_version"]
-
 
 def foreign_version(what: str, found: int, known: int, engine: str) -> FormatError:
     """Return the error of a version of an engine's that this kstoolkit does not know.

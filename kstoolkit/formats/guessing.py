@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["Guess", "guess_serde"]
 
 _MOST_ROWS = 1000
 _MOST_BYTES = 1 << 16  # of a row: more of it would say no more

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["DECODERS", "ENCODERS"]
 
 _UUID_TEXT = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _MOST_NESTED = "JSON that is nested too deep"

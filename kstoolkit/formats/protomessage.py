@@ -13,7 +13,6 @@ from google.protobuf import (  # type: ignore[import-untyped] # ships no types
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["message_class"]
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 

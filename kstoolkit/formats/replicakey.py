@@ -24,14 +24,6 @@ from kstoolkit.errors import FormatError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = [
-    "SHORTEST_REPLICA_KEY_BYTES",
-    "decode_replica_key",
-    "decode_replica_keys",
-    "encode_replica_key",
-    "encode_replica_keys",
-    "is_of_window",
-]
 
 _SALT_BYTES, _START_BYTES = 4, 8
 SHORTEST_REPLICA_KEY_BYTES = _SALT_BYTES + _START_BYTES

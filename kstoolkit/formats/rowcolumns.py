@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["HEADERS", "RowColumns", "numbers_of"]
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 """Record headers of a row: names may repeat, and a value may be null."""

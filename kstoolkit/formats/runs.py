@@ -9,8 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["run_edges", "run_places", "run_sums"]
-
 
 def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where each run begins, and behind them where the last one ends.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.decoded import Decoded, Undecoded, each_cell
+from kstoolkit.formats.decoded import Decoded, each_cell
 from kstoolkit.formats.kafkaserdes import DECODERS, ENCODERS
 from kstoolkit.formats.streams.windowedserdes import session_windowed, time_windowed
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["SERDE_NAMES", "Decoded", "Serde", "Undecoded", "serde_of"]
 
 SERDE_NAMES = tuple(DECODERS)
 """The names that :func:`serde_of` knows; each may be that of the key inside a windowed one."""

@@ -39,7 +39,7 @@ import pyarrow.compute as pc
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.runs import run_edges, run_places, run_sums
 from kstoolkit.formats.topicbundlelayout import ACTION, COUNTS, UPDATED, BundleLayout
-from kstoolkit.formats.topicmessage import BLOCK_VERSION, VERSION, ActionBundle, decode
+from kstoolkit.formats.topicmessage import VERSION, ActionBundle, decode
 from kstoolkit.formats.varints import widths_of, written
 
 if TYPE_CHECKING:
@@ -47,15 +47,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "BLOCK_VERSION",
-    "VERSION",
-    "ActionBundle",
-    "ActionBundles",
-    "decode",
-    "decode_many",
-    "encode_many",
-]
 
 _AROUND = 5  # varints of a bundle in front of its actions, beside its counts
 

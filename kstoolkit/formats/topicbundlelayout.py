@@ -20,7 +20,6 @@ from kstoolkit.formats.varints import LONGEST, MORE, numbers_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ACTION", "COUNTS", "UPDATED", "BundleLayout"]
 
 COUNTS, UPDATED, ACTION = 0x12, 0x18, 0x22  # tags: number of the field, and its wire type
 _LONGEST_LENGTH = 5  # bytes that a length takes at most: protobuf's are below 2 GiB

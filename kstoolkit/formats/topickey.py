@@ -35,13 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "SHORTEST_TOPIC_KEY_BYTES",
-    "WindowKeys",
-    "decode_topic_keys",
-    "encode_topic_keys",
-    "is_block_key",
-]
 
 _SALT_BYTES: Final = 4
 _NUMBER_BYTES: Final = 8

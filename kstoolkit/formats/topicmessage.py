@@ -13,8 +13,6 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.formats.protomessage import message_class
 
-__all__ = ["BLOCK_VERSION", "VERSION", "ActionBundle", "decode"]
-
 VERSION = 2
 """The first byte of a bundle in a topic."""
 

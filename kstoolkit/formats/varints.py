@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LONGEST", "MORE", "numbers_of", "widths_of", "written"]
 
 LONGEST = 10
 """How many bytes 64 bits take at most."""

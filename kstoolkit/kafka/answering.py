@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["Rest", "Tell", "answered", "wait_for"]
 
 _FIRST_SECONDS = 1.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["Artifact"]
-
 _PART = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.processes import Process
 
-__all__ = ["Broker"]
-
 
 class Broker:
     """A Kafka broker that lives in a folder, running or stopped.

@@ -9,7 +9,6 @@ from kstoolkit.kafka.artifacts import Artifact
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["BROKER_JARS", "DATA", "KAFKA_VERSION", "PROPERTIES", "java_options", "properties"]
 
 KAFKA_VERSION = "4.3.1"
 """The newest release whose parts are all published."""

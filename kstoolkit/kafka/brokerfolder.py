@@ -33,7 +33,6 @@ from kstoolkit.kafka.processes import Process
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BrokerFolder", "Identity", "default_folder", "is_free"]
 
 _HOST = "127.0.0.1"
 _PORTS = range(20_000, 30_000)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity
     from kstoolkit.kafka.processes import Process
 
-__all__ = ["await_ready", "ended_unless", "format_data", "kill", "run_detached", "stop"]
 
 _READY_S = 90.0
 _STOP_S = 30.0

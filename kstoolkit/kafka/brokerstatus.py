@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["BrokerStatus"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BrokerStatus:

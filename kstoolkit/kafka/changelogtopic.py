@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.mirror import TopicMirror
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.units import Duration
-
-__all__ = ["KafkaChangelog", "kafka_changelog"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

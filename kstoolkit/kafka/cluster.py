@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
 
-__all__ = ["Cluster", "Reach", "TopicFacts"]
 
 _PAUSE_SECONDS = 0.25
 _EARLIEST, _LATEST = "earliest", "latest"

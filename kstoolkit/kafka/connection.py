@@ -30,10 +30,6 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.connectionfile import (
-    CONFIG_FILE,
-    options_given,
-    options_of_environment,
-    read_options,
     text_of,
 )
 from kstoolkit.kafka.pemkeys import for_java_to_read
@@ -41,14 +37,6 @@ from kstoolkit.kafka.pemkeys import for_java_to_read
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "CONFIG_FILE",
-    "for_java",
-    "for_librdkafka",
-    "options_given",
-    "options_of_environment",
-    "read_options",
-]
 
 _JAAS = re.compile(
     r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""",

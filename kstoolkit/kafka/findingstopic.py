@@ -32,8 +32,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kstoolkit.units import Duration
-
-__all__ = ["KafkaFindings", "kafka_findings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

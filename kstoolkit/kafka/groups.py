@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["GroupFacts", "Partition", "group_facts", "groups_of", "move_group", "streams_topics"]
 
 Answer = TypeVar("Answer")
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.artifacts import Artifact
 
-__all__ = ["REPOSITORY", "Refusal", "retrieve"]
 
 REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
 """The environment variable for the URL of another Maven repository than the public one."""

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.artifacts import Artifact
 
-__all__ = ["CACHE_FOLDER", "MissingArtifact", "cache_folder", "fetch", "to_stderr"]
 
 CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
 """The environment variable that names another folder for the cache."""

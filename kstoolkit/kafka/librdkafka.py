@@ -9,7 +9,6 @@ from kstoolkit.errors import ConfigurationError, EnvironmentFault, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ANSWER_SECONDS", "clients", "is_silence", "made", "said"]
 
 ANSWER_SECONDS = 10.0
 """How long an answer may take."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import topic_made as made
 from kstoolkit.units import parse_duration
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kstoolkit.units import Duration
-
-__all__ = ["ensure_topic"]
 
 
 def ensure_topic(

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.counters.counters import Counters
     from kstoolkit.kafka.cluster import Cluster, Reach
 
-__all__ = ["TopicMirror"]
 
 _BUCKETS = 8
 _RECORDS_AT_ONCE = 500_000

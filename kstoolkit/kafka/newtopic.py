@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["PARTITIONS", "check_partitions", "retention_ms", "topic_made"]
 
 PARTITIONS = 3
 """How many a new topic has, unless told otherwise: so many tasks can read it at once."""

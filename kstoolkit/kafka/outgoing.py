@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.rawrecords import RawRecords
     from kstoolkit.events.times import TimeUnit
 
-__all__ = ["Events", "Outgoing", "outgoing"]
 
 Events = Files | Simulation | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """What can be sent: files, a path or several, or a simulation."""

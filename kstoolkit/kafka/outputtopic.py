@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.answering import Rest, Tell
     from kstoolkit.kafka.cluster import TopicFacts
 
-__all__ = ["OutputTopic"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTopic:

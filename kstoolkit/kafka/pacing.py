@@ -14,7 +14,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Pace", "parse_speed"]
 
 LONGEST_GAP_MS = 86_400_000
 """A step of event time that is longer, either way, is passed over: nobody waits for a record whose

@@ -19,7 +19,6 @@ from kstoolkit.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["for_java_to_read"]
 
 _BLOCK = re.compile(r"-----BEGIN (RSA|EC) PRIVATE KEY-----([^-]*)-----END \1 PRIVATE KEY-----")
 _OLD_AND_ENCRYPTED = re.compile(r"-----BEGIN (RSA|EC) PRIVATE KEY-----\s*Proc-Type")

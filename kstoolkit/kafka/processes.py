@@ -13,8 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Process", "process_with"]
-
 _PROC = Path("/proc")
 _LOOK_S = 0.02
 

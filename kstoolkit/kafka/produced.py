@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Address
 
-__all__ = ["Produced"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Produced:

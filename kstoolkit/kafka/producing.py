@@ -10,9 +10,9 @@ import numpy as np
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import check_partitions, retention_ms, topic_made
 from kstoolkit.kafka.outgoing import outgoing
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     RecordTimes = NDArray[np.int64]
 
-__all__ = ["produce"]
 
 _FUTURE_MS = 3_600_000
 """Brokers refuse a record that is later than this, unless told otherwise."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 import socket
 import struct
 
-__all__ = ["NO_ANSWER", "has_a_broker", "is_ready", "speaks_kafka"]
-
 _CLIENT = b"kstoolkit"
 _API_VERSIONS = (18, 0, b"")
 _METADATA_OF_NO_TOPIC = (3, 1, b"\0\0\0\0")

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["Records", "lost", "read_records"]
 
 _MESSAGES = 10_000  # asked for at once
 

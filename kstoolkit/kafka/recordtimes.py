@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import Cluster
 
-__all__ = ["record_times"]
 
 _AT_ONCE: dict[str, Any] = {
     "fetch.wait.max.ms": 10,

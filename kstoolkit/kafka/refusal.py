@@ -21,7 +21,6 @@ from kstoolkit.kafka.readiness import NO_ANSWER, has_a_broker, speaks_kafka
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["last_words", "refusal"]
 
 _SECONDS = 1.5
 _ASKED = 3  # servers

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Address
 
-__all__ = ["Sender", "patience_of"]
 
 _PATIENCE_MS = 300_000
 _PATIENCE = ("delivery.timeout.ms", "message.timeout.ms")

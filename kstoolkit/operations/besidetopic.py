@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["begins_ms", "kind_of", "partition_of"]
-
 
 def kind_of(store: HasRows) -> str | None:
     """Return what kind of store of Kafka Streams it is; None if it is none.

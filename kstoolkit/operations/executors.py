@@ -8,8 +8,6 @@ from typing import Any
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes
 
-__all__ = ["ExecutorMemory", "executors_memory"]
-
 _METRICS = {
     "peak_heap_bytes": "JVMHeapMemory",
     "peak_non_heap_bytes": "JVMOffHeapMemory",

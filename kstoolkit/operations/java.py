@@ -23,8 +23,6 @@ from kstoolkit.rocksdb.memory.process import process_memory
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
-__all__ = ["JavaMemory", "java_memory"]
-
 _ADDED = ("heap_committed_bytes", "non_heap_committed_bytes", "direct_bytes", "rocksdb_bytes")
 _IN_DIRECT = "here netty takes its memory from direct buffers, and direct_bytes has it"
 

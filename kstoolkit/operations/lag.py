@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.units import Duration
 
-__all__ = ["LagWatch", "lag"]
 
 _KEPT_SECONDS = 60.0
 """Rates are of the last minute: consumers commit some seconds apart, and batches come in gusts."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.groups import Partition
     from kstoolkit.operations.readers import GroupReader, Positions
 
-__all__ = ["lag_of"]
-
 
 def lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Positions) -> TopicLag:
     """Return how far a reader is behind, with rates since it was looked at before, if it was.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.readers import Positions, RunReader
 
-__all__ = ["Pace", "arriving", "batches_read", "commits_read", "meeting", "never"]
 
 _BATCHES = 20
 """The newest batches tell how fast a run is; older ones, how fast it was."""

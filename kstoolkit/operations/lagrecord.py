@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["HEADER", "LagOfPartition", "TopicLag", "seconds_text"]
 
 HEADER = (
     *("topic", "partition", "position", "end", "lag", "lag in time"),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.lookupoptions import Ask
     from kstoolkit.operations.lookupstatistics import LookupStatistics
 
-__all__ = ["Lookup"]
 
 _LONGEST_UNKNOWN_MS = 60_000
 _SILENT = "over Spark Connect, workers can't tell what they count; this is this process alone"

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["Answer", "LookupCache"]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:

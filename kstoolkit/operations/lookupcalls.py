@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.lookupfigures import LookupFigures
     from kstoolkit.operations.lookupoptions import Ask, LookupOptions
 
-__all__ = ["LookupCalls"]
 
 _LONGEST_REASON = 500
 

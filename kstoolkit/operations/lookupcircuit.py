@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Circuit"]
-
 
 class Circuit:
     """Counts failures in a row; after so many, there is a pause.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     Asked = Callable[[Sequence[Hashable]], Mapping[Any, Answer]]
 
-__all__ = ["FAILURE", "VALUE", "answer_column", "as_type"]
 
 VALUE, FAILURE = "value", "failure"
 """The fields of a column of answers."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LookupFigures", "newest", "together"]
-
 
 @dataclass(slots=True)
 class LookupFigures:

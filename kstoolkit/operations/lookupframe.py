@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Told = dict[str, dict[str, float]]
 
-__all__ = ["BROKEN", "told_by_workers", "with_looked_up", "workers_are_silent"]
 
 BROKEN = "_broken"
 """The column that says why a row is to be a dead letter; a pipeline's source reads it."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[[list[Any]], Mapping[Any, Any] | Awaitable[Mapping[Any, Any]]]
 
-__all__ = ["LookupOptions", "OnError"]
 
 OnError = Literal["dead_letter", "skip", "default"]
 

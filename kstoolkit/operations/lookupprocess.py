@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Flight = asyncio.Task[dict[Hashable, Answer]]
 
-__all__ = ["LiveLookup", "kept_in_process", "live"]
 
 _KEPT = "_kept_by_lookups_of_kstoolkit"
 

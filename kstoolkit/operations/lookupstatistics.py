@@ -12,7 +12,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LookupStatistics", "lookup_statistics"]
 
 _MS_PER_SECOND = 1_000
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     Figures = RunCollector | ReplicaCollector
 
-__all__ = ["MetricsServer", "serve_metrics", "serve_replica"]
 
 _LAST_PORT = 65_535
 _LOOK_SECONDS = 0.1

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.metricsrecord import Labels, Metric
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["PartitionLag", "RunCollector"]
 
 _SHARE = 10
 """How many times as long as it took to be read, a part's figures serve."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.metricsrecord import Metric
 
-__all__ = ["java_metrics"]
 
 _SECOND_MS = 1_000
 _MEMORY = {

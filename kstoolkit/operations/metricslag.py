@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.lagrecord import LagOfPartition
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["RunLag"]
 
 _PATIENCE_SECONDS = 2.0
 

@@ -15,7 +15,6 @@ from kstoolkit.operations.sessions import session_with_java
 if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["counting_query", "resets_counts"]
 
 _RESETS = "spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad"
 

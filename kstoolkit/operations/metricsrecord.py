@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Labels", "Metric", "counter", "gauge", "labelled"]
 
 _PREFIX = "kstoolkit_"
 

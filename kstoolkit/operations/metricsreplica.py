@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.metricsrecord import Metric
     from kstoolkit.stores.records import Lag
 
-__all__ = ["ReplicaCollector"]
 
 _NOT_YET = "nothing follows the changelog yet"
 

@@ -11,8 +11,6 @@ from kstoolkit.operations.metricsrecord import counter, gauge, labelled
 if TYPE_CHECKING:
     from kstoolkit.operations.metricsrecord import Metric
 
-__all__ = ["RestoreProgress"]
-
 
 class RestoreProgress:
     """A restore listener for replicas and standbys, of which three figures a window remain.

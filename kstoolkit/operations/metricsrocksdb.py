@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FIGURES", "RocksdbFigure", "figures_of"]
 
 _SECONDS = 0.001
 """Spark's milliseconds in seconds."""

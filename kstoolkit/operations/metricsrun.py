@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.operations.metricsrecord import Metric
+    from kstoolkit.pipeline.batchtimes import BatchTimes
     from kstoolkit.pipeline.runfolder import Settings
-    from kstoolkit.pipeline.runstatus import BatchTimes, RunStatus
+    from kstoolkit.pipeline.runstatus import RunStatus
 
-__all__ = ["disk_metrics", "finding_metrics", "run_metrics"]
 
 _SECOND_MS = 1_000
 _NO_BATCH = "no batch has ended yet"

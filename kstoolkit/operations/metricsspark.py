@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.metricsrocksdb import RocksdbFigure
     from kstoolkit.pipeline.runstatus import RunStatus
 
-__all__ = ["QueryFigures"]
 
 _STATE = {
     "state_rows": ("numRowsTotal", "Rows in the state."),

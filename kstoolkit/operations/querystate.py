@@ -11,7 +11,6 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["QueryState", "query_state"]
 
 _PINNED = "rocksdbPinnedBlocksMemoryUsage"
 _NO_QUERY = "no streaming query is running"

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
 from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.run import Run, load_run
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.cluster import TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
-
-__all__ = ["GroupReader", "Positions", "Reader", "RunReader", "reader_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.resettargets import To
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["reset"]
-
 
 def reset(
     what: Run | str | os.PathLike[str],

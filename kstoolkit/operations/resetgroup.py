@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.groups import GroupFacts
     from kstoolkit.operations.readers import GroupReader
 
-__all__ = ["reset_group"]
-
 
 def reset_group(
     reader: GroupReader, to: str | datetime | dict[int, int], *, dry_run: bool

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Reach
     from kstoolkit.kafka.groups import Partition
 
-__all__ = ["HEADER", "Move", "PartWindows", "ResetPlan", "moment_text"]
 
 HEADER = ("topic", "partition", "position", "new position", "read again", "skipped")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.resetplan import PartWindows
     from kstoolkit.pipeline.runfolder import Settings
 
-__all__ = ["reset_run"]
 
 _IS_ANOTHER = (
     "The topic {!r} was deleted and made again since the run read it: its records may be other "

@@ -12,7 +12,6 @@ from kstoolkit.events.topics import in_utc
 if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Cluster, Reach
 
-__all__ = ["To", "checked_to", "targets_of", "to_in_words"]
 
 To = str | datetime | Mapping[int, int]
 """``"earliest"``, ``"latest"``, a time (an aware datetime or ISO 8601), or offsets by partition."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Cluster, Reach
     from kstoolkit.windows import Window
 
-__all__ = ["Cuts", "cuts_of", "windows_in_part"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cuts:

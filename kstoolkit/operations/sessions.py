@@ -7,8 +7,6 @@ from pyspark.sql import SparkSession
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 
-__all__ = ["session_with_java"]
-
 
 def session_with_java(spark: SparkSession | None = None) -> SparkSession:
     """Return a session that has a Java, and one that runs: the given one, or the active one.

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["SparkMemory", "spark_memory"]
 
 _MAIN_TERMS = ("memtables", "block cache")
 _NO_STORES = "these queries keep no state in RocksDB"

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["profile_of_settings"]
 
 _PREFIX = "spark.sql.streaming.stateStore.rocksdb."
 _SIZES = {

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["CountedTopic", "counts_of_run", "topic_of_run"]
-
 
 class CountedTopic(HasRows):
     """A run's latest counts, of windows of one length, as rows: one for each user and window.

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Cluster, Reach
     from kstoolkit.kafka.reading import Records
 
-__all__ = ["Reading", "are_counts"]
 
 _AT_ONCE, _LOOKED_AT = 50_000, 1_000  # records
 _LONGEST_MS = 10 * 366 * 86_400_000  # that a window of a run's is believed to be

@@ -7,11 +7,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.connectionfile import options_given
 from kstoolkit.events.topics import address_of
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import options_given
 from kstoolkit.operations.besidetopic import kind_of, partition_of
 from kstoolkit.operations.topiccounts import CountedTopic
 from kstoolkit.operations.topicreading import Reading, are_counts
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows, SerdeLike
     from kstoolkit.units import Duration
 
-__all__ = ["TopicStore", "open_topic", "reading_as", "topic_store"]
 
 TopicStore = FoldedRecords | CountedTopic
 """What a changelog topic stands for: of Kafka Streams, or of kstoolkit's."""

@@ -17,7 +17,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["WorkersMemory", "python_workers", "summed_memory", "workers_memory"]
 
 _PROC = Path("/proc")
 _NO_PROC = "this system has no /proc"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["Batches", "batches_of", "size_bytes"]
 
 _VERSION = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
 _SHOWN = 20

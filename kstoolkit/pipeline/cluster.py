@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["check_shared"]
-
 
 def check_shared(spark: SparkSession, folder: Path) -> None:
     """Have executors write into the folder, and see whether it arrives here.

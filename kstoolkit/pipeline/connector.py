@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["with_connector"]
 
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 

@@ -19,7 +19,6 @@ from kstoolkit.pipeline.parcels import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["COLUMNS", "POISONED", "counting"]
 
 COLUMNS = ("time", "user", "action", "now_ms", "raw", "file", "broken")
 """What a row brings: the event; the clock to judge by; where it came from, or why it is none."""

@@ -28,7 +28,6 @@ from kstoolkit.windows import Hop, Window, as_window
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Transformation", "count_sessions", "count_sliding", "count_windows"]
 
 Transformation = Callable[["DataFrame"], "DataFrame"]
 """What ``DataFrame.transform`` takes."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = ["AtItsEnd", "Ending", "PlannedAnew"]
-
 
 class AtItsEnd(KstoolkitError):  # noqa: N818 - it is none: it ends a query
     """What a query ends with that has nothing left to count before the run's end."""

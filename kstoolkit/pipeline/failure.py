@@ -14,7 +14,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["JAVA_IS_GONE", "cause_in_words", "is_kafkas", "java_ended", "run_failed"]
 
 JAVA_IS_GONE = (Py4JError, ConnectionError)
 """What any call of Spark raises once its Java has ended."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark.sql.streaming.datasource import ReadLimit
 
-__all__ = ["FileFeed", "FileFeedPlan", "LineFeed", "panes"]
-
 
 @dataclass(frozen=True, slots=True)
 class FileFeedPlan:

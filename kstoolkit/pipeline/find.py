@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Rule
     from kstoolkit.units import Duration
 
-__all__ = ["find"]
-
 
 def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
     """Return what the rules find in a changelog, each story once.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
 
-__all__ = ["check_input", "input_paths", "schema_of"]
-
 _SEEN_FILES = 3
 
 

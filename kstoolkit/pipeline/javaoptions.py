@@ -12,7 +12,6 @@ from kstoolkit.events.topics import Topic
 if TYPE_CHECKING:
     from kstoolkit.events.sources import Files
 
-__all__ = ["java_options"]
 
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
 """Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would

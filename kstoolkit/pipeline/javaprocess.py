@@ -23,7 +23,6 @@ from pyspark.sql import SparkSession
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["cause_of", "forget_dead_java", "java_is_gone", "scratch_folder", "start_java"]
 
 _LAST_LINES = 3
 _LAST_BREATH_SECONDS = 0.5

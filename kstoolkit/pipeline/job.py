@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.statistics import BatchStatistics
     from kstoolkit.pipeline.supervising import Gate, Ready, Rest, Tell
 
-__all__ = ["Job"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

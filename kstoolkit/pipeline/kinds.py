@@ -17,8 +17,6 @@ from kstoolkit.windows import Cascade
 if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline
 
-__all__ = ["check_kinds"]
-
 
 def check_kinds(pipeline: Pipeline) -> None:
     """Raise if something of a pipeline was given for something else.

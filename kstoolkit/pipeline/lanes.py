@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from itertools import count
 
-__all__ = ["bucket_of", "lanes", "spark_partition"]
-
 _SEED = 42
 _WORD = 0xFFFF_FFFF
 _SIGN = 0x8000_0000

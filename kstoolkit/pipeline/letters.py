@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["iter_letters", "read_letters"]
 
 _ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
 

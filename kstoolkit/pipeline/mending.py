@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.restarts import Restart
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["PATIENCE_MS", "Mending"]
 
 PATIENCE_MS = 600_000
 """How long a broker is waited for where no topic says it."""

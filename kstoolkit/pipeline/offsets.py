@@ -9,14 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-__all__ = [
-    "files_taken",
-    "initial_offsets",
-    "newest_commit",
-    "offsets_reached",
-    "rewrite_offsets",
-]
-
 
 def files_taken(checkpoint: Path, batch: int) -> int | None:
     """Return how many files were taken by the end of a batch; ``None`` if the log does not say."""

@@ -29,16 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.windows import Cascade
 
-__all__ = [
-    "COUNTS",
-    "GONE",
-    "MATERIAL",
-    "MOMENTS",
-    "OUTPUT_DDL",
-    "STATISTICS",
-    "CascadeOperator",
-    "Plan",
-]
 
 OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
 """Columns of what the operator hands to the sink."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
 
-__all__ = ["from_files", "origin_of"]
 
 _FRAMES = {"frame", "staged"}
 

@@ -15,17 +15,6 @@ from kstoolkit.counters.counters import Counters
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = [
-    "ARRIVALS",
-    "BLOCK",
-    "LETTERS",
-    "PARCEL_DDL",
-    "TICK",
-    "Tally",
-    "from_ipc",
-    "parcel",
-    "to_ipc",
-]
 
 ARRIVALS = pa.schema(
     [

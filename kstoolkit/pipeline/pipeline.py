@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
     from kstoolkit.kafka.findingstopic import KafkaFindings
 
-__all__ = ["Pipeline"]
 
 BUCKETS = 8
 MAX_FILES, MAX_BYTES = 10_000, 256 << 20

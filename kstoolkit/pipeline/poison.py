@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.job import Job
     from kstoolkit.pipeline.skiplist import Ranges
 
-__all__ = ["set_poison_aside"]
 
 _SHOWN = 3
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import TopicFacts
     from kstoolkit.pipeline.pipeline import Pipeline
 
-__all__ = ["BatchLimits", "prepare"]
-
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:

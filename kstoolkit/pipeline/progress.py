@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.statistics import BatchStatistics
 
-__all__ = ["InputProgress", "Progress"]
-
 
 _LINE = "{desc}: {elapsed}{postfix}"
 """What shows where no end is known."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.pieces import Columns
     from kstoolkit.events.topics import Reader
 
-__all__ = ["NOW", "RecordPlan", "counting_records", "place_of"]
 
 NOW = "now_ms"
 """The column of the batch's clock, beside the record's own."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["reported_letters"]
-
 _SAMPLES = 10
 
 

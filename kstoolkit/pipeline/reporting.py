@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.summary import Summary
     from kstoolkit.windows import Window
 
-__all__ = ["report_of"]
 
 SHOWN = 20
 """Findings and users in a report: what one person looks at in one sitting."""

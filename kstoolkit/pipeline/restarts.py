@@ -13,7 +13,6 @@ from kstoolkit.units import Duration, parse_duration
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Restart", "RestartLog", "Restarted"]
 
 _HOUR_MS = 3_600_000
 

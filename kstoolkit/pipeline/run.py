@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
-__all__ = ["Run", "load_run"]
 
 SHOWN_ROWS = 100_000
 

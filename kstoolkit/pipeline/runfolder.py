@@ -21,8 +21,6 @@ from typing import Any, Self
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.windows import Cascade, as_window
 
-__all__ = ["Hold", "RunFolder", "Settings"]
-
 _FORMAT = 1
 _WHAT = "run folder"
 _BEFORE = {".lock", ".run.json", "spark.log", "simulated"}

@@ -9,7 +9,6 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from kstoolkit.events.dead_letters import REASONS
-from kstoolkit.pipeline.batchtimes import BatchTimes
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.views import Viewed
 
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from kstoolkit.pipeline.batchtimes import BatchTimes
     from kstoolkit.pipeline.restarts import Restarted
 
-__all__ = ["BatchTimes", "RunState", "RunStatus"]
 
 _RECENT_MS = 60_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

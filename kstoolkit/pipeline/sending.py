@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.findingstopic import KafkaFindings
     from kstoolkit.kafka.outputtopic import OutputTopic
 
-__all__ = ["NotSent", "send_counts", "send_findings"]
 
 _GIVING_UP = {
     "max.block.ms": "15000",

@@ -15,8 +15,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kstoolkit.environment import check_spark_home, find_java, memory_bytes
+from kstoolkit.environment import check_spark_home, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
+from kstoolkit.java import find_java
 from kstoolkit.pipeline.javaprocess import (
     cause_of,
     forget_dead_java,
@@ -27,7 +28,6 @@ from kstoolkit.pipeline.javaprocess import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["spark_session", "streaming_conf"]
 
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _MASTER = re.compile(r"local(\[(\*|\d+)(, *(\*|\d+))?\])?|spark://\S+:\d+|yarn|k8s://\S+")

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.findingstopic import KafkaFindings
     from kstoolkit.windows import Cascade, Window
 
-__all__ = ["CHANGELOG", "DEAD_LETTERS", "FINDINGS", "KINDS", "TOLD", "Sink"]
 
 CHANGELOG, FINDINGS, DEAD_LETTERS, TOLD = "changelog", "findings", "dead_letters", "statistics"
 OUTBOX = "outbox"

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-__all__ = ["MOST_CULPRITS", "SkipList", "culprits"]
 
 MOST_CULPRITS = 20
 """If there are more, it is not single records that are at fault."""

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["StateBlocks"]
-
 
 class StateBlocks:
     """Spark's map state as blocks."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.statistics import BatchStatistics
 
-__all__ = ["NOT_KEPT", "StateSize", "StateSizes", "told_sizes"]
 
 NOT_KEPT = "Spark's figure was not kept"
 """Why a batch's is unknown: its process ended before it was told, or kept none of them yet."""

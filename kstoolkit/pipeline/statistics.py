@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["BatchStatistics", "Moments"]
 
 _STATISTICS_NAME = "part-statistics.json"
 _MOMENTS_NAME = "part-moments.parquet"

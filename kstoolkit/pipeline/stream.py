@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-__all__ = [
-    "cascade",
-    "counted_columns",
-    "file_parcels",
-    "frame_parcels",
-    "json_fields",
-    "json_schema",
-    "line_parcels",
-    "settings_of",
-    "ship_by_value",
-    "staged_parcels",
-    "ticking",
-]
 
 _PARSED = "_parsed"
 

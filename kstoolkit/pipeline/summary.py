@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.statesizes import StateSize
     from kstoolkit.pipeline.statistics import BatchStatistics
 
-__all__ = ["Summary"]
-
 
 @dataclass(frozen=True, slots=True)
 class Summary(Viewed):

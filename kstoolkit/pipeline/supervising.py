@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     Start = Callable[[Job, "Gate"], StreamingQuery]
     Mend = Callable[[Exception, Event], None]
 
-__all__ = ["Gate", "SupervisedQuery"]
 
 _DEATHS = (PySparkException, RunFailed, *JAVA_IS_GONE)
 """What a query, or its start, can end with and still be worth another try."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["FindingTally", "with_all_reasons"]
-
 
 class FindingTally:
     """Counts a run's findings by rule, look after look, reading just what is new.

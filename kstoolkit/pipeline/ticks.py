@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-__all__ = ["TickFeed"]
-
 
 class TickFeed(DataSource):
     """One row for every bucket, each time that a micro-batch is asked for."""

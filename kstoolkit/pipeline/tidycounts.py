@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.counters.counters import Counters
     from kstoolkit.windows import Window
 
-__all__ = ["tidy", "utc_times"]
-
 
 def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     """Return counters as a DataFrame for people.

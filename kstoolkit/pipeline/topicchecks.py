@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Reach, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
-__all__ = ["check_same", "check_topic", "sample_values", "starting_of"]
 
 _SAMPLED = 100  # records a partition
 

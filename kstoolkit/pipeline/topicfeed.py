@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Topic
 
-__all__ = ["Grain", "is_read_here", "needs_schema", "sampled_schema", "topic_parcels"]
 
 _VALUE, _POISONED = "_value", "_poisoned"
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kstoolkit.events.topics import Address
     from kstoolkit.kafka.outputtopic import OutputTopic
 
-__all__ = ["check_apart"]
-
 
 def check_apart(
     source: object, changelog: OutputTopic | None, findings_to: OutputTopic | None

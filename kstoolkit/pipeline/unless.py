@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["ask_unless"]
 
 BUCKETS = 16
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"

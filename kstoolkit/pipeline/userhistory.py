@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.windows import Window
 
-__all__ = ["LevelCounts", "UserHistory", "user_history"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LevelCounts:

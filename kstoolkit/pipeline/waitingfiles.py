@@ -11,8 +11,6 @@ from kstoolkit.pipeline.offsets import files_taken, newest_commit
 if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder
 
-__all__ = ["WaitingFiles"]
-
 
 class WaitingFiles:
     """Reads what is new in a run's list of files each time.

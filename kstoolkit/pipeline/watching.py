@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.pipeline.batchhistory import size_bytes
+from kstoolkit.pipeline.batchtimes import BatchTimes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.pipeline.restarts import RestartLog
-from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.runstatus import RunState, RunStatus
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.waitingfiles import WaitingFiles
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.run import Run
 
-__all__ = ["MOST_BATCHES", "PARTS", "RunWatch"]
 
 MOST_BATCHES = 300
 """Of which a status tells each by itself."""

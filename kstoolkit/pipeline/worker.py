@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 
-__all__ = ["spare_collector"]
-
 
 def spare_collector() -> None:
     """Take all that is loaded by now out of the garbage collector's sight, once in a process.

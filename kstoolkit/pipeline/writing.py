@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from kstoolkit.changelog.changelog import ChangelogWriter
+from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.outbox import Outbox
 
-__all__ = ["MATERIAL_SUFFIX", "REPORT_DDL", "Places", "writing"]
 
 REPORT_DDL = "kind string, bucket int, level int, payload binary"
 """What a writing task tells the driver."""

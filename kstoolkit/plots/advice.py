@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["MOST_ROWS", "plot_advice"]
 
 MOST_ROWS = 40
 _LONGEST_RULE = 44

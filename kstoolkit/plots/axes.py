@@ -34,21 +34,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.records import Records
 
-__all__ = [
-    "NORMAL",
-    "SIZE_INCHES",
-    "SMALL",
-    "beside_pyplot",
-    "days",
-    "in_bytes",
-    "in_counts",
-    "in_time",
-    "label",
-    "new_axes",
-    "nothing",
-    "plot_nothing",
-    "title",
-]
 
 SIZE_INCHES = (7.2, 2.3)
 SMALL, NORMAL = 8, 9

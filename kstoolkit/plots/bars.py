@@ -13,16 +13,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "MOST_BARS",
-    "MOST_MARKERS",
-    "Bars",
-    "Marks",
-    "bars_of",
-    "marks_of",
-    "notes_of",
-    "ordered",
-]
 
 MOST_BARS = 500
 MOST_MARKERS = 50

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["MOST_BARS", "plot_batches"]
 
 MOST_BARS = 400
 _NUM_STRIPS = 5

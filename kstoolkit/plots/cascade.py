@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.plots.bars import Bars, Marks
     from kstoolkit.windows import Window
 
-__all__ = ["plot_finding", "plot_history"]
-
 
 def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     """Return one strip for each level: counts, expected range, ceiling, and flagged windows.

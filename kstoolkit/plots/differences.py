@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.comparing.storediff import StoreDiff
 
-__all__ = ["plot_store_diff"]
 
 _CHANGES = (
     ("added", "+", EXPECTED, "//"),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["DRAWN_BY", "draw", "drawer"]
 
 DRAWN_BY: dict[str, str] = {
     "Records[Records]": "axes.plot_nothing",

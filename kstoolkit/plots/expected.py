@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from kstoolkit.plots.axes import SIZE_INCHES, SMALL, days, in_time, label, new_axes
+from kstoolkit.plots.axes import SMALL, days, in_time, label, new_axes
 from kstoolkit.plots.axes import title as head
 from kstoolkit.plots.bars import MOST_MARKERS, Bars, Marks, bars_of, marks_of, notes_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["SIZE_INCHES", "plot_expected"]
 
 LEAST_WINDOWS_SHOWN = 8
 

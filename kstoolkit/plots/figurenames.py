@@ -12,7 +12,6 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
-__all__ = ["capital", "print_axis", "printed", "unit_of", "words_of"]
 
 _UNITS = {
     "_bytes": "bytes",

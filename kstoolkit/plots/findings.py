@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
 
-__all__ = ["MOST_POINTS", "MOST_USERS", "plot_findings"]
 
 MOST_POINTS = 2_000
 MOST_USERS = 20

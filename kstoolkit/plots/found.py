@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
 
-__all__ = ["plot_found_store", "plot_found_stores"]
 
 _DAY_MS = 86_400_000
 _ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import Age, KeyUse, PrefixUse, SegmentUse, WindowUse
 
-__all__ = ["plot_growth"]
 
 _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = [
-    "MOST_PREFIXES",
-    "key_text",
-    "plot_key_stats",
-    "plot_prefixes",
-    "plot_sizes",
-    "plot_summary",
-]
 
 MOST_PREFIXES = 40
 _FAR_APART = 50

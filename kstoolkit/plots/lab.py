@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["FIGURES", "MOST_BARS", "plot_comparison", "plot_trial"]
 
 FIGURES = {
     "amplification": ("write_amplification", "read_amplification", "space_amplification"),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.results import Moment
 
-__all__ = ["MOST_TRIALS", "plot_moment", "plot_step", "step_inches"]
 
 MOST_TRIALS = 6
 _MOST_TOLD = 2

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import LevelWork
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["MOST_LEVELS", "check_figures", "plot_level_work", "plot_moments"]
 
 MOST_LEVELS = 40
 

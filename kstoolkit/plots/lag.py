@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
 
-__all__ = ["plot_topic_lag"]
-
 
 def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
     """Return how many records of each partition wait, and how long they take.

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["MOST_ROWS", "plot_levels"]
 
 MOST_ROWS = 40
 _FAR = 4

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["level_targets"]
-
 
 def level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float]:
     """Return the target size of each level below level 0; none if the options tell none.

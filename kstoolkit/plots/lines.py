@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Points = Sequence[tuple[float, float]]
 
-__all__ = ["MOST_LINES", "MOST_POINTS", "draw_lines"]
 
 MOST_LINES = 12
 MOST_POINTS = 2_000

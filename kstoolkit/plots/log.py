@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.writes import WriteAmplification
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["plot_level_writes", "plot_log", "plot_log_rows", "plot_stall_time", "plot_writes"]
-
 
 def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:
     """Return a plot of what the log tells: jobs and stalls over time, or writes by level.

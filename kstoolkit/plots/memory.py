@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.terms import MemoryTerm
     from kstoolkit.rocksdb.records import Record, Records
 
-__all__ = ["draw_memory", "part_of", "plot_measured", "plot_memory", "plot_process", "plot_terms"]
 
 _WIDTH = 7.2
 

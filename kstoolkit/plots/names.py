@@ -9,8 +9,6 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 
 from kstoolkit.markup import plain
 
-__all__ = ["shown"]
-
 _LONGEST = 28
 
 

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = [
-    "head",
-    "height",
-    "legend_columns",
-    "legend_lines",
-    "legend_name",
-    "listed",
-    "wrapped",
-]
 
 _LONGEST_TITLE = 80
 _SHORT_NAME = 5

@@ -6,8 +6,6 @@ a line style or a text says the same.
 
 from __future__ import annotations
 
-__all__ = ["COUNTED", "EXPECTED", "FLAGGED", "INK", "LINES", "PARTS", "UNKNOWN_HATCH"]
-
 COUNTED = "#0072b2"
 EXPECTED = "#009e73"
 FLAGGED = "#d55e00"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Picture", "picture"]
 
 _PX_AN_INCH = 96
 """As CSS has it, so that a point of text is a point on the page."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["MOST_OPTIONS", "plot_difference", "plot_profile"]
 
 MOST_OPTIONS = 40
 _MOST_DOUBLINGS = 8

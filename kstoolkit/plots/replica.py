@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["MOST_SEGMENTS", "plot_lag", "plot_replica", "plot_restore", "plot_segments"]
 
 MOST_SEGMENTS = 400
 _MOST_STEPS = 1_000

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["LONGEST_LINE", "characters", "folded", "has_layout"]
 
 LONGEST_LINE = 110
 """Characters that fit the width of a figure."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_ROWS", "Part", "Row", "draw_rows", "rest_row", "row_axes"]
 
 MOST_ROWS = 30
 """More rows than this can't be read; whoever draws more says which are left out."""

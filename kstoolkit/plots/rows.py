@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     Integers = NDArray[np.int64]
 
-__all__ = ["MOST_BARS", "plot_rows"]
 
 MOST_BARS = 300
 _READ = 100_000

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.summary import Summary
 
-__all__ = ["plot_dead_letters", "plot_run", "plot_summary"]
-
 
 def plot_run(
     run: Run, *, user: str | None = None, action: str | None = None, ax: Axes | None = None

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike
 
-__all__ = ["draw_spans"]
-
 
 def draw_spans(
     ax: Axes, starts: ArrayLike, ends: ArrayLike, rows: ArrayLike, *, height: float, **look: Any

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.workers import WorkersMemory
     from kstoolkit.rocksdb.records import Records
 
-__all__ = [
-    "MOST_EXECUTORS",
-    "plot_executors",
-    "plot_java",
-    "plot_query_state",
-    "plot_spark_memory",
-    "plot_workers",
-]
 
 MOST_EXECUTORS = 20
 _PEAKS = {

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = ["MOST_FILES", "MOST_ROWS", "plot_ssts"]
 
 MOST_FILES = 2_000
 MOST_ROWS = 40

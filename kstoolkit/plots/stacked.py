@@ -22,20 +22,6 @@ if TYPE_CHECKING:
 
     Style = dict[str, Any]
 
-__all__ = [
-    "REST",
-    "THICKNESS",
-    "Bar",
-    "StackedPart",
-    "draw_bars",
-    "known",
-    "labels_of",
-    "look_of",
-    "name_rows",
-    "say_beside",
-    "stacked_notes",
-    "unknown_look",
-]
 
 REST = "not accounted for"
 """The part that is what is left: pale grey, like nothing that has a name."""

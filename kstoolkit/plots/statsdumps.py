@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.levelstats import LevelStats
     from kstoolkit.rocksdb.log.statsdumps import StatsDump
 
-__all__ = ["plot_dump", "plot_dumps", "plot_level_stats"]
 
 _OF_LEVELS = ("size_bytes", "num_files", "compaction_s", "num_compactions", "write_amplification")
 _OF_STORE = (

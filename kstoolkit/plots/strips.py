@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Steps", "Strip", "draw_strips", "strip_axes"]
 
 _HIGH = 0.7
 """How much of a strip its highest value takes; the rest is room for markers."""

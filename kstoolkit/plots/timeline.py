@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Event = Flush | Compaction | Stall | StatsDump
     Style = dict[str, Any]
 
-__all__ = ["MOST_MARKS", "draw_timeline"]
 
 MOST_MARKS = 2_000
 """Spans, or marks of one kind, that are drawn."""

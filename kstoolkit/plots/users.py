@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.records import Records
     from kstoolkit.stores.records import UserCounts
 
-__all__ = ["MOST_USERS", "plot_counts", "plot_many_counts", "plot_users"]
 
 MOST_USERS = 20
 _TERMS = ("volume", "burst", "mix")

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from kstoolkit.pipeline.runstatus import BatchTimes, RunStatus
+    from kstoolkit.pipeline.batchtimes import BatchTimes
+    from kstoolkit.pipeline.runstatus import RunStatus
 
     Floats = NDArray[np.float64]
 
-__all__ = ["NUM_STRIPS", "plot_status"]
 
 NUM_STRIPS = 4
 

@@ -16,7 +16,6 @@ from kstoolkit.plots import palette
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["color_rules", "variables"]
 
 _LIGHT, _DARK = "#ffffff", "#14171b"
 _CONTRAST = 3.0

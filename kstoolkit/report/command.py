@@ -16,7 +16,6 @@ from kstoolkit.stores.rows.opening import open_store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["report_on"]
 
 _TWO = 2
 

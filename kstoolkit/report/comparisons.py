@@ -15,7 +15,6 @@ from kstoolkit.rocksdb.records import Record, Records
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ToldTrials", "read_comparison"]
 
 _Row = TypeVar("_Row", bound=Record)
 

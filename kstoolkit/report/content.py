@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.userhistory import LevelCounts
 
-__all__ = [
-    "DeadLetterSample",
-    "DeadLetters",
-    "Origin",
-    "ReportContent",
-    "ReportFinding",
-    "ReportUser",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReportFinding:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.part import Span
 
-__all__ = ["line", "record_part", "records_part", "words"]
 
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
 _FEW = 4

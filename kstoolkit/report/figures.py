@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.userhistory import LevelCounts
 
-__all__ = ["LARGEST_SVG_BYTES", "described", "drawing", "figure_of", "plotted", "titles", "whole"]
 
 LARGEST_SVG_BYTES = 300_000
 _DPI = 160

@@ -11,8 +11,6 @@ from kstoolkit.errors import OutputError
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["write_page"]
-
 
 def write_page(target: Path, page: bytes) -> Path:
     """Write a page and return where it lies.

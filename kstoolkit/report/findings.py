@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.report.content import ReportContent, ReportFinding
     from kstoolkit.report.section import Ids
 
-__all__ = ["evidence", "findings_section", "overview"]
 
 COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
 

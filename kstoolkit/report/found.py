@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.userhistory import LevelCounts
     from kstoolkit.report.section import Ids
 
-__all__ = ["finding_part", "findings_part", "report_finding"]
-
 
 def findings_part(findings: Findings, ids: Ids, limit: int | None) -> Part:
     """Return what the page says of findings: the first ``limit``, most abnormal first."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.part import Span
 
-__all__ = ["SHOWN_ROWS", "Grid", "frame_span", "grid_of"]
 
 SHOWN_ROWS = 50
 """Rows of a table: what one person looks at; files are for more."""

@@ -6,8 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 from kstoolkit.markup import Html, element, text
 
-__all__ = ["moment", "period"]
-
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

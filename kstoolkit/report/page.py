@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.section import Section
 
-__all__ = ["page_of"]
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "

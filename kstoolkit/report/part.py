@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.report.content import Origin
     from kstoolkit.report.section import Section
 
-__all__ = ["LONGEST_TITLE", "Part", "Span", "apart", "joint", "renamed", "with_lead"]
 
 Span = tuple[int, int]
 """First and last moment, epoch ms UTC."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.section import Ids
 
-__all__ = ["paragraphs", "part_of"]
 
 _LONGEST_PARAGRAPH = 10_000
 _LONGEST_VALUE = 300

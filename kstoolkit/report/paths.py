@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-__all__ = ["quoted_path", "shown_path"]
-
 
 def shown_path(path: str | Path) -> str:
     """Return a path as a reader elsewhere may see it: from this folder, or from the home folder.

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.report.part import Part
     from kstoolkit.report.section import Ids
 
-__all__ = ["is_run", "path_part", "run_folder_part"]
-
 
 def path_part(path: Path, ids: Ids, limit: int | None) -> Part:
     """Return what the page says of what lies at a path.

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.report.part import Part
 
-__all__ = ["LARGEST_BYTES", "Report"]
 
 LARGEST_BYTES = 5_000_000
 """What every mailbox takes; a larger report says which of its parts makes it so."""

@@ -17,7 +17,6 @@ from kstoolkit.report.tables import nothing
 if TYPE_CHECKING:
     from kstoolkit.report.section import Ids
 
-__all__ = ["rows_part"]
 
 _BYTES = {"key_bytes", "value_bytes"}
 """What the other columns show decoded."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.report.part import Span
     from kstoolkit.report.section import Ids
 
-__all__ = ["DEFAULT_TOP", "run_part"]
 
 DEFAULT_TOP = 20
 """How many findings, users and raw records are shown: what one person looks at in one sitting."""

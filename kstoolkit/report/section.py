@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from kstoolkit.markup import Html, element
 
-__all__ = ["NO_HTML", "Ids", "Section", "keyed", "rendered"]
-
 NO_HTML = Html()
 
 _DEEPEST = 6

@@ -12,7 +12,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from kstoolkit.report.content import DeadLetters, DeadLetterSample, Origin, ReportContent
 
-__all__ = ["covered", "dead_letters_section", "origin_section", "summary_section", "users_section"]
 
 LONGEST_RAW = 800
 LONGEST_COMMAND = 2_000

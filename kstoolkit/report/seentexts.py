@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-__all__ = ["seen_texts"]
-
 
 @contextmanager
 def seen_texts(figure: Figure) -> Iterator[None]:

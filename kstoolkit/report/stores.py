@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.stores.windowreader import WindowReader
 
-__all__ = ["changelog_part", "replica_part", "rocksdb_part", "store_part"]
 
 MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""

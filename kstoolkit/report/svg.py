@@ -17,7 +17,6 @@ from kstoolkit.report.seentexts import seen_texts
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["is_transparent", "svg_of"]
 
 # Text stays text: no glyphs in the file, and a reader can select and search it.
 _STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "report", "svg.image_inline": True}

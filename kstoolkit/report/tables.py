@@ -10,8 +10,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["LONGEST_IN_TABLE", "announced", "facts", "nothing", "table"]
-
 
 LONGEST_IN_TABLE = 32
 """Characters of a name in a table; whole names stand beside it."""

@@ -15,7 +15,6 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NOTHING", "is_number", "printed"]
 
 NOTHING = "none"
 _LISTED = 8

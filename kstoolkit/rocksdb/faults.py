@@ -26,24 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
 
-__all__ = [
-    "ColumnFamilyError",
-    "DamagedStoreError",
-    "EncryptedStoreError",
-    "MissingFileError",
-    "MissingKeyError",
-    "NewerFormatError",
-    "NoStoreError",
-    "ReadOnlyStoreError",
-    "StoreClosedError",
-    "StoreFault",
-    "StoreLockedError",
-    "StorePermissionError",
-    "StoreResourceError",
-    "fault_of",
-    "translated",
-]
-
 
 class NoStoreError(InputError):
     """A path at which there is no RocksDB store."""

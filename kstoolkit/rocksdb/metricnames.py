@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 
-__all__ = ["MetricName", "metric_names"]
-
 _SPARK_HAS_NONE = "Spark's progress has no such figure"
 _MOMENT = "a state of the writer at a moment, which nothing on disk keeps"
 _NOT_OPEN = "only the writer counts the rows of its memtables: a store opened to be read has none"

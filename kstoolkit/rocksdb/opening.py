@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.summary import Footprint
 
-__all__ = ["open_store"]
 
 _Opened = TypeVar("_Opened", bound=Store)
 

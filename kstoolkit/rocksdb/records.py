@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["Figure", "Record", "Records", "Source", "counted", "of_source"]
 
 _MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
 _MOMENTS |= {"watermark_ms", "kept_from_ms"}

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.summary import Footprint, Summary
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["Store"]
 
 _NAMED = 5  # column families in its representation
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.segment import Pairs, Segment
 
-__all__ = ["Found", "absent", "counted", "counted_page", "look_up", "segment_state"]
 
 Found = tuple[bytes | None, list[str]]
 """A bundle, and the texts of the actions of its segment."""

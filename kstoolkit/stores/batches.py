@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-__all__ = ["Dated", "News", "Position", "newest_of"]
 
 AT_ONCE = 4_000_000  # records that are read at once
 _FOLDED_AT_ONCE = 1 << 20

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.listening import RestoreListener
     from kstoolkit.stores.segment import Mark
 
-__all__ = ["CatchUp"]
 
 BETWEEN_CHECKPOINTS = 4_000_000  # records
 

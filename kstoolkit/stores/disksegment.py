@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.segment import Pairs
 
 
-__all__ = ["DiskSegment"]
-
 _POSITION, _ACTIONS = b"position", b"actions"
 _AT_ONCE = 100_000  # rows of a write batch
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.levels import MemoryLevel
     from kstoolkit.stores.replicafile import LevelState, ReplicaState
 
-__all__ = ["expire_disk", "expire_memory", "newest_start_ms"]
 
 _BEFORE_EVERYTHING = -(2**63)
 

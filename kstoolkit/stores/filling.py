@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.batches import Dated, Position
     from kstoolkit.stores.segment import Mark, Segment
 
-__all__ = ["Filling"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Filling:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.memorysegment import MemorySegment
     from kstoolkit.stores.replicafile import ReplicaState
 
-__all__ = ["MemoryLevel", "remove_leftovers", "segment_folder", "segment_span_ms", "set_aside"]
 
 _SEGMENT = re.compile(r"(\d+)\.(-?\d+)(\.building)?")
 

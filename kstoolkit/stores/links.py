@@ -26,7 +26,6 @@ from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Links"]
 
 _PREFIX = "kstoolkit-replica-"
 _MANIFEST = re.compile(rb"(MANIFEST-\d{6,20})\n")

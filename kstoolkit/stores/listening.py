@@ -13,8 +13,6 @@ from kstoolkit.errors import KstoolkitError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Everyone", "ProgressBar", "RestoreListener", "telling"]
-
 
 class RestoreListener(Protocol):
     """What is called while a replica is restored, as Kafka Streams' StateRestoreListener is.

@@ -14,7 +14,6 @@ from kstoolkit.errors import OutputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LOCK", "refusals_told", "writing_alone"]
 
 LOCK = ".lock"
 _OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}

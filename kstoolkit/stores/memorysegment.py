@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.batches import Position
     from kstoolkit.stores.segment import Pairs
 
-__all__ = ["MemorySegment"]
-
 
 class MemorySegment:
     """A segment in memory, for short windows that are looked at often and never missed."""

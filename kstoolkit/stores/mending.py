@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.batches import News, Position
     from kstoolkit.stores.segment import Mark
 
-__all__ = ["DAMAGE", "is_whole", "rebuild"]
 
 DAMAGE = (FormatError, StoreFault, NoStoreError)
 """What a damaged segment raises; a lock, a full disk or missing permission is no damage."""

@@ -8,8 +8,6 @@ from numbers import Integral
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["Moment", "moment_ms", "moment_of"]
-
 Moment = str | int | datetime
 """ISO 8601 text (UTC if it names no zone), epoch ms UTC, or an aware datetime.
 

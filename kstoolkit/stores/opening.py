@@ -11,7 +11,6 @@ from kstoolkit.rocksdb.profiles.torocksdict import rocksdict_options, shared_mem
 if TYPE_CHECKING:
     from rocksdict import Options
 
-__all__ = ["REPLICA", "as_profile", "segment_options"]
 
 REPLICA = Profile(
     name="replica",

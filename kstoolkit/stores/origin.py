@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.stores.replicafile import LevelState
 
-__all__ = ["check_not_behind", "check_same_changelog"]
 
 _HINT = "It is of another changelog: restore into another folder."
 

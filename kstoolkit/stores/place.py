@@ -7,8 +7,6 @@ from pathlib import Path
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["replica_place"]
-
 
 def replica_place(path: str | os.PathLike[str]) -> Path:
     r"""Return the folder of a replica, which need not be there.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["prepare", "retention_ms"]
-
 
 def prepare(
     folder: Path,

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.segment import Segment
     from kstoolkit.units import Duration
 
-__all__ = ["Queries"]
 
 _PAGE_ROWS = 10_000
 _NOTHING: Found = (None, [])

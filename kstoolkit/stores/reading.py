@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.levels import MemoryLevel
     from kstoolkit.stores.segment import Mark, Segment
 
-__all__ = ["LOOK_AGAIN_SECONDS", "Reading"]
 
 LOOK_AGAIN_SECONDS = 0.1
 MOST_OPEN = 256

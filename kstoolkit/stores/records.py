@@ -12,8 +12,6 @@ from kstoolkit.units import format_count, format_duration
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Lag", "SegmentState", "UserCounts"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UserCounts(Record):

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["changelog_rows"]
-
 
 class _Told(MemorySegment):
     """A segment that remembers what was last written to it."""

@@ -20,7 +20,6 @@ from kstoolkit.stores.segment import Mark
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FILE", "LevelState", "ReplicaState", "segment_length_ms"]
 
 FILE = "replica.json"
 VERSION = 1

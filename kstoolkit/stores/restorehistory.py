@@ -15,8 +15,6 @@ from kstoolkit.views import Viewed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["RestoreHistory", "RestoreStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class RestoreStep(Record):

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.batches import Position
 
-__all__ = ["Mark", "Pairs", "Segment", "check_ids"]
 
 Pairs = tuple[list[bytes], list[bytes]]
 """Keys, and the bundle of each."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.moments import Moment
     from kstoolkit.units import Duration
 
-__all__ = ["Standby"]
 
 _LONGEST_PAUSE_SECONDS = 10.0
 

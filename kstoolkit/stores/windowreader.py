@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["WindowReader"]
 
 _PAGE_USERS = 10_000
 

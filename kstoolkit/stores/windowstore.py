@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["WindowStore"]
-
 
 class WindowStore(WindowReader):
     """A replica, open to be asked. Made by :meth:`restore` or :meth:`open`.

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.segment import Mark
 
-__all__ = ["Writing"]
 
 MOST_OPEN = 64
 

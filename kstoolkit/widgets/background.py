@@ -15,7 +15,6 @@ from kstoolkit.errors import KstoolkitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Background"]
 
 _LONGEST_WAIT_SECONDS = 10
 

@@ -20,7 +20,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.rocksdb.profiles.named import profile_names
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.labviews import STEPS, TABLE, VIEWS, step_times, view_by_now
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["CompactionLab"]
 
 _WIDE_PX = 348
 _FIRST_LOOK_SECONDS = 0.6

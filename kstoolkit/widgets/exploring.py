@@ -14,16 +14,6 @@ from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
 if TYPE_CHECKING:
     from kstoolkit.widgets.panel import Panel
 
-__all__ = [
-    "LIES_AT",
-    "PANELS",
-    "explore",
-    "findings_panel",
-    "fitting",
-    "memory_panel",
-    "profile_panel",
-    "store_panel",
-]
 
 _RUN = "kstoolkit.pipeline.run.Run"
 _FINDINGS = "findingspanel.FindingsPanel"

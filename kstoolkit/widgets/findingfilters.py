@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Findings
 
-__all__ = ["LABELS", "FindingFilters"]
 
 LABELS = {"description_width": "84px"}
 _MAY_BE_NONE = {"since", "until"}

@@ -18,17 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.finding import Finding, Findings
 
-__all__ = [
-    "MOST_LISTED",
-    "finding_labels",
-    "findings_table",
-    "most_frequent",
-    "option_label",
-    "seen",
-    "story_html",
-    "story_key",
-    "window_labels",
-]
 
 MOST_LISTED = 200
 

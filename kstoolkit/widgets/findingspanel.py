@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.userhistory import UserHistory
 
-__all__ = ["FindingsPanel"]
 
 _MOST_STATIC = 20
 _NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.rules import Rule
 
-__all__ = ["KnownUsers"]
 
 _LONGEST_NAME = 60
 _WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width": "640px"}

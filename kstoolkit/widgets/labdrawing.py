@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.comparison import Comparison
     from kstoolkit.widgets.showing import Shown
 
-__all__ = ["show_view", "trials_table"]
 
 _TABLED = (
     *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),

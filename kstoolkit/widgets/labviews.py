@@ -9,17 +9,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.results import Moment
 
-__all__ = [
-    "COSTS",
-    "OVER_TIME",
-    "STEPS",
-    "TABLE",
-    "VIEWS",
-    "WORK",
-    "moments_at",
-    "step_times",
-    "view_by_now",
-]
 
 COSTS = {
     name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")

@@ -9,7 +9,8 @@ from ipywidgets import BoundedIntText, Checkbox, Dropdown, HBox, Layout, Text, V
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import plain, shortened
 from kstoolkit.rocksdb.memory.planning import plan_memory, profile_given
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.units import format_bytes
 from kstoolkit.widgets.slider import Slider
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["MemoryControls"]
 
 _MOST = 1_000_000
 _LONGEST_NAME = 40

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.sparkmemory import SparkMemory
 
-__all__ = ["Measured", "bar_of_plan", "measured"]
 
 _KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
 _SPARK = "RocksDB, Spark's estimate"

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.widgets.memorymeasured import Measured
 
-__all__ = ["MemoryPanel"]
 
 _COLUMNS = ("term", "each", "times", "in all", "how")
 

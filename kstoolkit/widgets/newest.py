@@ -10,8 +10,6 @@ from kstoolkit.widgets.background import Background
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Newest"]
-
 
 class Newest:
     """One job at a time, beside the kernel's thread; of those that wait, the newest.

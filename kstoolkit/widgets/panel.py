@@ -22,7 +22,6 @@ from kstoolkit.widgets.slider import SLIDER_STYLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Panel"]
 
 _STYLE = (
     """

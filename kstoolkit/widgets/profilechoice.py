@@ -9,14 +9,13 @@ from ipywidgets import Checkbox, HBox, Layout
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import plain
 from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
-from kstoolkit.rocksdb.profiles.named import profile_names
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["ProfileChoice", "short_name"]
 
 _LONGEST_NAME = 28
 

@@ -9,7 +9,8 @@ from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, text
 from kstoolkit.rocksdb.profiles.difference import value_text
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.optiontext import parse_option
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.topython import python_source
@@ -20,7 +21,6 @@ from kstoolkit.widgets.showing import Shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ProfilePanel"]
 
 _LABELS = {"description_width": "96px"}
 _WRITTEN: dict[str, Callable[[Profile], str]] = {

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from threading import Event
 
-__all__ = ["Replay"]
 
 _STEP_SECONDS = 0.25
 

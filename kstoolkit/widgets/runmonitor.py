@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runstatus import RunStatus
 
-__all__ = ["RunMonitor"]
 
 _FIRST_LOOK_SECONDS = 0.6
 """How long a cell may wait, so that its saved picture shows more than that it is being read."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Shown", "table_html"]
 
 LONGEST_CELL = 120
 

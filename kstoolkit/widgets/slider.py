@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["SLIDER_STYLE", "Slider"]
 
 SLIDER_STYLE = """
 .kst-slider .noUi-handle { visibility: hidden; }

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.stores.rows.asking import Asked
 
-__all__ = ["StoppableSource", "StoppedError"]
-
 
 class StoppedError(KstoolkitError):
     """Nobody wants the rows any more."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.rows.opening import OpenedStore
 
-__all__ = ["StoreControls"]
 
 _AS_TOLD = "as it seems"
 _NONE = ""  # None as a value is no choice at all, and a control without text

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.rows.opening import OpenedStore
 
-__all__ = ["StoreGrowth"]
-
 
 class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
     """A button, and the verdict on the store that somebody wants measured.

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.foundstore import FoundStores
     from kstoolkit.widgets.storetree import Node
 
-__all__ = ["StoreList"]
 
 _LABELS = {"description_width": "88px"}
 _MOST_OPENED = 100

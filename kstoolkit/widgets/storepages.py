@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.rowview import Rows
     from kstoolkit.stores.rows.storerow import StoreRow
 
-__all__ = ["Cells", "Pages", "page_html"]
 
 Cells = dict[str, str]
 """A row as texts, by the names of its columns; what it has not is left out."""

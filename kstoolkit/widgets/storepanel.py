@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.storesummary import Fact
     from kstoolkit.widgets.storetree import Node
 
-__all__ = ["StorePanel"]
 
 _LONGEST_TITLE = 120
 _FIRST_LOOK_SECONDS = 0.6

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.widgets.storepages import Cells
 
-__all__ = ["StoreReading", "Wanted"]
 
 PAGE_ROWS = 20
 _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")

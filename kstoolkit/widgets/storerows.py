@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.storepages import Cells
     from kstoolkit.widgets.storereading import Wanted
 
-__all__ = ["StoreRows"]
 
 _END_SECONDS = 10
 _NAMED = 3

@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.widgets.storetree import Node
 
-__all__ = [
-    "Fact",
-    "facts_html",
-    "facts_of_group",
-    "facts_of_path",
-    "facts_of_reading",
-    "facts_of_store",
-]
 
 _MOST_SEGMENTS = 50
 _LONGEST_FACT = 500

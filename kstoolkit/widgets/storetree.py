@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.discovery.foundstore import FoundStore
 
-__all__ = ["MOST_LISTED", "Node", "matching", "store_tree"]
 
 MOST_LISTED = 500
 """More lines than anybody scrolls through: a filter finds the others."""

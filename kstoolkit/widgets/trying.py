@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Trying"]
 
 _RUNNING = "running"
 

@@ -12,7 +12,6 @@ from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload
 if TYPE_CHECKING:
     from ipywidgets import Widget
 
-__all__ = ["WorkloadForm", "field_look"]
 
 _MOST = 10**12
 _KIND_PX = 232

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.changelog import ChangelogWriter
+from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.rocksdb.profiles.named import profile_names
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.stores.windowstore import WindowStore
 
 if TYPE_CHECKING:

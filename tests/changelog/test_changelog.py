@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.changelog import changelog as documented
-from kstoolkit.changelog.changelog import SCHEMA, Changelog, latest
+from kstoolkit.changelog.changelog import Changelog, latest
 from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.changelog.countswriter import SCHEMA
 from kstoolkit.counters.dictionaries import buckets_of
 from kstoolkit.errors import FormatError, InputError
 from tests.changelog.changelogs import (

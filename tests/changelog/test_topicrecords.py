@@ -13,10 +13,11 @@ from kstoolkit.changelog.topicblocks import blocks_of, counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of, records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle
+from kstoolkit.formats import topicbundle, topicmessage
 from kstoolkit.formats.blockkey import BlockKey
-from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles
+from kstoolkit.formats.topicbundle import ActionBundles
 from kstoolkit.formats.topickey import is_block_key
+from kstoolkit.formats.topicmessage import ActionBundle
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters, few, rows_of, texts
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def test_records_of_the_two_forms_are_told_apart_by_key_and_value() -> None:
     keys, values = records_of(counted, size_ms=MINUTE, changed_ms=0)
     [(other, block)] = blocks_of(counted, block_key(7))
     assert is_block_key([keys[0].as_py(), other]).tolist() == [False, True]
-    assert [values[0].as_py()[0], block[0]] == [topicbundle.VERSION, topicbundle.BLOCK_VERSION]
+    assert [values[0].as_py()[0], block[0]] == [topicmessage.VERSION, topicmessage.BLOCK_VERSION]
     with pytest.raises(FormatError, match="not of a user's window"):
         counters_of([other], [block])
     with pytest.raises(FormatError, match="not of a block"):

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.serdes import SERDE_NAMES, Serde, Undecoded, serde_of
+from kstoolkit.formats.decoded import Undecoded
+from kstoolkit.formats.serdes import SERDE_NAMES, Serde, serde_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,9 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.events.connectionfile import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import CONFIG_FILE, for_java
+from kstoolkit.kafka.connection import for_java
 from tests.cli.commands import given, harmless, rows
 from tests.kafka.clients import read_all
 from tests.kafka.securedbroker import USER

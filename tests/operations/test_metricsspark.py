@@ -6,7 +6,8 @@ import pytest
 
 from kstoolkit.operations.metricsrocksdb import FIGURES
 from kstoolkit.operations.metricsspark import QueryFigures
-from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.batchtimes import BatchTimes
+from kstoolkit.pipeline.runstatus import RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
 
 AT = (("operator", "dedupe"), ("position", "0"))

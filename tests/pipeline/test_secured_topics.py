@@ -9,8 +9,9 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import RunFailed
+from kstoolkit.events.connectionfile import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import CONFIG_FILE, for_java
+from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.javaprocess import scratch_folder
 from kstoolkit.pipeline.session import streaming_conf

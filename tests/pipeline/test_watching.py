@@ -10,8 +10,9 @@ import pytest
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.errors import InputError
 from kstoolkit.events.ledger import Admitted, Ledger
+from kstoolkit.pipeline.batchtimes import BatchTimes
 from kstoolkit.pipeline.restarts import RestartLog
-from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.runstatus import RunState, RunStatus
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.watching import MOST_BATCHES, RunWatch

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.records import Records
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts

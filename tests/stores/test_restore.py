@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.changelog.changelog import SCHEMA
 from kstoolkit.changelog.compaction import compact
+from kstoolkit.changelog.countswriter import SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.stores import batches, catchup, writing
 from kstoolkit.stores.disksegment import DiskSegment

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["APPEND", "PUT", "REMOVE", "REMOVE_RANGE", "Changelog", "Changes", "read_changelog"]
 
 END, PUT, REMOVE, APPEND, REMOVE_RANGE = 0x00, 0x01, 0x10, 0x11, 0x20
 

@@ -17,8 +17,6 @@ from typing import Any
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.spark.jsontext import integer, member, object_of, versioned_lines
 
-__all__ = ["CommitLogEntry", "read_commit_log"]
-
 _COMMIT_LOG = "commit log"
 
 

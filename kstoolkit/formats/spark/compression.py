@@ -28,7 +28,6 @@ from kstoolkit.formats.spark.xxhash32 import xxhash32
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["decompressed"]
 
 _LZ4, _SNAPPY, _ZSTD = b"LZ4Block", b"\x82SNAPPY\x00", b"\x28\xb5\x2f\xfd"
 _LZ4_HEAD, _SNAPPY_HEAD = 21, 16

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["crc32c", "crc32c_of_both"]
 
 _POLYNOMIAL = 0x82F63B78
 _PIECE_BYTES, _PIECE_BIT, _INITIAL_BYTES, _LARGEST_BITS = 256, 8, 4, 63

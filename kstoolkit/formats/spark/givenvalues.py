@@ -14,14 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.sparktypes import Scalar, SparkType
 
-__all__ = [
-    "BARE_HINT",
-    "not_of",
-    "written_bytes",
-    "written_decimal",
-    "written_scalar",
-    "written_text",
-]
 
 BARE_HINT = "Give the key's bytes instead."
 """What to do about a key that can't be written."""

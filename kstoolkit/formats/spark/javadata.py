@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["JavaData"]
-
 
 @dataclass(slots=True)
 class JavaData:

@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.foreignversion import foreign_version
 
-__all__ = ["integer", "items", "member", "object_of", "shown", "text", "texts", "versioned_lines"]
-
 _DAMAGED = "The file is damaged, or is another than it is taken for."
 _LARGEST_SHOWN = 60
 _VERSION = re.compile(r"v[0-9]{1,9}")

@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.spark.sparktypes import Struct
 
-__all__ = [
-    "FAMILY_BYTES",
-    "ROW_VERSION",
-    "KeyEncoder",
-    "family_ids",
-    "rows_behind_version",
-]
 
 ROW_VERSION = 0
 """The byte in front of every row in RocksDB."""

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.serdes import Decoded, Serde
+from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.keys import rows_behind_version
 from kstoolkit.formats.spark.orderedbytes import read_ordered
 from kstoolkit.formats.spark.sparktypes import Field, Struct, Variable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.keys import KeyEncoder
 
-__all__ = ["key_serde"]
 
 _LENGTH_BYTES, _TIMESTAMP_BYTES = 4, 8
 _NO_LENGTH = "a key whose first part is longer than the key"

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.sparktypes import Struct
 
-__all__ = ["Family", "FamilyRows", "StoreLayout"]
 
 _NO_FAMILY = "a key of a column family that the store does not name"
 

@@ -20,7 +20,6 @@ from kstoolkit.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["_LZF", "_lzf"]
 
 _LZF = b"ZV"
 _HEAD, _PACKED_HEAD = 5, 7

@@ -22,7 +22,6 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Elements", "elements_of"]
 
 _LENGTH_BYTES = 4
 _LENGTH = Struct("<i")

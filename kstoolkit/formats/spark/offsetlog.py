@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.spark.jsontext import integer, object_of, texts, versioned_lines
 
-__all__ = ["OffsetLogEntry", "read_offset_log"]
-
 _STATE_STORE = "spark.sql.streaming.stateStore"
 _OFFSET_LOG = "offset log"
 

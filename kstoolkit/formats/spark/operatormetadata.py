@@ -28,8 +28,6 @@ from kstoolkit.formats.spark.jsontext import (
     versioned_lines,
 )
 
-__all__ = ["OperatorMetadata", "StateVariable", "StoreMetadata", "read_operator_metadata"]
-
 _METADATA_FILE = "metadata file of an operator"
 _FOLDER = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,255}", re.DOTALL)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.sparktypes import SparkType
     from kstoolkit.formats.spark.unsafeleaves import Reading
 
-__all__ = ["read_ordered"]
 
 _ORDERED_KINDS = {
     "boolean": ">u1",

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["CHECKSUM_BYTES", "key_behind_checksum", "value_behind_checksum", "without_checksums"]
 
 CHECKSUM_BYTES = 4
 """How long a checksum is."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.spark.layouts import Family
 
-__all__ = ["RowTimes"]
 
 _MICROS = 1000
 _TIMESTAMPS = {"timestamp", "timestamp_ntz"}

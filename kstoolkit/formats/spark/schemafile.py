@@ -26,7 +26,6 @@ from kstoolkit.formats.spark.schemajson import schema_of
 if TYPE_CHECKING:
     from kstoolkit.formats.spark.sparktypes import Struct
 
-__all__ = ["DEFAULT_FAMILY", "FamilySchema", "read_schema_file"]
 
 DEFAULT_FAMILY = "default"
 """The column family of stores that have no others."""

@@ -26,8 +26,6 @@ from kstoolkit.formats.spark.sparktypes import (
     types_in,
 )
 
-__all__ = ["schema_of"]
-
 _DEEPEST, _MOST_FIELDS = 50, 4096
 _LONG_DIGITS, _MOST_DIGITS = 18, 38
 _WATERMARK = "spark.watermarkDelayMs"

@@ -28,8 +28,6 @@ from kstoolkit.formats.spark.jsontext import (
     versioned_lines,
 )
 
-__all__ = ["Snapshot", "SnapshotFile", "read_snapshot", "with_delimiter"]
-
 _METADATA = "metadata"
 _MEMBER = re.compile(r"MANIFEST-\d{1,20}|CURRENT|IDENTITY|OPTIONS-\d{1,20}|\d{1,20}\.log|metadata")
 _LOCAL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")

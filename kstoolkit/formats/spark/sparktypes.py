@@ -17,19 +17,6 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = [
-    "INTERVAL",
-    "WORD_BYTES",
-    "Array",
-    "Field",
-    "Map",
-    "Scalar",
-    "SparkType",
-    "Struct",
-    "Unread",
-    "Variable",
-    "types_in",
-]
 
 WORD_BYTES = 8
 """A row has a word for each column."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
     from kstoolkit.formats.spark.schemafile import FamilySchema
 
-__all__ = ["layout_of"]
 
 _JOIN_INDEX = "tsWithKey"
 _JOIN_LISTS = ("keyWithTsToValues", _JOIN_INDEX)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.sparktypes import Scalar, Variable
 
-__all__ = ["Cells", "Reading", "read_scalar", "read_variable", "validity"]
 
 _DTYPES = {
     "boolean": "<u1",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.sparktypes import SparkType
 
-__all__ = ["read_structs", "struct_array"]
 
 _LENGTH_BITS, _LENGTH_MASK = 32, 0xFFFFFFFF
 _UNEVEN = "a map with more or fewer values than keys"

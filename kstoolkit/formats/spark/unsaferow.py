@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kstoolkit.formats.serdes import Decoded, Serde
+from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.schemajson import schema_of
 from kstoolkit.formats.spark.sparktypes import Struct
 from kstoolkit.formats.spark.unsafeleaves import Cells, Reading
@@ -29,8 +30,6 @@ from kstoolkit.formats.spark.unsafeparts import read_structs, struct_array
 
 if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
-
-__all__ = ["read_rows", "row_serde"]
 
 
 def row_serde(schema: str | bytes | dict[str, Any] | Struct) -> Serde:

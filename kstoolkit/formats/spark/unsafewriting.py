@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.keys import KeyEncoder
 
-__all__ = ["written_key", "written_row"]
 
 _WORD, _DECIMAL_BYTES = 8, 16
 _SIGN = 0x80  # flipped, lest what is before 1970 sorts last

@@ -23,7 +23,6 @@ from kstoolkit.formats.spark.rowchecksum import value_behind_checksum, without_c
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["ValueRows", "Wrapping", "joined"]
 
 _NOT_ONE = "a value that is not one row behind its checksum"
 

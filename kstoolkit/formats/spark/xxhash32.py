@@ -13,7 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["xxhash32"]
 
 _P1, _P2, _P3, _P4, _P5 = (
     np.uint32(prime) for prime in (2654435761, 2246822519, 3266489917, 668265263, 374761393)

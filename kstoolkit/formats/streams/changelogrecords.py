@@ -39,15 +39,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.streams.headerwriting import RecordHeaders
 
-__all__ = [
-    "OPEN_END",
-    "TIME_BYTES",
-    "plain_kind",
-    "recognise_records",
-    "restored_values",
-    "split_records",
-    "version_keys",
-]
 
 TIME_BYTES: Final = 8
 OPEN_END = (2**63 - 1).to_bytes(TIME_BYTES, "big")

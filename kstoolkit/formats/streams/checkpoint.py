@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.foreignversion import foreign_version
 
-__all__ = ["Checkpoint", "read_checkpoint"]
-
 _CHECKPOINT = "checkpoint file"
 _VERSION = 0
 _UNKNOWN = -4

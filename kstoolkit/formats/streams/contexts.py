@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["BufferedRecord", "read_buffered", "split_buffer"]
 
 _HEADER_BYTES = 8
 _AS_PRIOR = -2

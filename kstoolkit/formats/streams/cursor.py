@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kstoolkit.errors import FormatError
 
-__all__ = ["Cursor"]
-
 _VARINT_BYTES = 5
 _MORE = 0x80
 _BITS = 0x7F

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["MOST_ROWS", "Fit", "Sample", "fits_as"]
 
 MOST_ROWS = 1000
 """How many rows of a sample are looked at."""

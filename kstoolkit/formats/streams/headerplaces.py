@@ -12,7 +12,6 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["read_at_once"]
 
 _VARINT_BYTES, _MORE, _BITS = 5, 0x80, 0x7F
 _FEW = 64

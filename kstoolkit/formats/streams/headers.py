@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Header", "HeaderParts", "cut_headers", "headers_array"]
-
 
 class Header(NamedTuple):
     """A record header."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["RecordHeaders", "headers_bytes"]
 
 RecordHeaders = list[tuple[str, bytes | None]] | None
 """A record's headers, names and values; None: it has none."""

@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = [
-    "KeyParts",
-    "session_keys",
-    "time_ordered_session_keys",
-    "time_ordered_window_keys",
-    "window_keys",
-]
 
 _WINDOW_BYTES = 12
 _SESSION_BYTES = 16

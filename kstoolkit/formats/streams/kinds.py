@@ -15,19 +15,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "DEFAULT",
-    "LIST_HEADERS",
-    "OFFSETS",
-    "SESSION_HEADERS",
-    "STREAMS_FAMILIES",
-    "TIMESTAMPED",
-    "TIMESTAMPED_HEADERS",
-    "WINDOW_HEADERS",
-    "Kind",
-    "kinds_named",
-    "live_family",
-]
 
 DEFAULT = "default"
 TIMESTAMPED = "keyValueWithTimestamp"

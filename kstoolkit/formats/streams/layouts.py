@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.keys import KeyParts
     from kstoolkit.formats.streams.values import Wrapping
 
-__all__ = ["split"]
 
 _LATEST_MS = 2**63 - 1
 

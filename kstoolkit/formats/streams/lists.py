@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.streams.values import Wrapping
 
-__all__ = ["SIDES", "read_list", "split_lists"]
 
 SIDES = ("right", "left")
 """The sides of a join, each at the place of the byte that stands for it."""

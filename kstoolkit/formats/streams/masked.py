@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["either", "except_at", "integers_of", "known", "nullable", "said_of", "spans"]
-
 
 def integers_of(
     which: NDArray[np.bool_], column: ByteColumn, width: Literal[1, 2, 4, 8], *, at: int

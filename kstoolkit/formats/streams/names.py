@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from kstoolkit.formats.streams.kinds import Kind
 
-__all__ = ["Hint", "hint_of"]
-
 
 class Hint(NamedTuple):
     """What a name says: the kinds that it goes with, the likeliest first, and why.

@@ -20,7 +20,6 @@ from kstoolkit.formats.streams.position import Position, read_position
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["OffsetRows", "read_offsets"]
 
 _STATES: dict[int, Literal["open", "closed"]] = {0: "closed", 1: "open"}
 _NUMBER_BYTES = 8

@@ -15,8 +15,6 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats.foreignversion import foreign_version
 from kstoolkit.formats.streams.cursor import Cursor
 
-__all__ = ["Position", "read_position"]
-
 Position = dict[tuple[str, int], int]
 """The offset of each topic and partition."""
 

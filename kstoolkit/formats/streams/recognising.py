@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["Place", "Recognised", "recognise"]
 
 Place = Literal["store", "segment"]
 """Where a folder lies: ``rocksdb/<store>``, or ``<store>/<store>.<ms>``, one of its segments."""

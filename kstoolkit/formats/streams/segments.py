@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["segment_interval_ms", "segment_start_ms"]
 
 _MS = re.compile(r"-?[0-9]{1,19}")
 _MINUTE = re.compile(r"[0-9]{12}")

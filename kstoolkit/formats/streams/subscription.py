@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.streams.values import Wrapping
 
-__all__ = ["INSTRUCTIONS", "split_subscriptions"]
 
 INSTRUCTIONS = (
     "delete-no-propagate",

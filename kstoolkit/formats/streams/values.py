@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["ValueParts", "Wrapping", "cut_values", "wrapping_of"]
 
 _TIMESTAMP_BYTES = 8
 _NONE_MS = -1

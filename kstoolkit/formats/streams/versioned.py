@@ -29,7 +29,6 @@ from kstoolkit.formats.streams.masked import except_at, integers_of, nullable, s
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LATEST", "Version", "read_history", "split_versioned"]
 
 LATEST = -1
 """The segment that holds the latest versions."""

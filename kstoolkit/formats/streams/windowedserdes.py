@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["session_windowed", "time_windowed"]
 
 _START_BYTES = 8
 _NO_START = "the key is shorter than the 8 bytes of its window's start"

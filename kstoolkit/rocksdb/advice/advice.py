@@ -10,8 +10,6 @@ from kstoolkit.rocksdb.records import Figure, Record, Records, counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Advice", "AdviceList", "Unjudged"]
-
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Advice(Record):

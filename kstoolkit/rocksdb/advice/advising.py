@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.statsdumps import StatsDump
     from kstoolkit.rocksdb.store import Store
 
-__all__ = ["RULES", "advice_on", "gather"]
 
 _MOST_COUNTED = 2_000_000
 """Entries that are read in about a second."""

@@ -12,7 +12,6 @@ from kstoolkit.rocksdb.memory.numbers import check_whole
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Circumstances", "check_circumstances"]
 
 _LEAST_ONE = {
     "bound_bytes": "Give what RocksDB may take on the host, in bytes: 1 << 30.",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.process import ProcessMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Facts", "FamilyFacts", "Tickers"]
-
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts
     from kstoolkit.rocksdb.files.summary import Summary
 
-__all__ = ["may_be_wide", "open_files", "small_files", "space_amplification", "tombstones"]
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
 

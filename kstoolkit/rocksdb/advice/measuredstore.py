@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["MeasuredStore"]
-
 
 class MeasuredStore(LoggedStore, ABC):
     """A store whose memory is known; :class:`~kstoolkit.rocksdb.store.Store` is one."""

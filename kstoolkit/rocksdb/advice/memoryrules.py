@@ -12,7 +12,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts
 
-__all__ = ["memory_over_bound"]
 
 _ONE_CACHE = "one cache for all stores that pays for memtables, as bounded_memory() sets it"
 

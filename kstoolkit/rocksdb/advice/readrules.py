@@ -10,14 +10,6 @@ from kstoolkit.rocksdb.records import Figure, Source
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts
 
-__all__ = [
-    "absent_keys",
-    "bloom_usefulness",
-    "hash_index_unpinned",
-    "index_and_filter_misses",
-    "iterator_pinning",
-    "shared_too_thinly",
-]
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
 _CACHE = f"{_WIKI}/Block-Cache"

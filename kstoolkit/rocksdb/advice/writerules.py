@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts
     from kstoolkit.rocksdb.log.flushes import Flush
 
-__all__ = [
-    "small_flushes",
-    "stalls_by_compaction_debt",
-    "stalls_by_level0",
-    "stalls_by_memtables",
-    "write_amplification",
-]
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
 _STALLS = f"{_WIKI}/Write-Stalls"

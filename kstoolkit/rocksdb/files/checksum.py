@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["masked_crc32c"]
-
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 _ALL = 0xFFFFFFFF
 _MASK_DELTA = 0xA282EAD8

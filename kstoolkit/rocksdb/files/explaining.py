@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.otherfolders import OtherFolders
 
-__all__ = ["elsewhere_perhaps", "explained"]
-
 
 def explained(error: FormatError, scratch: Path, folder: Path) -> FormatError:
     """Return an error with what the files themselves tell of their format, where it tells more."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-__all__ = ["Families"]
-
 
 class Families:
     """The column families of one store, until it is closed.

@@ -16,8 +16,6 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
 )
 
-__all__ = ["check_is_path", "check_is_store", "has_remains", "irregular_files", "stores_below"]
-
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
 _LEFT = re.compile(r"\d+\.sst|MANIFEST-\d+")
 _READ = re.compile(r"\d+\.(sst|blob|log)|(MANIFEST|OPTIONS)-\d+.*|CURRENT|IDENTITY|LOG.*")

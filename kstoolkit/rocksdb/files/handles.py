@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.losses import Losses
 
-__all__ = ["families_past_bad_wal", "opened_families"]
 
 _MOST_PATHS = 4  # db_paths that RocksDB takes
 _PAUSE_S = 0.05

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
 
-__all__ = ["HotPrefix", "KeyStats", "Sizes", "key_stats_of"]
 
 _RUNS = 64
 """Runs of neighbouring rows in a sample: each costs a seek, which may read a block."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
 
-__all__ = ["Level", "levels_of"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Level(Record):

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["append_record", "records_in"]
 
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
 
-__all__ = ["Losses"]
-
 _NAMED = 3
 _MISSING = "is missing"
 

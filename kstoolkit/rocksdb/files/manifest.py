@@ -16,7 +16,6 @@ from kstoolkit.rocksdb.files.explaining import explained
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["check_manifest", "torn_at"]
 
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.faults import NoStoreError
     from kstoolkit.rocksdb.files.versionedits import ListedTable
 
-__all__ = ["mended_families"]
 
 _TABLE = re.compile(r"/(\d+)\.sst")
 _DROPPED = re.compile(rb"Log #\d+: (?:ignoring|dropping)")

@@ -18,7 +18,6 @@ from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["OptionsSection", "option_in", "parse_options", "read_options"]
 
 _NAME = re.compile(r"OPTIONS-(\d+)")
 _TITLE = re.compile(r'\[\s*([\w/]+)\s*(?:"(.*)")?\s*\]')

@@ -25,7 +25,6 @@ from kstoolkit.rocksdb.files.optionsections import option_in, parse_options
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["MissingFolderError", "OtherFolders", "log_folder", "logs_of", "other_folders_of"]
 
 _OPTIONS = re.compile(r"OPTIONS-(\d+)")
 _HEAD_BYTES = 64 << 10  # of a log; the folders stand among its first lines

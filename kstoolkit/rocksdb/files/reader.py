@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.families import Families
     from kstoolkit.rocksdb.files.losses import Losses
 
-__all__ = ["Reader"]
-
 
 class Reader:
     """Reads values and rows of a store's column families, until it is closed.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict, RdictIter
 
-__all__ = ["every_row", "key_after", "rows_of"]
-
 
 def rows_of(
     handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False

@@ -18,8 +18,6 @@ from pathlib import Path
 
 from kstoolkit.rocksdb.faults import StoreResourceError
 
-__all__ = ["SHADOWS", "ScratchFolder", "clear_abandoned", "new_scratch_folder"]
-
 SHADOWS = "kstoolkit-shadow-"
 """How the names of folders begin through which stores are read."""
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["Shadow"]
 
 _IMMUTABLE = re.compile(r"\d+\.(sst|blob)")
 _APPENDED = re.compile(r"MANIFEST-\d+|OPTIONS-\d+|\d+\.log|IDENTITY|CURRENT")

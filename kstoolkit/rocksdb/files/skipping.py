@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.losses import Losses
     from kstoolkit.rocksdb.files.views import View
 
-__all__ = ["pass_over", "readable_rows", "value_of"]
 
 _BLOCK = re.compile(r"/(?P<name>\d+\.\w+)(?: offset (?P<at>\d+) size (?P<size>\d+))?")
 _MOST_BLOCKS = 10_000  # that are passed over, before the damage is raised after all

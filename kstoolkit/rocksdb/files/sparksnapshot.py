@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["shared_names"]
 
 _HEAD = b"v1\n"
 _LOCAL = re.compile(r"\d+\.sst")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-__all__ = ["Sst", "density", "ssts_of"]
 
 _LISTED = re.compile(r"^ (\d+):\d+\[", re.MULTILINE)
 """A line of the property ``rocksdb.sstables``, which knows whose files they are."""

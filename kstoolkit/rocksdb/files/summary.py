@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["Footprint", "Summary", "footprint_of", "summary_of"]
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-__all__ = ["NEWEST_READABLE", "Footer", "as_count", "read_footer", "read_properties"]
 
 NEWEST_READABLE = 6
 """The newest format_version that RocksDB 9.8, inside the oldest rocksdict we allow, can read."""

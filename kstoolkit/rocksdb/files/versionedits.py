@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["ListedTable", "drop_tables", "listed_tables"]
 
 _DELETED_FILE, _FAMILY, _FAMILY_DROP, _BLOB_ADDED, _BLOB_GARBAGE = 6, 200, 202, 400, 401
 _NUMBERS = {2: 1, 3: 1, 4: 1, 9: 1, 10: 1, 203: 1, 300: 1}

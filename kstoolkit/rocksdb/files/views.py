@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-__all__ = ["View"]
 
 _COPIED = re.compile(r"MANIFEST-\d+|CURRENT")
 _LINKED = re.compile(r"\d+\.(sst|blob|log)|OPTIONS-\d+|IDENTITY")

@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["AskedKeys"]
 
 _KEPT = 65_536
 _ABSENT = b"\x00absent"

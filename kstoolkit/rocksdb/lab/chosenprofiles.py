@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["chosen_profiles"]
-
 
 def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
     """Return profiles by their names, or as they are; one without a name gets a number for one.

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import LevelWork
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["compare_profiles"]
 
 _PREFIX = "kstoolkit-lab-"
 

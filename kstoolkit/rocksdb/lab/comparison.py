@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.workloads import Workload
 
-__all__ = ["Comparison"]
-
 
 class Comparison(Records[Trial]):
     """A row a profile.

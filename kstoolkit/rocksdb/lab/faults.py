@@ -9,8 +9,6 @@ from kstoolkit.errors import KstoolkitError
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.comparison import Comparison
 
-__all__ = ["TrialCancelled", "TrialFailed"]
-
 
 class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
     """A trial that came to no end; ``found`` has those of the same comparison that did before."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.meter import Meter
 
-__all__ = ["at_end", "content", "moment", "number", "resting"]
 
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 _CAUSES = ("memtable_limit", "l0_file_count_limit", "pending_compaction_bytes")

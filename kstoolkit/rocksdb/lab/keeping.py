@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["make_room", "places_to_keep"]
 
 _NOTE = ".trial.json"
 """The ending of the note beside a store: without it, what is there is nobody's to remove."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.compactions import Compaction
     from kstoolkit.rocksdb.log.flushes import Flush
 
-__all__ = ["work_by_level"]
-
 
 @dataclass(slots=True)
 class _Sums:

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import Moment
     from kstoolkit.rocksdb.lab.workloads import Workload
 
-__all__ = ["Listener"]
-
 
 class Listener:
     """Hears how a comparison goes, and may cancel it; a method that is not overridden does nothing.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.workloads import Batch
 
-__all__ = ["Latencies", "Meter"]
-
 
 @dataclass(slots=True)
 class Latencies:

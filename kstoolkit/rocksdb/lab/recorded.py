@@ -9,7 +9,6 @@ from kstoolkit.rocksdb.lab.results import Moment, Trial
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.watching import Watched
 
-__all__ = ["moment_of", "trial_of"]
 
 _NOTHING_WRITTEN = "nothing was written"
 _NOTHING_LIVE = "no row can be read at the end"

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kstoolkit.rocksdb.records import Record, Source, counted, of_source
 from kstoolkit.units import format_bytes
 
-__all__ = ["LevelWork", "Moment", "Trial"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Trial(Record):

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-__all__ = ["keep_rows", "kept_rows"]
 
 _BATCH_BYTES = 4 << 20
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Histogram", "Tickers", "stall_counts"]
-
 _TICKER = re.compile(r"^(rocksdb\.\S+) COUNT : (\d+)$", re.MULTILINE)
 _HISTOGRAM = re.compile(
     r"^(rocksdb\.\S+) P50 : \S+ P95 : \S+ P99 : \S+ P100 : (\S+) COUNT : (\d+) SUM : (\d+)$",

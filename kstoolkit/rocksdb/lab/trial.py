@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.workloads import Batch
 
-__all__ = ["main"]
 
 _MOMENT_S, _LOOK_S = 0.25, 0.01
 _AT_REST_S = 0.2

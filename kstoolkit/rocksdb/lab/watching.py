@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Limits", "Watched", "trial_request", "watch"]
 
 _LOOK_S = 0.02
 _START_S = 60.0

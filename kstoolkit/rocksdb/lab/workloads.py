@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["BATCH_ROWS", "KINDS", "REPLAYED", "Batch", "Workload", "generated"]
 
 BATCH_ROWS = 1_000
 REPLAYED = "replayed"

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.jobs import Job
 
-__all__ = ["BackgroundJob", "told_of", "unfinished"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BackgroundJob(Record):

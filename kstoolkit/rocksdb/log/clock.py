@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-__all__ = ["NO_ZONE", "WriterClock", "of_micros"]
 
 NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
 

@@ -15,7 +15,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Job
 
-__all__ = ["Compaction"]
 
 _INPUT_LEVEL = re.compile(r"files_L([0-9]{1,3})")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["Event", "event_of", "list_in", "number_in", "text_in"]
-
 Event = dict[str, Any]
 """The fields of an event as they were logged; versions of RocksDB differ in which there are."""
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-__all__ = ["LONGEST_LINE_BYTES", "log_files", "logged_level", "text_lines"]
 
 LONGEST_LINE_BYTES = 1 << 20
 """What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.events import Event
     from kstoolkit.rocksdb.log.jobs import Job
 
-__all__ = ["Flush"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Flush(BackgroundJob):

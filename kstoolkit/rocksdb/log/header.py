@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-__all__ = ["LogFile", "ToldOption", "log_file"]
 
 _MOST_OPTIONS = 10_000
 _VERSION = "RocksDB version:"

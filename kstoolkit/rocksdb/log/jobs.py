@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-__all__ = ["Job", "jobs"]
 
 _MOST_OPEN = 1000
 _JOB = re.compile(r"\[JOB ([0-9]{1,9})\] ")

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.header import LogFile
 
-__all__ = ["why_untold"]
 
 _ORDER = ("debug", "info", "warn", "error", "fatal", "header")
 _SETTER = (

@@ -8,8 +8,6 @@ from math import isfinite
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
-__all__ = ["NOT_DUMPED", "LevelStats", "decimal_in"]
-
 NOT_DUMPED = "the dump doesn't hold it"
 """Why a figure of a dump is unknown."""
 

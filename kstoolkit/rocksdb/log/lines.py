@@ -14,8 +14,6 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-__all__ = ["LogLine", "lines_of", "time_of"]
-
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
 _HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
 _ORIGINAL = re.compile(r"\(Original Log Time " + _TIME + r"\) ?")

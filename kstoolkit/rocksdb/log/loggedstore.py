@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.stalls import Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
 
-__all__ = ["LoggedStore"]
-
 
 class LoggedStore:
     """A store whose writer's log can be read; :class:`~kstoolkit.rocksdb.store.Store` is one.

@@ -9,7 +9,6 @@ from kstoolkit.rocksdb.records import Record, Records, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["LogRows"]
 
 _Row = TypeVar("_Row", bound=Record)
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-__all__ = ["Stall"]
 
 _ENDLESS = "RocksDB logs where a stall begins, not where it ends; stall_time() has their sum"
 _NO_RATE = "a stopped write has no rate"

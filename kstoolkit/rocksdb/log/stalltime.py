@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.statsdumps import StatsDump
 
-__all__ = ["StallTime", "stall_time"]
 
 _NO_DUMP = (
     "the log holds no dump of statistics: RocksDB writes one every stats_dump_period_sec (600) "

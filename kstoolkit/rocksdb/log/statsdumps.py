@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.lines import LogLine
 
-__all__ = ["THE_STORE", "StatsDump", "stats_dumps"]
 
 THE_STORE = "the store"
 

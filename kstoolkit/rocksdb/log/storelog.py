@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta, tzinfo
 
-__all__ = ["LogEvent", "StoreLog", "read_log"]
 
 LogEvent = Flush | Compaction | Stall
 """What a log tells of; each has ``at``, ``kind`` and ``sentence``."""

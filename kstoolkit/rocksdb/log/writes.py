@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-__all__ = ["WriteAmplification", "write_amplification"]
 
 _NO_FLUSH = "no flush ended in the span"
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-__all__ = ["BlockCache", "block_caches"]
 
 _IDENTITY = re.compile(r"^Block cache (\S+@\S+) capacity: ", re.MULTILINE)
 _MEMTABLES = re.compile(r"\bWriteBuffer\((\d+),")

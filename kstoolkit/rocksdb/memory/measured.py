@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
     from kstoolkit.rocksdb.memory.process import ProcessMemory
 
-__all__ = ["MemoryParts", "lacking", "memory_parts"]
 
 _NO_PID = "the pid of the writer is not given: pid=..."
 _NO_OPTIONS = "there is no OPTIONS file to take the writer's options from"

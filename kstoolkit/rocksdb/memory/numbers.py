@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["check_whole"]
-
 
 def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
     """Refuse what is no whole number, or less than it may be.

@@ -16,7 +16,8 @@ from kstoolkit.rocksdb.memory.terms import (
     memtable_term,
     pinned_term,
 )
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 from kstoolkit.units import format_bytes, format_count
@@ -24,7 +25,6 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MemoryPlan", "origin_of", "plan_memory", "plan_of", "profile_given"]
 
 _FROM_FILE = re.compile(r"What RocksDB .* was given for .*, by (\S+)\.")
 _HOW_MANY = "Give how many are open at once: 1 or more."

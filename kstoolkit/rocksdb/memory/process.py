@@ -11,8 +11,6 @@ from kstoolkit.rocksdb.memory.numbers import check_whole
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
-__all__ = ["ProcessMemory", "process_memory"]
-
 _PROC = Path("/proc")
 _LINE = re.compile(r"^(Rss|Pss):\s+(\d+) kB$", re.MULTILINE)
 _STATUS = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)

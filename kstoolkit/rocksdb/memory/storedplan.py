@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.toldcache import ToldCache
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["plan_for"]
 
 _KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
 

@@ -13,15 +13,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = [
-    "Given",
-    "MemoryTerm",
-    "cache_term",
-    "filter_term",
-    "index_term",
-    "memtable_term",
-    "pinned_term",
-]
 
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
 _BITS = 8

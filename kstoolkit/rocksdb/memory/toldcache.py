@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.log.header import ToldOption
 
-__all__ = ["ToldCache", "told_cache"]
 
 _TOLD = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
 _NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}

@@ -7,8 +7,6 @@ from typing import Any
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.units import format_bytes
 
-__all__ = ["bounded_options"]
-
 _LEAST_MEMTABLE_BYTES = 64 << 10  # RocksDB raises smaller ones to this (db/column_family.cc)
 _LARGEST_MEMTABLE_BYTES = 64 << 20
 

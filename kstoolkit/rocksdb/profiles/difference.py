@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["Difference", "differences", "option_table", "value_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class Difference(Record):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-__all__ = ["SPARK", "SPARK_UNKNOWN", "kafka_streams_options"]
-
 _LEAST_JOBS = 2
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.optioncheck import Option
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["Found", "find_options"]
 
 _FILE_NAME = re.compile(r"OPTIONS-(\d+)")
 _INSIDE = re.compile(r"(\w+)=([^;{}]*)")

@@ -10,7 +10,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["check_class_name"]
 
 _CLASS_NAME = re.compile(r"(?:[a-z_]\w*\.)*[A-Za-z_]\w*", re.ASCII)
 _RESERVED = """

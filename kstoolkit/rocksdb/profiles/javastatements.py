@@ -13,7 +13,6 @@ from kstoolkit.rocksdb.profiles.words import CHOICES
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["CacheObjects", "cache_objects", "not_in_java", "statements"]
 
 _SETTERS = {
     "allow_fallocate": "setAllowFAllocate",

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from kstoolkit.rocksdb.profiles.boundedmemory import bounded_options
-from kstoolkit.rocksdb.profiles.namedoptions import named_options, profile_names
+from kstoolkit.rocksdb.profiles.namedoptions import named_options
 from kstoolkit.rocksdb.profiles.profile import Profile
-
-__all__ = [
-    "bounded_memory",
-    "bulk_load",
-    "kafka_streams",
-    "low_disk",
-    "point_lookup",
-    "profile_named",
-    "profile_names",
-    "spark",
-    "write_heavy",
-]
 
 
 def kafka_streams() -> Profile:

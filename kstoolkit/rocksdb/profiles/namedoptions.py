@@ -12,7 +12,6 @@ from kstoolkit.rocksdb.profiles.enginedefaults import SPARK, SPARK_UNKNOWN, kafk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["named_options", "profile_names"]
 
 _NEVER = 2**30  # as RocksDB's own PrepareForBulkLoad has it (options/options.cc)
 _TOTAL_BYTES = 512 << 20

@@ -14,18 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.optionset import OptionSet
 
-__all__ = [
-    "Option",
-    "Section",
-    "check_text",
-    "checked",
-    "family",
-    "io",
-    "memory",
-    "options_of",
-    "store",
-    "table",
-]
 
 _HASH_INDEX_HINT = "Set prefix_bytes to the length of what your lookups have in common."
 

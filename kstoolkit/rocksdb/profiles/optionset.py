@@ -18,7 +18,6 @@ from kstoolkit.rocksdb.profiles.optioncheck import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["OptionSet", "defaults_beside"]
 
 _DAY = 86_400
 

@@ -10,8 +10,6 @@ from kstoolkit.rocksdb.profiles.optioncheck import options_of
 from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.words import CHOICES
 
-__all__ = ["parse_option"]
-
 _NUMBER = re.compile(
     r"([+-]?[\d_,]+(?:\.\d+)?(?:e\d{1,2})?)\s*([kmgt]?)(?:i?b|ytes)?", re.IGNORECASE
 )

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["ProfileMap"]
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileMap:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.tospark import SparkConf
     from kstoolkit.rocksdb.records import Records
 
-__all__ = ["Profile"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile(OptionSet, Viewed):

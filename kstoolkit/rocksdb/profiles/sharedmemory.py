@@ -8,8 +8,6 @@ from rocksdict import Cache, WriteBufferManager
 
 from kstoolkit.errors import ConfigurationError
 
-__all__ = ["SharedMemory"]
-
 
 @dataclass(frozen=True, slots=True)
 class SharedMemory:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EVERY_STORE", "pattern_expression"]
-
 EVERY_STORE = "*"
 """The pattern that every name matches."""
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.javastatements import CacheObjects
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["java_setter"]
 
 _ROCKSDB_CLASSES = (
     "BlockBasedTableConfig",

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["python_source"]
-
 
 def python_source(profile: Profile) -> str:
     """Return a program that makes rocksdict's options of a profile.

@@ -29,13 +29,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = [
-    "not_in_rocksdict",
-    "read_options",
-    "rocksdict_options",
-    "shared_memory",
-    "write_options",
-]
 
 _SETTERS = {
     "level0_file_num_compaction_trigger": "set_level_zero_file_num_compaction_trigger",

@@ -13,7 +13,6 @@ from kstoolkit.rocksdb.records import Record
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
-__all__ = ["SparkConf", "spark_conf"]
 
 _PREFIX = "spark.sql.streaming.stateStore."
 _PROVIDER = (

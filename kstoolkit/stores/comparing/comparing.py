@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows, SerdeLike
     from kstoolkit.units import Duration
 
-__all__ = ["diff_stores"]
 
 _DISK_BYTES = 16 << 30
 

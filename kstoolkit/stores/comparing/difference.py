@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.decodedrows import DecodedRows
     from kstoolkit.stores.rows.storerow import StoreRow
 
-__all__ = ["DIFFERENCES", "Change", "DiffBatch", "Difference", "diff_batch"]
 
 Change = Literal["added", "removed", "changed"]
 """What happened on the way from the first store to the second."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import Readable
     from kstoolkit.units import Duration
 
-__all__ = ["both_opened", "opened_partitions"]
 
 _TOPIC = "kafka://"
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["END_BYTES", "identities"]
 
 END_BYTES = 9
 """How many bytes at the end of an identity are the window's end."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import SerdeLike
 
-__all__ = ["ListedRows", "listed"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:

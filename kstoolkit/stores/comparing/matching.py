@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NOWHERE", "Matches", "match"]
 
 NOWHERE = -1
 """The place of a row that a side has not."""

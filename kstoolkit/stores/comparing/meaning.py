@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.bytecolumn import ByteColumn
     from kstoolkit.formats.decoded import Decoded
 
-__all__ = ["meanings"]
 
 _TEXT, _BYTES, _UNREAD = b'"', b"\xfe", b"\xff"  # no number and no JSON begins so
 _LARGEST_WHOLE = float(1 << 53)  # beyond it a float stands for several whole numbers

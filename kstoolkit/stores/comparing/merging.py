@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
 
-__all__ = ["merged"]
-
 
 def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table]:
     """Yield the rows of all runs by their identities; rows of one identity come in one table.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import Readable
     from kstoolkit.units import Duration
 
-__all__ = ["is_own_counts", "own_counts"]
-
 
 @contextmanager
 def own_counts(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.rows.rowview import Rows
 
-__all__ = ["ROW", "SPOOLED", "Side", "rows_from"]
 
 _BYTES, _TIME = pa.large_binary(), pa.int64()
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Allowance", "Spool", "write_tables"]
 
 RUN_BYTES = 32 << 20
 MOST_RUNS = 32

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.scratchfolder import ScratchFolder
     from kstoolkit.stores.comparing.difference import DiffBatch, Difference
 
-__all__ = ["DiffCounts", "StoreDiff"]
 
 _SHOWN_ROWS = 100_000
 _LISTED_ROWS = 10

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["Together", "together"]
-
 
 def together(stores: Sequence[HasRows]) -> Readable:
     """Return the rows of several stores of one kind as those of one store.

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["changelog_of"]
-
 
 def changelog_of(
     topics: Iterable[str], store: str, *, application: str | None, topology: str | None = None

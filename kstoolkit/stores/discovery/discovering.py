@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["discover"]
 
 _NO_PLACE = "its place is not one that an engine would choose: look=True looks at its rows"
 _STOPPED = "the search was ended before all of it was looked into"

@@ -11,7 +11,6 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Engine", "FoundSegment", "FoundStore", "FoundStores"]
 
 Engine = Literal["kafka-streams", "spark", "kstoolkit", "rocksdb"]
 """Who wrote a store; ``rocksdb`` if nothing says more."""

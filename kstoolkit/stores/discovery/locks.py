@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Locks"]
 
 _ASKING = """
 import fcntl, os, struct, sys

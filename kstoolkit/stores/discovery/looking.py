@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 
-__all__ = ["looked_into"]
 
 _ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
 _ASKED = {"closed", "offset"}

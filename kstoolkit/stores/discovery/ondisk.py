@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-__all__ = ["Counted", "OnDisk", "folder_bytes", "on_disk"]
 
 _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"

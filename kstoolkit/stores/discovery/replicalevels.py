@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["is_replica_level", "is_replica_segment", "replica_level", "replica_levels"]
-
 
 def is_replica_level(folder: Path) -> bool:
     """Return whether a folder is ``<replica>/<window in ms>``."""

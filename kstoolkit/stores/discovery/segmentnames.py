@@ -19,14 +19,6 @@ from kstoolkit.formats.streams.segments import segment_start_ms
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "BY_NAME_ALONE",
-    "SegmentName",
-    "are_segments",
-    "by_name_alone",
-    "real_path",
-    "segment_name",
-]
 
 BY_NAME_ALONE = 0.8
 """What is left of the confidence in a kind where only its own name says that it is a segment."""

@@ -23,7 +23,6 @@ from kstoolkit.stores.discovery.segmentnames import real_path, segment_name
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["StreamsPlace", "streams_place"]
 
 _TASK = re.compile(r"(\d+)_(\d+)")
 _TOPOLOGY = re.compile(r"__(.+)__")

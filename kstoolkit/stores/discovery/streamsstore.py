@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.recognising import Place
     from kstoolkit.stores.discovery.streamsplace import StreamsPlace
 
-__all__ = ["streams_store"]
 
 _CERTAIN = 0.9
 _CHECKPOINT = ".checkpoint"

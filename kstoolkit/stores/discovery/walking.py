@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["Layout", "Walk"]
 
 _REPLICA = "replica.json"
 _CHECKPOINT = {"state", "offsets"}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.tallies import Tallies
     from kstoolkit.stores.growth.times import Spans
 
-__all__ = ["WINDOW_END", "ages_of", "why_no_ages"]
 
 WINDOW_END = "window end"
 """What the ages of windows are counted from; those of other rows from their timestamps."""

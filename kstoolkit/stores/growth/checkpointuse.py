@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.spark.sparkstore import SparkStore
 
-__all__ = ["CheckpointUse", "Eviction", "checkpoint_use"]
 
 _PLACES = ("", "SSTs", "logs", "_metadata")
 _BLOCK_BYTES = 512

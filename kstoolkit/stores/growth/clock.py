@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["ONE_ROW_A_KEY", "Clock", "clock_of", "times_of", "watermark_times_of"]
 
 ONE_ROW_A_KEY = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
 """Kinds of Kafka Streams' that have one row a key, for ever."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.store import Store
 
-__all__ = ["StoreFiles", "deletions_in", "deletions_of"]
 
 _NOT_OPENED = "the store's RocksDB was not handed over"
 _NO_FILES = "there are no SST files"

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import Horizon
 
-__all__ = ["EXPIRY_RULES"]
 
 _STREAMS = "kafka-streams"
 _WHAT = {

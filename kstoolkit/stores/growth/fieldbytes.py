@@ -21,8 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-__all__ = ["as_bytes", "from_bytes", "joined_bytes"]
-
 _BINARY = pa.large_binary()
 _NOTHING, _NULL, _THERE = (pa.scalar(each, _BINARY) for each in (b"", b"\x00", b"\x01"))
 _COUNT_BYTES = 8

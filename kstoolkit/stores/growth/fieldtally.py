@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.stores.growth.keyfields import KeyFields
 
-__all__ = ["FieldTally"]
 
 _TAG_BYTES = 2
 

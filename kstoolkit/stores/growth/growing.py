@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.moments import Moment
     from kstoolkit.units import Duration
 
-__all__ = ["growth"]
-
 
 def growth(
     store: HasRows | str | os.PathLike[str],

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
         WindowUse,
     )
 
-__all__ = ["Growth"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Growth(Record):

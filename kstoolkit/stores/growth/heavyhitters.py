@@ -21,7 +21,6 @@ from kstoolkit.stores.growth.totals import Totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MOST_KEYS", "MOST_KEY_BYTES", "HeavyHitters"]
 
 MOST_KEYS = 1 << 16
 MOST_KEY_BYTES = 16 << 20

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["History"]
 
 _SHORTEST_MS = 2_000
 _LONGEST_MS = 1 << 62

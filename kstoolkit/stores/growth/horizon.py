@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.tallies import Tallies
 
-__all__ = ["horizon_of"]
 
 _STREAMS = "kafka-streams"
 _KEEP_THE_EDGE = {Kind.TIME_ORDERED_WINDOW, Kind.HEADERS_TIME_ORDERED_WINDOW}

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.formats.spark.layouts import Family
 
-__all__ = ["KeyFields", "key_fields", "paths_in"]
 
 Path = tuple[str, ...]
 

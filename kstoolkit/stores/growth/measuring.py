@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.rowview import RowSource
     from kstoolkit.units import Duration
 
-__all__ = ["HasSource", "measured_growth"]
 
 _NOT_FOUND = "only the rows were handed over, not where the store lies"
 _NO_WINDOWS = "its rows have no windows, or sessions in their place"

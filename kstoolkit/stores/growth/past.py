@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.deletions import StoreFiles
     from kstoolkit.stores.growth.tallies import Tallies
 
-__all__ = ["expired_of", "segments_of", "versions_of"]
 
 _NOT_OPENED = "its RocksDB was not handed over"
 _NO_TTL = "it is no state of Spark's whose variables have a time to live"

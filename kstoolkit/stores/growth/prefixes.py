@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["PrefixTally"]
 
 _LONGEST_BYTES = 32
 _MOST_PREFIXES = 257

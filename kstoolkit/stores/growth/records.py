@@ -9,19 +9,6 @@ from typing import Any
 from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from kstoolkit.stores.rows.jsonlines import json_text
 
-__all__ = [
-    "Age",
-    "Deletions",
-    "Expired",
-    "Horizon",
-    "KeyUse",
-    "LevelUse",
-    "PrefixUse",
-    "SegmentUse",
-    "Versions",
-    "WindowUse",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class KeyUse(Record):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-__all__ = ["Remark", "Weight"]
-
 
 class Weight(IntEnum):
     """What a sentence is about; the lower, the earlier it stands."""

@@ -27,14 +27,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "Between",
-    "interval_of",
-    "interval_of_starts",
-    "least_interval_of",
-    "live_segments",
-    "retention_of",
-]
 
 SHORTEST_MS = 60_000
 _MINUTE_MS = 60_000

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import KeyUse
 
-__all__ = ["SPARK_RULES", "retained_versions"]
 
 _MUCH_OF_ALL = 0.05
 _MORE_THAN_EVEN_VALUES = 2

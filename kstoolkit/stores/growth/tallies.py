@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.stores.growth.fieldtally import FieldTally
 
-__all__ = ["SegmentTally", "Tallies", "tallied"]
-
 
 @dataclass(slots=True)
 class SegmentTally:

@@ -17,7 +17,6 @@ from kstoolkit.stores.growth.totals import summed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Below", "Spans", "TimeTally"]
 
 _MOST_SPANS = 1 << 16
 _INT64 = np.iinfo(np.int64)

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.records import Horizon
     from kstoolkit.stores.growth.tallies import Tallies
 
-__all__ = [
-    "fields_of",
-    "keys_of",
-    "num_windows",
-    "prefix_text",
-    "prefixes_of",
-    "share_of",
-    "windows_of",
-]
-
 
 def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     """Return the keys that take most, read by a serde, or by the one that they look like."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import Age
 
-__all__ = ["verdict_on"]
 
 _MANY_TOMBSTONES = 0.1
 _MUCH_DEAD = 1.5

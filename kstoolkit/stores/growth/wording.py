@@ -5,8 +5,6 @@ from __future__ import annotations
 from kstoolkit.stores.moments import moment_of
 from kstoolkit.units import format_bytes, format_count
 
-__all__ = ["amount", "moment_text", "share_text"]
-
 
 def moment_text(time_ms: int) -> str:
     """Return a moment in UTC, as short as it can be said.

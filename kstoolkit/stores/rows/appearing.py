@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.rows.readable import HasRows
 
-__all__ = ["appearing", "check_is_elsewhere"]
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 

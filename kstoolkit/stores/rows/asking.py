@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["Asked"]
-
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.rowcolumns import RowColumns
 
-__all__ = ["bounded", "row_batches"]
 
 _MOST_ROWS = 8192
 _MOST_BYTES = 4 << 20

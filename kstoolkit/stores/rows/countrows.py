@@ -22,7 +22,6 @@ from kstoolkit.formats.rowcolumns import RowColumns
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CountRows", "Told"]
 
 _LONG_BYTES = 8
 

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
-__all__ = ["changelog_counts", "replica_counts"]
 
 _ROWS = 10_000
 

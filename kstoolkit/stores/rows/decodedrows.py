@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.rows.details import Detail
 
-__all__ = ["DecodedRows", "FamilyRow", "decoded_rows"]
 
 _BYTES = serde_of("bytes")
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
     from kstoolkit.formats.serdes import Serde
 
-__all__ = ["TIME", "Detail", "details_of", "typed"]
 
 TIME = pa.timestamp("ms", "UTC")
 """The type of moments in a table."""

@@ -9,8 +9,6 @@ from kstoolkit.stores.rows.valuetext import moment_text, value_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["origin_text", "validity_text"]
-
 
 def origin_text(details: Mapping[str, Any]) -> str:
     """Return what belongs behind a row's key: for what, of which side, or from where it is.

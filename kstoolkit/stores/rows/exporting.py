@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
 
-__all__ = ["Exportable", "export"]
 
 _COMPRESSION = {".gz": "gzip", ".zst": "zstd"}
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # of the years 1 to 9999, UTC

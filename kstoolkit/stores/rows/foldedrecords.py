@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import ReadAs
 
-__all__ = ["FoldedRecords"]
 
 _MEMTABLE_BYTES = 32 << 20
 _KEY_FIRST = {Kind.KEY_VALUE, Kind.WINDOW, Kind.SESSION}

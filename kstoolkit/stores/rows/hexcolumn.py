@@ -7,8 +7,6 @@ import pyarrow as pa
 
 from kstoolkit.formats.bytecolumn import ByteColumn
 
-__all__ = ["in_hex"]
-
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
 
 

@@ -7,14 +7,13 @@ import math
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.formats.serdes import Undecoded
+from kstoolkit.formats.decoded import Undecoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kstoolkit.stores.rows.storerow import StoreRow
 
-__all__ = ["json_lines", "json_text"]
 
 _DEEPEST = 100
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["LeftOut", "LeftOutWarning", "say_damage", "say_left_out"]
 
 _NAMED = 3
 

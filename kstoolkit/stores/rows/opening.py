@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.units import Duration
 
-__all__ = ["OpenedStore", "open_store"]
 
 _FOLDERS = re.compile(r"(?<!\()other_folders=\[[^]]*\]")
 _IN_PYTHON = r"open_store(\g<0>)"

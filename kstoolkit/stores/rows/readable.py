@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["Buffer", "HasRows", "ReadAs", "Readable", "SerdeLike"]
 
 Buffer = bytes | bytearray | memoryview
 

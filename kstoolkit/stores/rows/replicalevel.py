@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["ReplicaLevel", "ReplicaSegment"]
-
 
 class ReplicaLevel(HasRows):
     """The windows of one length in a replica; made by :func:`kstoolkit.open_store`.

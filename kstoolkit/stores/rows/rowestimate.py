@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_count
 
-__all__ = ["RowEstimate"]
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RowEstimate(Record):

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.decodedrows import DecodedRows
     from kstoolkit.stores.rows.storerow import StoreRow
 
-__all__ = ["Estimating", "RowSource", "Rows"]
 
 _SHOWN_ROWS = 100_000
 _LISTED_ROWS = 10

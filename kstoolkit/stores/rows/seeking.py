@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.asking import Asked
 
-__all__ = ["SESSIONS", "rows_sought"]
 
 _KEY_VALUES = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
 _WINDOWS = {Kind.WINDOW, Kind.TIMESTAMPED_WINDOW, Kind.HEADERS_WINDOW}

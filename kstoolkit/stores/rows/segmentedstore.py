@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import ReadAs
     from kstoolkit.stores.rows.segmentfolders import SegmentFolders
 
-__all__ = ["SegmentedStore"]
-
 
 class SegmentedStore(HasRows):
     """A store in segments.

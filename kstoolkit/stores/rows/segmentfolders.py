@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.discovery.segmentnames import SegmentName
 
-__all__ = ["SegmentFolders", "segment_folders"]
 
 _LOOKS, _PAUSE_S = 4, 0.05
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.errors import KstoolkitError
 
-__all__ = ["Segments"]
 
 _MOST_OPEN = 16
 _SHARE_OF_FILES = 2  # of the files that this process may open, the share that stays open at most

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.segmentnames import SegmentName
     from kstoolkit.stores.rows.rowview import RowSource
 
-__all__ = ["StateStore", "doubted", "recognised_as", "recognised_at"]
 
 _FITS = 0.85
 """How sure it is that rows are a segment's which have such times; others are at most half so."""

@@ -8,8 +8,6 @@ from typing import Any
 from kstoolkit.stores.rows.detailtext import origin_text, validity_text
 from kstoolkit.stores.rows.valuetext import hex_text, moment_text, value_text
 
-__all__ = ["StoreRow"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreRow:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.asking import Asked
 
-__all__ = ["Part", "StorePart", "StreamSource"]
 
 _KNOWN = STREAMS_FAMILIES | {DEFAULT}
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from kstoolkit.formats.decoded import Undecoded
 
-__all__ = ["hex_text", "moment_text", "value_text"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

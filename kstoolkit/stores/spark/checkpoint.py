@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.commitlog import CommitLogEntry
     from kstoolkit.formats.spark.offsetlog import OffsetLogEntry
 
-__all__ = ["Checkpoint", "checkpoint_of", "numbers_in"]
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.schemafile import FamilySchema
     from kstoolkit.stores.spark.stateversion import StateVersion
 
-__all__ = ["DescribedStore"]
-
 
 class DescribedStore:
     """A store, or all stores of an operator, at one version.

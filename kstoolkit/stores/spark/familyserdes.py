@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.serdes import Decoded, Serde, serde_of
+from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids
 from kstoolkit.formats.spark.unsafewriting import written_key
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.layouts import Family
     from kstoolkit.stores.rows.readable import SerdeLike
 
-__all__ = ["FamilySerdes", "family_mark", "marked"]
 
 _SERDES = {"key_serde", "value_serde"}
 _UNKNOWN = "a row of a column family that the store does not name"

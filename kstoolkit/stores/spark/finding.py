@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.spark.checkpoint import Checkpoint
 
-__all__ = ["spark_stores"]
 
 _BLOCK_BYTES = 512
 _SINCE = "rows that were changed since the latest snapshot are not counted anywhere"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.spark.stateversion import StateVersion
 
-__all__ = ["KeyCount", "key_count"]
 
 _NO_SNAPSHOT = "version {} of {} is made of changes alone, which count nothing"
 _NO_COUNT = "{} does not count its keys: only RocksDB's snapshots do, unless told not to"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
-__all__ = ["KeyRanges"]
-
 
 @dataclass(slots=True)
 class KeyRanges:

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
     from kstoolkit.formats.spark.schemafile import FamilySchema
 
-__all__ = ["kind_of"]
 
 _KINDS = {
     "dedupe": "deduplication",

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.schemafile import FamilySchema
     from kstoolkit.stores.spark.checkpoint import Checkpoint
 
-__all__ = ["DEFAULT_STORE", "OperatorFolder"]
 
 DEFAULT_STORE = "default"
 """The store of operators that have only one: it has no folder of its own."""

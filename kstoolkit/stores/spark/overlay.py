@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.changelogfile import Changes
     from kstoolkit.formats.spark.valuerows import Wrapping
 
-__all__ = ["Overlay"]
 
 _VALUE, _APPENDED, _GONE = b"=", b"+", b"-"
 _MEMTABLE_BYTES = 16 << 20

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.valuerows import Wrapping
     from kstoolkit.stores.spark.statefiles import Chain
 
-__all__ = ["PartitionState"]
-
 
 class PartitionState:
     """The rows of one partition as they lie on disk, at one version.

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.stores.spark.checkpoint import Checkpoint
 
-__all__ = ["SparkPlace", "spark_place"]
 
 _NAMED = 6
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["read_with"]
 
 _Read = TypeVar("_Read")
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.spark.sparksource import SparkSource
 
-__all__ = ["SomeOfKey", "is_some_of_key"]
-
 
 def is_some_of_key(family: Family, key: Any) -> bool:
     """Return whether these are some of the columns of a family's key, and not all."""

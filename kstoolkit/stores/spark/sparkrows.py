@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["FamilyPartitionRow", "PartitionRow", "SparkRows"]
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(StoreRow):

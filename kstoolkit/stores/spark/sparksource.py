@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.spark.partitionstate import PartitionState
 
-__all__ = ["Part", "SparkSource"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.spark.place import SparkPlace
     from kstoolkit.stores.spark.storeversion import StoreVersion
 
-__all__ = ["SparkStore"]
-
 
 class SparkStore(DescribedStore, HasRows):
     """A store of an operator of Spark's, of one partition or of all, as it was after a batch.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["Chain", "StateFiles"]
 
 _NAME = re.compile(r"(\d{1,18})(?:_([\w-]+))?\.(zip|snapshot|changelog|delta)")
 _SNAPSHOTS, _CHANGES = ("zip", "snapshot"), ("changelog", "delta")

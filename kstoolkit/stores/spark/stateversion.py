@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.spark.partitionstate import PartitionState
     from kstoolkit.stores.spark.place import SparkPlace
 
-__all__ = ["StateVersion"]
-
 
 class StateVersion:
     """What a place in a checkpoint holds after a batch.

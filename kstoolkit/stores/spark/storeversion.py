@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.schemafile import FamilySchema
     from kstoolkit.stores.spark.operatorfolder import OperatorFolder
 
-__all__ = ["StoreVersion"]
 
 _SETTING = "spark.sql.streaming.stateStore.encodingFormat"
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.snapshotfile import Snapshot, SnapshotFile
 
-__all__ = ["unpack"]
 
 _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
 _HINT = "Read another version of the state: its snapshot may need other files."

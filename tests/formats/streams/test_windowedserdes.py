@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.serdes import SERDE_NAMES, Undecoded, serde_of
+from kstoolkit.formats.decoded import Undecoded
+from kstoolkit.formats.serdes import SERDE_NAMES, serde_of
 from tests.formats.streams import encoding
 
 if TYPE_CHECKING:

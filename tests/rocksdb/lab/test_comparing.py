@@ -11,7 +11,8 @@ import pytest
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
-from kstoolkit.rocksdb.profiles.named import point_lookup, profile_names
+from kstoolkit.rocksdb.profiles.named import point_lookup
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.lab.smallprofile import LEVEL
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.optioncheck import options_of
 from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.optiontext import parse_option

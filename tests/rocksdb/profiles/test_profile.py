@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError
-from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.optioncheck import Section
 from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.profile import Profile

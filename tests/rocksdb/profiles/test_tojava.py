@@ -19,9 +19,9 @@ from kstoolkit.rocksdb.profiles.named import (
     kafka_streams,
     point_lookup,
     profile_named,
-    profile_names,
     write_heavy,
 )
+from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.optioncheck import Section
 from kstoolkit.rocksdb.profiles.perstore import ProfileMap
 from kstoolkit.rocksdb.profiles.profile import Profile

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
 from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.decoded import Undecoded
 from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
-from kstoolkit.formats.serdes import Undecoded, serde_of
+from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.jsonlines import json_text
 from kstoolkit.stores.rows.rowview import Rows
