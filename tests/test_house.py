@@ -67,7 +67,7 @@ MAY_IMPORT_IN_ROCKSDB = {
 """The same for the rooms inside the largest of them; what is imported for types alone is free."""
 
 JOINS = {
-    ("kstoolkit.views", "plots"),  # record.plot() draws any record that there is a plot of
+    ("kstoolkit.records", "plots"),  # record.plot() draws any record that there is a plot of
     ("kstoolkit.pipeline.run", "report"),  # run.report(path) writes what the run found
     ("kstoolkit.pipeline.run", "operations"),  # run.serve_metrics(port) serves how it stands
 }

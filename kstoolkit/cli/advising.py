@@ -13,8 +13,8 @@ from kstoolkit.cli.terminal import note, print_json, print_table, say
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kstoolkit.records import Figure
     from kstoolkit.rocksdb.profiles.profile import Profile
-    from kstoolkit.rocksdb.records import Figure
     from kstoolkit.rocksdb.store import Store
 
 

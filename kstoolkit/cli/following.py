@@ -99,7 +99,7 @@ def _line(*, quiet: bool) -> tqdm:
 
 
 def _lag(lag: Lag, followed: int) -> str:
-    from kstoolkit.rocksdb.records import counted  # noqa: PLC0415 - loads pandas
+    from kstoolkit.records import counted  # noqa: PLC0415 - loads pandas
 
     behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
     return (

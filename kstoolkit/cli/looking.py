@@ -12,8 +12,8 @@ from kstoolkit.cli.terminal import note, print_json, print_table
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
+    from kstoolkit.records import Figure
     from kstoolkit.rocksdb.files.levels import Level
-    from kstoolkit.rocksdb.records import Figure
     from kstoolkit.rocksdb.store import Store
 
 

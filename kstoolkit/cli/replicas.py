@@ -189,7 +189,7 @@ def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:
 
 
 def _in_words(figures: dict[str, Any]) -> str:
-    from kstoolkit.rocksdb.records import counted  # noqa: PLC0415 - loads pandas
+    from kstoolkit.records import counted  # noqa: PLC0415 - loads pandas
 
     dropped = figures["dropped"]
     were = "was kept long enough and is" if dropped == 1 else "were kept long enough and are"

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.findings.evidence import finding_html, findings_html, in_short
 from kstoolkit.findings.sentence import expected, sentence
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from kstoolkit.environment import find_java
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
-from kstoolkit.java import find_java
 from kstoolkit.kafka.brokerconfig import (
     BROKER_JARS,
     KAFKA_VERSION,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
+from kstoolkit.environment import find_java, pip_command
 from kstoolkit.errors import EnvironmentFault
-from kstoolkit.java import find_java, pip_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

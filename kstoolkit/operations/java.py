@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.memory.process import process_memory
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 _ADDED = ("heap_committed_bytes", "non_heap_committed_bytes", "direct_bytes", "rocksdb_bytes")

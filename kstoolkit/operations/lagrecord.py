@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

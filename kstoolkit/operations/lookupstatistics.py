@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kstoolkit.operations.lookupfigures import together
-from kstoolkit.rocksdb.records import Record, Source, counted, of_source
+from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

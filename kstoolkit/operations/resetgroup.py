@@ -10,7 +10,7 @@ from kstoolkit.errors import CheckpointError, ConfigurationError
 from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
 from kstoolkit.operations.resetplan import Move, ResetPlan
 from kstoolkit.operations.resettargets import targets_of, to_in_words
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

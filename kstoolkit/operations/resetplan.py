@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kstoolkit.kafka.groups import Partition
 from kstoolkit.operations.resetplan import Move, ResetPlan, moment_text
 from kstoolkit.operations.resettargets import targets_of, to_in_words
 from kstoolkit.operations.resetwindows import cuts_of, windows_in_part
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

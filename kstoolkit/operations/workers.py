@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.memory.process import ProcessMemory, process_memory
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, overload
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -28,8 +28,8 @@ from kstoolkit.pipeline.statesizes import StateSizes, told_sizes
 from kstoolkit.pipeline.summary import Summary
 from kstoolkit.pipeline.tidycounts import tidy
 from kstoolkit.pipeline.userhistory import UserHistory, user_history
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:

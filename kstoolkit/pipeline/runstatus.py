@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from kstoolkit.environment import check_spark_home, memory_bytes
+from kstoolkit.environment import check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.java import find_java
 from kstoolkit.pipeline.javaprocess import (
     cause_of,
     forget_dead_java,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.events.dead_letters import REASONS
 from kstoolkit.pipeline.statesizes import NOT_KEPT
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.sentence import expected
 from kstoolkit.pipeline.tidycounts import utc_times
+from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import pandas as pd

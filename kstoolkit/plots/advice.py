@@ -9,15 +9,15 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height
 from kstoolkit.plots.palette import EXPECTED, FLAGGED, INK
 from kstoolkit.plots.stacked import name_rows
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.advice.advice import AdviceList
 from kstoolkit.rocksdb.advice.advising import RULES
-from kstoolkit.rocksdb.records import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import Advice
-    from kstoolkit.rocksdb.records import Records
 
     Style = dict[str, Any]
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from numpy.typing import ArrayLike, NDArray
 
-    from kstoolkit.rocksdb.records import Records
+    from kstoolkit.records import Records
 
 
 SIZE_INCHES = (7.2, 2.3)
@@ -167,7 +167,7 @@ def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.records import Records
+    >>> from kstoolkit.records import Records
     >>> plot_nothing(Records((), "levels")).get_title(loc="left")
     'No levels'
     """

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import PARTS
 from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, rest_row, row_axes
 from kstoolkit.plots.strips import Steps, Strip, draw_strips, strip_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.records import Records
+    >>> from kstoolkit.records import Records
     >>> from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
     >>> parts = Records([FoundSegment("/a/0", 0, 2048)], "segments")
     >>> found = FoundStore("/a", "kafka-streams", None, "counts", segments=parts, size_bytes=2048)

@@ -11,7 +11,7 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, wrapped
 from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, rest_row, row_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:

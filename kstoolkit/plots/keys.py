@@ -10,7 +10,7 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.plots.stacked import THICKNESS, Bar, StackedPart, look_of, name_rows, say_beside
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.keystats import HotPrefix, KeyStats, Sizes
     from kstoolkit.rocksdb.files.summary import Summary
-    from kstoolkit.rocksdb.records import Records
 
     Style = dict[str, Any]
 
@@ -77,7 +77,7 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
     Examples
     --------
     >>> from kstoolkit.rocksdb.files.keystats import HotPrefix
-    >>> from kstoolkit.rocksdb.records import Records
+    >>> from kstoolkit.records import Records
     >>> ax = plot_prefixes(Records([HotPrefix(b"user", 30, 0.75)], "prefixes"))
     >>> ax.get_title(loc="left")
     'The hottest prefix, user, has 75 % of the sampled rows; 1 prefix has 75 %'

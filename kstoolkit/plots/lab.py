@@ -11,8 +11,8 @@ from kstoolkit.plots.labseries import check_figures
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, legend_lines, legend_name, listed, wrapped
 from kstoolkit.plots.stacked import look_of, name_rows, say_beside, unknown_look
+from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Trial
-from kstoolkit.rocksdb.records import Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

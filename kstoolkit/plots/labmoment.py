@@ -8,7 +8,7 @@ from kstoolkit.plots.axes import in_bytes, label, new_axes
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, legend_lines, legend_name, wrapped
 from kstoolkit.plots.stacked import look_of, name_rows, say_beside
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, wrapped
 from kstoolkit.plots.stacked import Bar, StackedPart
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.lab.results import Moment
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.lab.results import LevelWork
-    from kstoolkit.rocksdb.records import Records
 
 
 MOST_LEVELS = 40

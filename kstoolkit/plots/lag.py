@@ -8,7 +8,7 @@ from kstoolkit.plots.axes import in_counts, label, nothing, title
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.rowbars import MOST_ROWS, Part, Row, draw_rows, row_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

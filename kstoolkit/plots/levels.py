@@ -10,8 +10,8 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, listed, wrapped
 from kstoolkit.plots.palette import FLAGGED
 from kstoolkit.plots.stacked import THICKNESS, look_of, name_rows, say_beside
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import profile_given
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.levels import Level
     from kstoolkit.rocksdb.profiles.profile import Profile
-    from kstoolkit.rocksdb.records import Records
 
     Style = dict[str, Any]
 

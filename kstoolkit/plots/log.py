@@ -10,11 +10,11 @@ from kstoolkit.plots.memory import draw_memory, part_of
 from kstoolkit.plots.notes import head, height, legend_lines, wrapped
 from kstoolkit.plots.stacked import Bar, StackedPart, draw_bars, labels_of, stacked_notes
 from kstoolkit.plots.timeline import draw_timeline
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.flushes import Flush
 from kstoolkit.rocksdb.log.rows import LogRows
 from kstoolkit.rocksdb.log.writes import write_amplification
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.log.stalltime import StallTime
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.log.writes import WriteAmplification
-    from kstoolkit.rocksdb.records import Records
 
 
 def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:

@@ -8,7 +8,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import in_bytes, label, new_axes
 from kstoolkit.plots.notes import head, height, legend_lines, listed, wrapped
 from kstoolkit.plots.stacked import REST, Bar, StackedPart, draw_bars, labels_of, stacked_notes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Record, Records
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
     from kstoolkit.rocksdb.memory.process import ProcessMemory
     from kstoolkit.rocksdb.memory.terms import MemoryTerm
-    from kstoolkit.rocksdb.records import Record, Records
 
 
 _WIDTH = 7.2

@@ -11,7 +11,7 @@ from kstoolkit.plots.notes import head, wrapped
 from kstoolkit.plots.palette import FLAGGED, INK, PARTS
 from kstoolkit.plots.rowbars import Part, Row, draw_rows, row_axes
 from kstoolkit.plots.strips import Steps, Strip, draw_strips, strip_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from kstoolkit.rocksdb.records import Records
+    from kstoolkit.records import Records
     from kstoolkit.stores.records import Lag, SegmentState
     from kstoolkit.stores.restorehistory import RestoreHistory, RestoreStep
     from kstoolkit.stores.windowreader import WindowReader
@@ -46,7 +46,7 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.records import Records
+    >>> from kstoolkit.records import Records
     >>> from kstoolkit.stores.records import SegmentState
     >>> held = SegmentState("1 hour", 0, 3_600_000, "/a", 5, 700, 1024, 0, 1)
     >>> plot_segments(Records([held], "segments")).get_title(loc="left")

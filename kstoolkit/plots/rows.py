@@ -12,7 +12,7 @@ from kstoolkit.plots.axes import days, in_bytes, in_counts, in_time, label, new_
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import COUNTED, INK
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kstoolkit.plots.cascade import plot_history
 from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import PARTS
 from kstoolkit.plots.rowbars import Part, Row, draw_rows, row_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

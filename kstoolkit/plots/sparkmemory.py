@@ -10,7 +10,7 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import LINES
 from kstoolkit.plots.stacked import REST, Bar, StackedPart, name_rows, unknown_look
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kstoolkit.operations.querystate import QueryState
     from kstoolkit.operations.sparkmemory import SparkMemory
     from kstoolkit.operations.workers import WorkersMemory
-    from kstoolkit.rocksdb.records import Records
+    from kstoolkit.records import Records
 
 
 MOST_EXECUTORS = 20

@@ -14,7 +14,7 @@ from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.spans import draw_spans
 from kstoolkit.plots.stacked import name_rows
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.ssts import Sst
-    from kstoolkit.rocksdb.records import Records
 
     Style = dict[str, Any]
 

@@ -13,7 +13,7 @@ from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head, wrapped
 from kstoolkit.plots.stacked import Bar, StackedPart
-from kstoolkit.rocksdb.records import Records, counted
+from kstoolkit.records import Records, counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from kstoolkit.plots.names import shown
 from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import PARTS
 from kstoolkit.plots.rowbars import Part, Row, draw_rows, rest_row, row_axes
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count, format_duration
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from kstoolkit.rocksdb.records import Records
+    from kstoolkit.records import Records
     from kstoolkit.stores.records import UserCounts
 
 
@@ -115,7 +115,7 @@ def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> A
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.records import Records
+    >>> from kstoolkit.records import Records
     >>> from kstoolkit.stores.records import UserCounts
     >>> both = [UserCounts(user, 0, 60_000, {"read": 3}, 0) for user in ("Anna", "Bo")]
     >>> plot_many_counts(Records(both, "users' counts")).get_title(loc="left")

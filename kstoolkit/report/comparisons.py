@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Record, Records
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
-from kstoolkit.rocksdb.records import Record, Records
 
 if TYPE_CHECKING:
     from pathlib import Path

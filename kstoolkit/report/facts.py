@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
+from kstoolkit.records import Figure, Record, Records
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import SHOWN_ROWS, Grid
 from kstoolkit.report.part import Part, joint
 from kstoolkit.report.section import Ids, Section, keyed
 from kstoolkit.report.tables import facts, nothing, table
 from kstoolkit.report.values import is_number, printed
-from kstoolkit.rocksdb.records import Figure, Record, Records
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.records import counted
 from kstoolkit.report.tables import LONGEST_IN_TABLE, nothing, table
 from kstoolkit.report.values import NOTHING, is_number, printed
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import Finding, Findings
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
+from kstoolkit.records import Record, Records
 from kstoolkit.report.content import ReportContent
 from kstoolkit.report.facts import line, record_part, records_part, words
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
@@ -28,7 +29,6 @@ from kstoolkit.report.section import NO_HTML, Section, keyed
 from kstoolkit.report.stores import changelog_part, replica_part, rocksdb_part, store_part
 from kstoolkit.report.tables import facts
 from kstoolkit.report.values import printed
-from kstoolkit.rocksdb.records import Record, Records
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.comparing.storediff import StoreDiff
 from kstoolkit.stores.rows.readable import HasRows

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.records import Record
     from kstoolkit.report.section import Ids
-    from kstoolkit.rocksdb.records import Record
     from kstoolkit.stores.rows.opening import OpenedStore
     from kstoolkit.stores.windowreader import WindowReader
 

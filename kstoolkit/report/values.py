@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from kstoolkit.rocksdb.records import Figure, Record, Records, Source, counted
+from kstoolkit.records import Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

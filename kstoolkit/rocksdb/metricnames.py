@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.records import Record, Records, Source, of_source
 
 _SPARK_HAS_NONE = "Spark's progress has no such figure"
 _MOMENT = "a state of the writer at a moment, which nothing on disk keeps"

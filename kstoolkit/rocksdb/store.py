@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rocksdict import Rdict
 
     from kstoolkit.errors import FormatError
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import AdviceList
     from kstoolkit.rocksdb.advice.circumstances import Circumstances
     from kstoolkit.rocksdb.files.keystats import KeyStats
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.shadow import Shadow
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import Footprint, Summary
-    from kstoolkit.rocksdb.records import Records
 
 
 _NAMED = 5  # column families in its representation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.replicakey import encode_replica_key
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.answers import counted, counted_page, look_up, segment_state
 from kstoolkit.stores.levels import segment_folder, segment_span_ms
 from kstoolkit.stores.replicafile import segment_length_ms

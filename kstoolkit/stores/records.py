@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.stores.moments import moment_of
 from kstoolkit.units import format_count, format_duration
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
-from kstoolkit.views import Viewed
+from kstoolkit.records import Record, Records, Source, Viewed, counted, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import KafkaError
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.stores.batches import News
 from kstoolkit.stores.lock import refusals_told, writing_alone
 from kstoolkit.stores.moments import moment_ms

@@ -6,13 +6,12 @@ from html import escape
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.records import Records, counted
+from kstoolkit.records import Records, Viewed, counted
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.opening import as_profile, segment_options
 from kstoolkit.stores.place import replica_place
 from kstoolkit.stores.queries import Queries
 from kstoolkit.stores.reading import Reading
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import os

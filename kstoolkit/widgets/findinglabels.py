@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from kstoolkit.findings.evidence import evidence
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.widgets.showing import table_html
 

@@ -16,7 +16,7 @@ from kstoolkit.findings.evidence import in_short
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.rulefile import rules_from_json
 from kstoolkit.markup import Html, joined, shortened
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 from kstoolkit.widgets.findingfilters import LABELS, FindingFilters
 from kstoolkit.widgets.findinglabels import (

@@ -14,7 +14,7 @@ from kstoolkit.plots.lab import FIGURES, plot_comparison
 from kstoolkit.plots.labmoment import plot_step, step_inches
 from kstoolkit.plots.labseries import plot_level_work, plot_moments
 from kstoolkit.plots.notes import height
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.widgets.labviews import COSTS, OVER_TIME, STEPS, TABLE, WORK, moments_at
 from kstoolkit.widgets.profilechoice import short_name
 from kstoolkit.widgets.showing import table_html

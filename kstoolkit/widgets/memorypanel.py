@@ -8,8 +8,8 @@ from ipywidgets import Button
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, joined
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import profile_given
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.widgets.memorycontrols import MemoryControls
 from kstoolkit.widgets.newest import Newest

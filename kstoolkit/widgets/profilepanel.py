@@ -8,13 +8,13 @@ from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, text
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.difference import value_text
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.optiontext import parse_option
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.topython import python_source
-from kstoolkit.rocksdb.records import counted
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import Button, HBox, Layout, Select, Text, VBox
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.units import format_bytes
 from kstoolkit.widgets.background import Background

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.markup import Html, joined, plain, shortened
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown

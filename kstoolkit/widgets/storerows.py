@@ -8,7 +8,7 @@ from ipywidgets import HBox, VBox
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.widgets.newest import Newest
 from kstoolkit.widgets.showing import Shown
 from kstoolkit.widgets.storecontrols import StoreControls

@@ -12,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.environment import memory_bytes
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java, memory_bytes
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

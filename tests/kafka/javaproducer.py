@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java
 from kstoolkit.kafka.brokerconfig import BROKER_JARS
 from kstoolkit.kafka.jars import fetch
 

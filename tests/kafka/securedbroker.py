@@ -19,7 +19,7 @@ from confluent_kafka.admin._scram import (
 )
 from cryptography.hazmat.primitives import serialization
 
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java
 from kstoolkit.kafka.broker import Broker
 from kstoolkit.kafka.brokerconfig import (
     BROKER_JARS,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java
 from kstoolkit.kafka.artifacts import Artifact
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.jars import fetch

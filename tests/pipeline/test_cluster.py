@@ -17,7 +17,7 @@ import pyspark
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java
 from tests.pipeline.harness import (
     SHORT_LIVED,
     check_exact,

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from rocksdict import Rdict
 
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.records import Records
 from tests.rocksdb.lab.smallprofile import LEVEL
 from tests.rocksdb.stalledstore import REAL_LOGS, tight_options
 

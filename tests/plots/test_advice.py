@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kstoolkit.records import Figure, Records, Source
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList
 from kstoolkit.rocksdb.advice.advising import RULES
-from kstoolkit.rocksdb.records import Figure, Records, Source
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import opened
 

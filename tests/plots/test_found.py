@@ -8,7 +8,7 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.plots.rowbars import MOST_ROWS
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore, FoundStores
 from tests.plots.made import HOSTILE, TEN, drawn, legend, row_names, seen, stays_inside, texts
 

@@ -9,7 +9,7 @@ from rocksdict import Options, Rdict
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.palette import COUNTED, FLAGGED
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.growth.records import Age, KeyUse, SegmentUse, WindowUse
 from tests.plots.made import HOSTILE, TEN, drawn, legend, row_names, seen, stays_inside, texts
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.plots.keys import MOST_PREFIXES, key_text
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.keystats import HotPrefix, Sizes
-from kstoolkit.rocksdb.records import Records
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, opened
 

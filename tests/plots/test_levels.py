@@ -10,8 +10,8 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.levels import MOST_ROWS
 from kstoolkit.plots.leveltargets import level_targets
 from kstoolkit.plots.ssts import MOST_FILES
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.records import Records
 from kstoolkit.units import format_bytes
 from tests.plots.made import HOSTILE, drawn, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, opened

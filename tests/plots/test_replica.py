@@ -7,7 +7,7 @@ import pytest
 
 from kstoolkit.errors import InputError
 from kstoolkit.plots.replica import MOST_SEGMENTS
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.records import Lag, SegmentState
 from kstoolkit.stores.restorehistory import RestoreHistory
 from kstoolkit.stores.windowstore import WindowStore

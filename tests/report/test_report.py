@@ -18,10 +18,10 @@ from rocksdict import Options, Rdict
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, LargeReportWarning, OutputError
 from kstoolkit.pipeline.summary import Summary
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from tests.findings.made import CEILING, HOUR, START, UNKNOWN, finding, findings
 from tests.report.pages import HOSTILE, Page, check_harmless
 from tests.report.test_runs import a_content, a_finding

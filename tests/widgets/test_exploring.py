@@ -12,12 +12,12 @@ import pytest
 from rocksdict import Options, Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.lab.comparison import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.widgets.exploring import (

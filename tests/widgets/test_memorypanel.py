@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kstoolkit as kst
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.records import Records
 from kstoolkit.widgets.memorymeasured import measured
 from kstoolkit.widgets.memorypanel import MemoryPanel
 from tests.pipeline.harness import events, source, until, write_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Figure, Record, Records, counted
+from kstoolkit.records import Figure, Record, Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,6 +6,7 @@ import resource
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
+from kstoolkit.records import Source
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
 from kstoolkit.rocksdb.advice.circumstances import check_circumstances
 from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts, Tickers
@@ -38,7 +39,6 @@ from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.log.writes import write_amplification as no_writes
 from kstoolkit.rocksdb.memory.planning import profile_given
 from kstoolkit.rocksdb.memory.process import process_memory
-from kstoolkit.rocksdb.records import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Figure, Source
+from kstoolkit.records import Figure, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

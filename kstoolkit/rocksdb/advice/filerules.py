@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Figure, Source, counted
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
-from kstoolkit.rocksdb.records import Figure, Source, counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

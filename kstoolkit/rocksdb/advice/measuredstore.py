@@ -16,11 +16,11 @@ from kstoolkit.rocksdb.memory.storedplan import plan_for
 from kstoolkit.rocksdb.memory.toldcache import told_cache
 
 if TYPE_CHECKING:
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.memory.toldcache import ToldCache
     from kstoolkit.rocksdb.profiles.profile import Profile
-    from kstoolkit.rocksdb.records import Records
 
 
 class MeasuredStore(LoggedStore, ABC):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
 from kstoolkit.rocksdb.memory.measured import lacking
-from kstoolkit.rocksdb.records import Figure, Source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

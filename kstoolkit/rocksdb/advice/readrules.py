@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
-from kstoolkit.rocksdb.records import Figure, Source
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts

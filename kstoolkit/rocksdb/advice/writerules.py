@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
-from kstoolkit.rocksdb.records import Figure, Source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.rows import rows_of
 from kstoolkit.rocksdb.files.ssts import density
-from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.files.ssts import density
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

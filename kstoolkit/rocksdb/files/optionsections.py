@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.faults import NoStoreError
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import FormatError
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.files.tableproperties import as_count, read_footer, read_properties
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.optionsections import option_in
 from kstoolkit.rocksdb.files.ssts import density
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.optionsections import OptionsSection
     from kstoolkit.rocksdb.files.ssts import Sst
-    from kstoolkit.rocksdb.records import Records
 
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are

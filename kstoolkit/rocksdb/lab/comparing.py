@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
 from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
 from kstoolkit.rocksdb.lab.comparison import Comparison
@@ -24,7 +25,6 @@ from kstoolkit.rocksdb.lab.recorded import moment_of, trial_of
 from kstoolkit.rocksdb.lab.spool import keep_rows
 from kstoolkit.rocksdb.lab.watching import Limits, Watched, trial_request, watch
 from kstoolkit.rocksdb.lab.workloads import BATCH_ROWS, REPLAYED, Workload
-from kstoolkit.rocksdb.records import Records
 
 if TYPE_CHECKING:
     import os

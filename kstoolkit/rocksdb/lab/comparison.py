@@ -6,8 +6,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
-from kstoolkit.rocksdb.records import Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

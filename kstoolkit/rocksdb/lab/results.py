@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kstoolkit.rocksdb.records import Record, Source, counted, of_source
+from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.units import format_bytes
 
 

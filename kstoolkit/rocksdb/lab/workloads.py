@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.log.clock import of_micros
 from kstoolkit.rocksdb.log.events import number_in
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

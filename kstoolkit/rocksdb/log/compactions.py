@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Source, counted, of_source
 from kstoolkit.rocksdb.log.background import BackgroundJob, told_of, unfinished
 from kstoolkit.rocksdb.log.clock import of_micros
 from kstoolkit.rocksdb.log.events import Event, list_in, number_in, text_in
-from kstoolkit.rocksdb.records import Source, counted, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Source, counted, of_source
 from kstoolkit.rocksdb.log.background import BackgroundJob, told_of, unfinished
 from kstoolkit.rocksdb.log.events import number_in, text_in
-from kstoolkit.rocksdb.records import Source, counted, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.log.clock import NO_ZONE, WriterClock
 from kstoolkit.rocksdb.log.files import text_lines
 from kstoolkit.rocksdb.log.lines import lines_of
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isfinite
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 NOT_DUMPED = "the dump doesn't hold it"

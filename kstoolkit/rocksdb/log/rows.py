@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from kstoolkit.rocksdb.records import Record, Records, counted
+from kstoolkit.records import Record, Records, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.log.clock import NO_ZONE
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

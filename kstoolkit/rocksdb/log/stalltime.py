@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Record, Source, counted, of_source
+from kstoolkit.records import Record, Source, counted, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

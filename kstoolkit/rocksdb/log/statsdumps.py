@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.log.clock import NO_ZONE
 from kstoolkit.rocksdb.log.levelstats import NOT_DUMPED, LevelStats, decimal_in
-from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

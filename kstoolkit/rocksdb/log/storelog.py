@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.log.clock import NO_ZONE, WriterClock
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.files import log_files, logged_level, text_lines
@@ -20,7 +21,6 @@ from kstoolkit.rocksdb.log.stalls import Stall
 from kstoolkit.rocksdb.log.stalltime import StallTime, stall_time
 from kstoolkit.rocksdb.log.statsdumps import StatsDump, stats_dumps
 from kstoolkit.rocksdb.log.writes import WriteAmplification, write_amplification
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

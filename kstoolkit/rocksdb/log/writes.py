@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.memory.blockcaches import block_caches
 from kstoolkit.rocksdb.memory.process import process_memory
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

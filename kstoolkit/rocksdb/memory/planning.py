@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.memory.numbers import check_whole
 from kstoolkit.rocksdb.memory.terms import (
     Given,
@@ -19,7 +20,6 @@ from kstoolkit.rocksdb.memory.terms import (
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:

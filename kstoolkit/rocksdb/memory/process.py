@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kstoolkit.errors import InputError
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.memory.numbers import check_whole
-from kstoolkit.rocksdb.records import Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 _PROC = Path("/proc")

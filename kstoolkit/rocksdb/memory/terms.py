@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Figure, Record, Source, of_source
+from kstoolkit.records import Figure, Record, Source, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

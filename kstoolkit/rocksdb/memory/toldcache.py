@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Source, counted
+from kstoolkit.records import Source, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.records import Record, Records, Source, of_source
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.optionsections import OptionsSection
     from kstoolkit.rocksdb.profiles.optioncheck import Option
-    from kstoolkit.rocksdb.records import Records
 
 
 _FILE_NAME = re.compile(r"OPTIONS-(\d+)")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.records import Viewed
 from kstoolkit.rocksdb.profiles.optioncheck import check_text, options_of
 from kstoolkit.rocksdb.profiles.optionset import OptionSet, defaults_beside
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     import os
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import rocksdict
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.profiles.difference import Difference
     from kstoolkit.rocksdb.profiles.sharedmemory import SharedMemory
     from kstoolkit.rocksdb.profiles.tospark import SparkConf
-    from kstoolkit.rocksdb.records import Records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

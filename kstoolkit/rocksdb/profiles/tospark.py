@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.records import Record
 from kstoolkit.rocksdb.profiles.enginedefaults import SPARK, SPARK_UNKNOWN
 from kstoolkit.rocksdb.profiles.optionset import OptionSet
 from kstoolkit.rocksdb.profiles.words import CHOICES
-from kstoolkit.rocksdb.records import Record
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from kstoolkit.errors import LimitedResultWarning
+from kstoolkit.records import Viewed
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.difference import DIFFERENCES, diff_batch
 from kstoolkit.stores.rows.jsonlines import json_text
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

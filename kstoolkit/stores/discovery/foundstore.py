@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from kstoolkit.rocksdb.records import Record, Records, Source, counted, of_source
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

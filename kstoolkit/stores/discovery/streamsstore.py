@@ -10,7 +10,7 @@ from kstoolkit.formats.streams.checkpoint import read_checkpoint
 from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.recognising import recognise
 from kstoolkit.formats.streams.segments import segment_interval_ms
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 from kstoolkit.stores.discovery.ondisk import OnDisk, folder_bytes, on_disk

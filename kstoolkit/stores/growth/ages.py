@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.clock import Clock
 from kstoolkit.stores.growth.records import Age

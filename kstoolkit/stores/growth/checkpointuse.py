@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.records import Record, Source, of_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

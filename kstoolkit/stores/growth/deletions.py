@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import OFFSETS
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.growth.records import Deletions, LevelUse
 
 if TYPE_CHECKING:

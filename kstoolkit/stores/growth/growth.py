@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.rocksdb.records import Record, Source, counted, of_source
+from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.stores.growth.verdict import verdict_on
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.records import Figure, Records
+    from kstoolkit.records import Figure, Records
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.records import (
         Age,

@@ -8,7 +8,7 @@ import numpy as np
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.growth.ages import ages_of, why_no_ages
 from kstoolkit.stores.growth.deletions import StoreFiles, deletions_of
 from kstoolkit.stores.growth.fieldtally import FieldTally

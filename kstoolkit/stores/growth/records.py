@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from kstoolkit.rocksdb.records import Record, Records, Source, of_source
+from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.stores.rows.jsonlines import json_text
 
 

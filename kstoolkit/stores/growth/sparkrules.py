@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.records import counted
+from kstoolkit.records import counted
 from kstoolkit.stores.growth.checkpointuse import Eviction
 from kstoolkit.stores.growth.remark import Remark, Weight
 from kstoolkit.stores.growth.wording import amount, moment_text, share_text

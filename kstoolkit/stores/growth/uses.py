@@ -9,7 +9,7 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.decoded import Undecoded
 from kstoolkit.formats.guessing import guess_serde
 from kstoolkit.formats.serdes import serde_of
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.growth.clock import Clock
 from kstoolkit.stores.growth.heavyhitters import HeavyHitters
 from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse

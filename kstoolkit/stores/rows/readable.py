@@ -19,7 +19,7 @@ from kstoolkit.stores.rows.rowview import Estimating, Rows
 
 if TYPE_CHECKING:
     from kstoolkit.formats.guessing import Guess
-    from kstoolkit.rocksdb.records import Record
+    from kstoolkit.records import Record
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
 

@@ -17,11 +17,11 @@ from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.guessing import guess_serde
 from kstoolkit.formats.rowcolumns import RowColumns
 from kstoolkit.formats.serdes import serde_of
+from kstoolkit.records import Viewed
 from kstoolkit.stores.rows.batching import bounded
 from kstoolkit.stores.rows.decodedrows import decoded_rows
 from kstoolkit.stores.rows.jsonlines import json_lines
 from kstoolkit.units import format_count
-from kstoolkit.views import Viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import InputError
 from kstoolkit.formats.streams.segments import segment_interval_ms
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.faults import ColumnFamilyError
 from kstoolkit.rocksdb.files.levels import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
-from kstoolkit.rocksdb.records import Records
 from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path
 from kstoolkit.stores.rows.leftout import say_left_out
 from kstoolkit.stores.rows.readable import HasRows

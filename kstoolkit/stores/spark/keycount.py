@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.spark.snapshotfile import read_snapshot
-from kstoolkit.rocksdb.records import Record, Source, of_source
+from kstoolkit.records import Record, Source, of_source
 from kstoolkit.stores.spark.readfile import read_with
 from kstoolkit.stores.spark.statefiles import StateFiles
 from kstoolkit.units import format_count

@@ -13,13 +13,13 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Figure, Source
 from kstoolkit.rocksdb.advice import advising
 from kstoolkit.rocksdb.advice.advising import RULES
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
-from kstoolkit.rocksdb.records import Figure, Source
 from tests.rocksdb.madestores import largest_sst, make_store
 from tests.rocksdb.stalledstore import write_stalled_store
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kstoolkit.records import Source
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.records import Source
 from tests.rocksdb.madestores import LIVE, NUM_ROWS, largest_sst, make_store
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Source
 from kstoolkit.rocksdb.log.compactions import Compaction
 from kstoolkit.rocksdb.log.files import text_lines
 from kstoolkit.rocksdb.log.flushes import Flush
@@ -20,7 +21,6 @@ from kstoolkit.rocksdb.log.stalls import Stall
 from kstoolkit.rocksdb.log.stalltime import stall_time
 from kstoolkit.rocksdb.log.statsdumps import StatsDump
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
-from kstoolkit.rocksdb.records import Source
 from tests.rocksdb.stalledstore import REAL_LOGS, tight_options, write_stalled_store
 
 STREAMS = REAL_LOGS / "rocksdb-10.1.3.log"

@@ -15,13 +15,13 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.blockcaches import block_caches
 from kstoolkit.rocksdb.memory.measured import memory_parts
 from kstoolkit.rocksdb.memory.process import process_memory
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
-from kstoolkit.rocksdb.records import Source
 from tests.rocksdb.madestores import appearance, make_store
 
 BOUND_BYTES = 32 << 20

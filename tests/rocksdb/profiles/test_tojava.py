@@ -11,8 +11,8 @@ from typing import Any
 import pyspark
 import pytest
 
+from kstoolkit.environment import find_java
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.java import find_java
 from kstoolkit.rocksdb.profiles.javastatements import not_in_java
 from kstoolkit.rocksdb.profiles.named import (
     bounded_memory,

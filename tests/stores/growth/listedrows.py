@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kstoolkit.formats.bytecolumn import ByteColumn
 from kstoolkit.formats.rowcolumns import RowColumns
-from kstoolkit.rocksdb.records import Records
+from kstoolkit.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from tests.stores.growth.listedrows import (
 
 if TYPE_CHECKING:
     from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.rocksdb.records import Record
+    from kstoolkit.records import Record
     from kstoolkit.stores.growth.growth import Growth
 
 HALF_MS = HOUR_MS // 2

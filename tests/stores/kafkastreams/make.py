@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from kstoolkit.java import find_java
+from kstoolkit.environment import find_java
 from tests.stores.kafkastreams.archives import FOLDER, MADE_AT, RELEASES
 
 if TYPE_CHECKING:

@@ -6,6 +6,8 @@ import dataclasses
 import pkgutil
 import re
 import warnings
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from html import unescape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -21,10 +23,9 @@ from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import DRAWN_BY, drawer
+from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.rocksdb.records import Record, Records
 from kstoolkit.stores.windowstore import WindowStore
-from kstoolkit.views import Viewed
 from tests.plots.made import found as finding
 from tests.plots.made import made_run
 from tests.plots.realstores import compared, log_named, tight_store
@@ -32,6 +33,7 @@ from tests.stores.kafkastreams.archives import states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 NO_PLOT = {
     **dict.fromkeys(
@@ -192,3 +194,79 @@ def test_each_can_be_tabulated_and_drawn(looked_at: list[Any]) -> None:
         told = _fetch_figure_metadata(axes.figure)  # type: ignore[no-untyped-call]
         assert told is None  # no card is laid beneath it on a dark page
     assert not plt.get_fignums()
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Record):
+    name: str
+    size_bytes: int | None = of_source(Source.STORE)
+    stalls: int | None = of_source(Source.LOG, None)
+    at: datetime | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+PART = Part("<b>", 2048, None, datetime(2026, 3, 1, tzinfo=UTC), {"stalls": "level ERROR"})
+
+
+def test_figures_tell_value_source_and_why_they_are_unknown() -> None:
+    assert [str(each) for each in PART.figures()] == [
+        "size_bytes: 2.0 KiB (store on disk)",
+        "stalls: unknown (level ERROR)",
+    ]
+    rows = PART.to_pandas().to_dict("records")
+    assert rows[0] == {
+        "figure": "size_bytes",
+        "value": 2048,
+        "source": "store on disk",
+        "why_unknown": None,
+    }
+    assert rows[1]["why_unknown"] == "level ERROR"
+
+
+def test_plain_values_are_what_json_takes() -> None:
+    assert PART.to_dict() == {
+        "name": "<b>",
+        "size_bytes": 2048,
+        "stalls": None,
+        "at": "2026-03-01T00:00:00+00:00",
+        "unknown": {"stalls": "level ERROR"},
+    }
+
+
+def test_html_says_the_same_and_escapes() -> None:
+    page = PART._repr_html_()
+    assert "2.0 KiB" in page
+    assert "unknown (level ERROR)" in page
+    assert "store on disk" in page
+    assert "<b>" not in page
+
+
+def test_records_are_a_sequence_and_a_table() -> None:
+    parts = Records([PART, Part("b", 1)], "parts")
+    assert (len(parts), parts[1].name, [each.name for each in parts[:1]]) == (2, "b", ["<b>"])
+    assert repr(parts) == "Records(2 parts)"
+    assert parts.to_pandas()["size_bytes"].tolist() == [2048, 1]
+    assert "store on disk" in parts._repr_html_()
+    assert "<b>" not in parts._repr_html_()
+
+
+def test_one_record_is_named_in_the_singular() -> None:
+    assert repr(Records([PART], "SST files")) == "Records(1 SST file)"
+    assert repr(Records([], "prefixes")) == "Records(0 prefixes)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("start_ms", 1_700_005_380_000, "2023-11-14 23:43:00 UTC"),
+        ("updated_at_ms", 1_500, "1970-01-01 00:00:01.500 UTC"),
+        ("end_ms", -1_000, "1969-12-31 23:59:59 UTC"),
+        ("stream_time_ms", 2**63 - 1, "9,223,372,036,854,775,807"),
+        ("retention_ms", 86_400_000, "86,400,000"),
+        ("duration_ms", 1_700, "1,700"),
+    ],
+)
+def test_moments_are_shown_as_times_and_lengths_of_time_are_not(
+    name: str, value: int, text: str
+) -> None:
+    assert Figure(name, value, Source.STORE).text == text
