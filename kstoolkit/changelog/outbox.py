@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.topicblocks import blocks_of
 from kstoolkit.changelog.topicrecords import records_of
-from kstoolkit.formats.blockkey import BlockKey
+from kstoolkit.formats.countblock import BlockKey
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,6 +1,6 @@
 """Counts as blocks in a changelog topic, many in one record, and back.
 
-A block's key says which micro-batch wrote it (:mod:`kstoolkit.formats.blockkey`), its value is a
+A block's key says which micro-batch wrote it (:mod:`kstoolkit.formats.countblock`), its value is a
 CountBlock (:mod:`kstoolkit.formats.countblock`), and its record's timestamp is when the counts
 changed. Only what changed is in it: the newest (epoch, batch) of each count is its value.
 """
@@ -13,8 +13,8 @@ import numpy as np
 
 from kstoolkit.changelog.topicrecords import TopicCounts
 from kstoolkit.counters.counters import Counters
-from kstoolkit.formats.blockkey import BlockKey
-from kstoolkit.formats.topickey import decode_topic_keys
+from kstoolkit.formats.countblock import BlockKey
+from kstoolkit.formats.keys import decode_topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

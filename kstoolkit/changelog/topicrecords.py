@@ -3,7 +3,7 @@
 There are two forms, and a record's key says which it is of:
 
 - one record for each user and window, with all of the user's actions in it
-  (:mod:`kstoolkit.formats.topickey`, :mod:`kstoolkit.formats.topicbundle`): compaction keeps the
+  (:mod:`kstoolkit.formats.keys`, :mod:`kstoolkit.formats.topicbundle`): compaction keeps the
   last of each, and a tombstone says that the window is gone;
 - many counts as one block (:mod:`kstoolkit.changelog.topicblocks`): far fewer and smaller records,
   which compaction can't fold.
@@ -21,15 +21,15 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.counters.keys import PackedKeys
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import topicbundle
+from kstoolkit.formats.keys import decode_topic_keys, encode_topic_keys
 from kstoolkit.formats.topicbundle import ActionBundles
-from kstoolkit.formats.topickey import decode_topic_keys, encode_topic_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.topickey import WindowKeys
+    from kstoolkit.formats.keys import WindowKeys
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +96,7 @@ def counters_of(
     keys, values
         One of each a record, in the order of their offsets: of one key, the last record counts
         alone. A value that is null is a tombstone. Records of blocks are to be left out: see
-        :func:`kstoolkit.formats.topickey.is_block_key`.
+        :func:`kstoolkit.formats.keys.is_block_key`.
 
     Raises
     ------

@@ -15,25 +15,142 @@ Texts of actions repeat in every bundle, so that a bundle has numbers in their p
 number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime.
 Many are read and written as columns: version, tags, lengths and values are all varints, so a pile
 of bundles is one long row of them.
+
+A protobuf message's class, made from its fields where it is used: nothing is generated.
+
+Varints, as protobuf writes them: seven bits a byte, the lowest first. Whole columns at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf import (  # type: ignore[import-untyped] # ships no types
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+)
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships no types
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.protomessage import message_class
-from kstoolkit.formats.varints import LONGEST, MORE, numbers_of, widths_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+
+_FIELD = descriptor_pb2.FieldDescriptorProto
+
+
+def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
+    """Return protobuf's class of a proto3 message.
+
+    Parameters
+    ----------
+    name
+        What the message is called.
+    fields
+        Name and type of each, as a ``.proto`` file has them, such as ``"repeated uint32"``; they
+        are numbered from 1.
+
+    Examples
+    --------
+    >>> point = message_class("Point", [("x", "int64"), ("y", "repeated uint64")])
+    >>> point(x=1, y=[2, 3]).SerializeToString().hex(" ")
+    '08 01 12 02 02 03'
+    """
+    file = descriptor_pb2.FileDescriptorProto(name=f"{name}.proto", syntax="proto3")
+    message = file.message_type.add(name=name)
+    for number, (field, told) in enumerate(fields, start=1):
+        repeated, _, kind = told.rpartition(" ")
+        message.field.add(
+            name=field,
+            number=number,
+            label=_FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL,
+            type=_FIELD.Type.Value(f"TYPE_{kind.upper()}"),
+        )
+    pool = (
+        descriptor_pool.DescriptorPool()
+    )  # of its own: no other message of this name is in the way
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
+
+
+LONGEST = 10
+"""How many bytes 64 bits take at most."""
+
+MORE = 0x80
+"""The top bit of a byte that is not the last of its varint."""
+
+
+def widths_of(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return how many bytes each number takes.
+
+    Examples
+    --------
+    >>> widths_of(np.array([0, 127, 128], np.uint64)).tolist()
+    [1, 1, 2]
+    """
+    width = np.ones(len(numbers), np.int64)
+    rest = numbers >> np.uint64(7)
+    while rest.any():
+        width += rest > 0
+        rest >>= np.uint64(7)
+    return width
+
+
+def written(
+    numbers: NDArray[np.uint64], width: NDArray[np.int64], begins: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """Return the bytes of numbers, one behind the other.
+
+    Parameters
+    ----------
+    numbers, width
+        The numbers, and how many bytes each takes: see :func:`widths_of`.
+    begins
+        Where each one begins.
+
+    Examples
+    --------
+    >>> written(np.array([1, 300], np.uint64), np.array([1, 2]), np.array([0, 1])).tobytes().hex()
+    '01ac02'
+    """
+    data = np.empty(int(width.sum()), np.uint8)
+    rest, left = numbers, width
+    for place in range(LONGEST):
+        more = left > place + 1
+        data[begins + place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (
+            more.astype(np.uint8) << 7
+        )
+        if not more.any():
+            break
+        rest, begins, left = rest[more] >> np.uint64(7), begins[more], left[more]
+    return data
+
+
+def numbers_of(
+    data: NDArray[np.uint8], width: NDArray[np.int64], begins: NDArray[np.int64]
+) -> NDArray[np.uint64]:
+    """Return the numbers that begin at some places, and are so wide.
+
+    Examples
+    --------
+    >>> data = np.array([0x01, 0xAC, 0x02], np.uint8)
+    >>> numbers_of(data, np.array([1, 2]), np.array([0, 1])).tolist()
+    [1, 300]
+    """
+    numbers = np.zeros(len(width), np.uint64)
+    chosen = np.arange(len(width))
+    for place in range(int(width.max(initial=0))):
+        chosen = chosen[width[chosen] > place]
+        bits = (data[begins[chosen] + place] & 0x7F).astype(np.uint64)
+        numbers[chosen] |= bits << np.uint64(7 * place)
+    return numbers
 
 
 VERSION = 1

@@ -61,7 +61,7 @@ def kafka_changelog(
     Each record is a user's window: its key the salted user and the window, its value a version byte
     and all counts of that user in that window, so that compaction keeps just the latest. When the
     window expires, a tombstone follows. The formats are drawn in
-    :mod:`kstoolkit.formats.topickey` and :mod:`kstoolkit.formats.topicbundle`.
+    :mod:`kstoolkit.formats.keys` and :mod:`kstoolkit.formats.topicbundle`.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from kstoolkit.changelog.countswriter import ChangelogWriter
 from kstoolkit.changelog.topicblocks import counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.formats.topickey import is_block_key
+from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.reading import Records, lost, read_records
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kstoolkit.changelog.changelog import Changelog
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.kafka.changelogtopic import KafkaChangelog
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource

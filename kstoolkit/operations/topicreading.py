@@ -11,8 +11,8 @@ import numpy as np
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats.blockkey import BlockKey
-from kstoolkit.formats.topickey import decode_topic_keys, is_block_key
+from kstoolkit.formats.countblock import BlockKey
+from kstoolkit.formats.keys import decode_topic_keys, is_block_key
 from kstoolkit.kafka.reading import read_records
 from kstoolkit.units import format_count
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countbundle
-from kstoolkit.formats.replicakey import decode_replica_keys, is_of_window
+from kstoolkit.formats.keys import decode_replica_keys, is_of_window
 from kstoolkit.rocksdb.faults import MissingFileError
 from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.stores.disksegment import DiskSegment

@@ -1,6 +1,6 @@
 """One segment of a replica on disk: a RocksDB of bundles, which can be read without any other file.
 
-Keys are :mod:`kstoolkit.formats.replicakey`'s, values :mod:`kstoolkit.formats.countbundle`'s.
+Keys are :mod:`kstoolkit.formats.keys`'s, values :mod:`kstoolkit.formats.countbundle`'s.
 Shorter keys than any of those say what belongs to the segment as a whole:
 
 ``position``
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 
-from kstoolkit.formats.replicakey import SHORTEST_REPLICA_KEY_BYTES
+from kstoolkit.formats.keys import SHORTEST_REPLICA_KEY_BYTES
 from kstoolkit.rocksdb.faults import DamagedStoreError, fault_of, translated
 from kstoolkit.stores.links import Links
 from kstoolkit.stores.segment import Mark

@@ -11,7 +11,7 @@ import pyarrow as pa
 from kstoolkit.counters.dictionaries import prune
 from kstoolkit.formats import countbundle
 from kstoolkit.formats.countbundle import Bundles
-from kstoolkit.formats.replicakey import encode_replica_keys
+from kstoolkit.formats.keys import encode_replica_keys
 from kstoolkit.stores.segment import check_ids
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.replicakey import encode_replica_key
+from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.records import Records
 from kstoolkit.stores.answers import counted, counted_page, look_up, segment_state
 from kstoolkit.stores.levels import segment_folder, segment_span_ms

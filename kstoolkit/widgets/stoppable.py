@@ -9,7 +9,7 @@ from kstoolkit.errors import KstoolkitError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.rows.asking import Asked
 
 

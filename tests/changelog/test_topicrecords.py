@@ -13,11 +13,11 @@ from kstoolkit.changelog.topicblocks import blocks_of, counters_of_blocks
 from kstoolkit.changelog.topicrecords import counters_of, records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle, topicmessage
-from kstoolkit.formats.blockkey import BlockKey
-from kstoolkit.formats.topicbundle import ActionBundles
-from kstoolkit.formats.topickey import is_block_key
-from kstoolkit.formats.topicmessage import ActionBundle
+from kstoolkit.formats import topicbundle
+from kstoolkit.formats import topicbundle as topicmessage
+from kstoolkit.formats.countblock import BlockKey
+from kstoolkit.formats.keys import is_block_key
+from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters, few, rows_of, texts
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle, topicmessage
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.topicbundle import ActionBundles
-from kstoolkit.formats.topicbundlelayout import BundleLayout
-from kstoolkit.formats.topicmessage import ActionBundle
+from kstoolkit.formats import topicbundle
+from kstoolkit.formats import topicbundle as topicmessage
+from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles, BundleLayout
 
 INT64, UINT64 = 2**63, 2**64 - 1
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=9) | st.sampled_from(

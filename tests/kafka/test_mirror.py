@@ -15,7 +15,7 @@ from kstoolkit.changelog.topicblocks import blocks_of
 from kstoolkit.changelog.topicrecords import records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError, InputError
-from kstoolkit.formats.blockkey import BlockKey
+from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.kafka import mirror as reading
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.reading import read_records

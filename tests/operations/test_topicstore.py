@@ -14,7 +14,7 @@ import kstoolkit as kst
 from kstoolkit.changelog.topicblocks import blocks_of
 from kstoolkit.changelog.topicrecords import records_of
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.formats.blockkey import BlockKey
+from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.rocksdb.faults import StoreClosedError
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters

@@ -8,8 +8,7 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.plots.rows import MOST_BARS
 from kstoolkit.stores.rows.asking import Asked

@@ -14,7 +14,7 @@ import pytest
 
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
-from kstoolkit.formats.replicakey import encode_replica_key
+from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.stores.disksegment import DiskSegment

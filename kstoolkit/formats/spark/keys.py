@@ -13,24 +13,48 @@ The family is 2 bytes, there only in stores that have families; it and lengths a
 for negative, 01 for others, 02 for null, then the number, big-endian, a negative fraction with all
 bits flipped. A timestamp is big-endian with its sign flipped, and is the key's last column
 (``org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder``).
+
+Numbers written as bytes that sort as the numbers do: the ordering columns of Spark's keys.
+
+::
+
+    marker (1): 00 negative · 01 not negative · 02 null        value, big-endian
+
+A negative fraction has all its bits flipped, lest the larger sorts first.
+
+Keys of Spark's state, read by how they are written: see :mod:`kstoolkit.formats.spark.keys`.
+
+Values as people give them, or as JSON has them, packed as a column of Spark's holds them.
+
+Keys of Spark's state, written as Spark writes them, so that a store can be asked for one.
+
+Rows as :mod:`kstoolkit.formats.spark.unsaferow` reads them, keys as
+:mod:`kstoolkit.formats.spark.keys` does. Values may be Python's own, or as JSON has them: a
+time as text, a whole number as digits, bytes as hex.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark.jsontext import integer, shown, text
-from kstoolkit.formats.spark.unsafeleaves import Reading
+from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.serdes import Serde
+from kstoolkit.formats.spark.text import integer, shown, text
+from kstoolkit.formats.spark.types import Array, Field, Scalar, SparkType, Struct, Variable
+from kstoolkit.formats.spark.unsaferow import Reading, read_rows, validity
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
-    from kstoolkit.formats.spark.sparktypes import Struct
+    from numpy.typing import NDArray
 
 
 ROW_VERSION = 0
@@ -77,7 +101,7 @@ class KeyEncoder:
 
         Examples
         --------
-        >>> from kstoolkit.formats.spark.sparktypes import Struct
+        >>> from kstoolkit.formats.spark.types import Struct
         >>> KeyEncoder.prefix(0, Struct((), 0)).kind
         'NoPrefix'
         """
@@ -94,7 +118,7 @@ class KeyEncoder:
 
         Examples
         --------
-        >>> from kstoolkit.formats.spark.sparktypes import Struct
+        >>> from kstoolkit.formats.spark.types import Struct
         >>> KeyEncoder.of({"keyStateEncoderType": "NoPrefixKeyStateEncoderSpec"}, Struct((), 0))
         KeyEncoder(kind='NoPrefix', first=())
         """
@@ -124,7 +148,7 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> family_ids(ByteColumn.of([bytes([2, 0, 0]), b"x"])).tolist()
     [2, -1]
     """
@@ -138,7 +162,7 @@ def rows_behind_version(cells: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> rows, problems = rows_behind_version(ByteColumn.of([bytes([0, 7]), bytes([9]), None]))
     >>> rows.to_list(), problems
     ([b'\x07', b'', None], {1: 'a row of a version that is not known'})
@@ -155,3 +179,486 @@ def _positions(found: Any, key: Struct) -> tuple[int, ...]:
         message = f"Keys of {key.count} columns that begin with the columns {told}."
         raise FormatError(message, hint="The schema file is damaged.")
     return tuple(listed)
+
+
+_ORDERED_KINDS = {
+    "boolean": ">u1",
+    "byte": ">i1",
+    "short": ">i2",
+    "integer": ">i4",
+    "long": ">i8",
+    "float": ">i4",
+    "double": ">i8",
+}
+_FRACTIONS = {"float": "f4", "double": "f8"}
+_NEGATIVE, _POSITIVE, _NULL = 0, 1, 2
+
+
+def read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Array:
+    r"""Return the values of one ordering column; what is none is a problem of its row.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> from kstoolkit.formats.spark.types import Scalar
+    >>> from kstoolkit.formats.spark.unsaferow import Reading
+    >>> column = ByteColumn.of([b"\x01\x00\x05", b"\x02\x00\x00"])
+    >>> read_ordered(Reading(column.data), Scalar("short", 2, pa.int16()), column).to_pylist()
+    [5, None]
+    """
+    name = getattr(kind, "name", "")
+    if name not in _ORDERED_KINDS:
+        reading.refuse(np.arange(len(cells)), "a key that is ordered by a column of no number")
+        return pa.nulls(len(cells), kind.arrow)
+    dtype = np.dtype(_ORDERED_KINDS[name])
+    marker = cells.first_bytes()
+    fits = (cells.lengths == dtype.itemsize + 1) & (marker <= _NULL)
+    reading.refuse(np.flatnonzero(~fits & ~cells.is_null), "an ordering column of another length")
+    has = fits & (marker != _NULL)
+    bits = np.zeros(len(cells), dtype=dtype.newbyteorder("="))
+    places = cells.starts[has][:, None] + np.arange(1, dtype.itemsize + 1)
+    bits[has] = np.ascontiguousarray(cells.data[places]).view(dtype).reshape(-1)
+    return _values(name, bits, marker, has, kind.arrow)
+
+
+def _values(
+    name: str,
+    bits: NDArray[Any],
+    marker: NDArray[np.int64],
+    has: NDArray[np.bool_],
+    arrow: pa.DataType,
+) -> pa.Array:
+    if name == "boolean":
+        return pa.array(bits != 0, mask=~has)
+    if name in _FRACTIONS:
+        bits = np.where(marker == _NEGATIVE, ~bits, bits).view(_FRACTIONS[name])
+    return pa.array(bits, arrow, mask=~has)
+
+
+_LENGTH_BYTES, _TIMESTAMP_BYTES = 4, 8
+_NO_LENGTH = "a key whose first part is longer than the key"
+_NO_TIMESTAMP = "a key that is shorter than its timestamp"
+
+
+def key_serde(key: Struct, encoder: KeyEncoder) -> Serde:
+    """Return what reads keys, from behind the family on: a struct a key, by its schema.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.keys import KeyEncoder
+    >>> from kstoolkit.formats.spark.types import schema_of
+    >>> key = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
+    >>> column = ByteColumn.of([bytes(9) + (7).to_bytes(8, "little")])
+    >>> key_serde(key, KeyEncoder()).decode(column).values.to_pylist()
+    [{'n': 7}]
+    """
+    if encoder.kind == "NoPrefix":
+        return Serde("spark key", lambda cells: _plain(cells, key))
+    if encoder.has_timestamp:
+        return Serde("spark key", lambda cells: _with_timestamp(cells, key, encoder))
+    return Serde("spark key", lambda cells: _in_two_parts(cells, key, encoder))
+
+
+def _plain(cells: ByteColumn, key: Struct) -> Decoded:
+    rows, problems = rows_behind_version(cells)
+    return _joined([read_rows(rows, key)], key, key.names, problems)
+
+
+def _in_two_parts(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decoded:
+    length = _length(cells)
+    fits = (length >= 1) & (length <= cells.lengths - _LENGTH_BYTES)
+    wrong = dict.fromkeys(np.flatnonzero(~fits & ~cells.is_null).tolist(), _NO_LENGTH)
+    middle = np.where(fits, _LENGTH_BYTES + length, 0)
+    first, no_version = rows_behind_version(cells.part(_LENGTH_BYTES, middle))
+    rest = [n for n in range(key.count) if n not in encoder.first]
+    parts = [_first_part(first, key.at(encoder.first), encoder)]
+    names = [key.fields[n].name for n in (*encoder.first, *rest)]
+    if rest:  # a key of ordering columns alone has no second row
+        others, none_of_them = rows_behind_version(cells.part(middle))
+        no_version = none_of_them | no_version
+        parts.append(read_rows(others, key.at(rest)))
+    return _joined(parts, key, names, no_version | wrong)
+
+
+def _first_part(rows: ByteColumn, columns: Struct, encoder: KeyEncoder) -> Decoded:
+    if encoder.kind == "PrefixKeyScan":
+        return read_rows(rows, columns)
+    binary = Variable("binary", pa.large_binary())
+    fields = tuple(Field(field.name, binary, field.position) for field in columns.fields)
+    raw = read_rows(rows, Struct(fields, columns.count))
+    reading = Reading(np.zeros(0, dtype=np.uint8), raw.problems)
+    values = [
+        read_ordered(reading, field.type, ByteColumn.from_arrow(column))
+        for field, column in zip(columns.fields, raw.values.flatten(), strict=True)  # type: ignore[union-attr]
+    ]
+    return Decoded(pa.StructArray.from_arrays(values, columns.names), reading.problems)
+
+
+def _with_timestamp(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Decoded:
+    """Return keys whose last column stands beside the row of the others."""
+    fits = cells.lengths >= _TIMESTAMP_BYTES
+    wrong = np.flatnonzero(~fits & ~cells.is_null).tolist()
+    at, row = (0, cells.part(_TIMESTAMP_BYTES))
+    if encoder.kind == "TimestampAsPostfix":
+        at, row = -_TIMESTAMP_BYTES, cells.part(end=-_TIMESTAMP_BYTES)
+    numbers = np.zeros(len(cells), dtype=np.int64)
+    numbers[fits] = cells.take(fits).integers(8, at=at) ^ np.int64(-(1 << 63))
+    rows, no_version = rows_behind_version(row)
+    parts = [
+        read_rows(rows, key.at(range(key.count - 1))),
+        Decoded(pa.StructArray.from_arrays([pa.array(numbers, mask=~fits)], [key.names[-1]])),
+    ]
+    problems = no_version | dict.fromkeys(wrong, _NO_TIMESTAMP)
+    return _joined(parts, key, key.names, problems)
+
+
+def _joined(
+    parts: list[Decoded], key: Struct, names: list[str], problems: dict[int, str]
+) -> Decoded:
+    """Return rows that were written in parts, their columns in the order of the schema."""
+    columns = [column for part in parts for column in part.values.flatten()]  # type: ignore[union-attr]
+    by_name = dict(zip(names, columns, strict=True))
+    for part in parts:
+        problems = part.problems | problems
+    has = np.ones(len(parts[0].values), dtype=bool)
+    has[list(problems)] = False
+    for part in parts:
+        has &= np.asarray(part.values.is_valid())  # type: ignore[union-attr]
+    children = [by_name[name] for name in key.names]
+    arrow = pa.struct([(name, by_name[name].type) for name in key.names])
+    rows = pa.Array.from_buffers(arrow, len(has), [validity(has)], children=children)
+    return Decoded(rows, problems)
+
+
+def _length(cells: ByteColumn) -> NDArray[np.int64]:
+    """Return the little-endian number in front of each cell; 0 where there is none."""
+    has = cells.lengths >= _LENGTH_BYTES
+    return Reading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
+
+
+BARE_HINT = "Give the key's bytes instead."
+"""What to do about a key that can't be written."""
+
+_NUMBERS = {
+    "boolean": "<?",
+    "byte": "<b",
+    "short": "<h",
+    "integer": "<i",
+    "long": "<q",
+    "float": "<f",
+    "double": "<d",
+    "date": "<i",
+    "timestamp": "<q",
+    "timestamp_ntz": "<q",
+    "decimal": "<q",
+    "time": "<q",
+    "duration": "<q",
+    "months": "<i",
+}
+_TRUTHS = {"true": True, "false": False}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICRO = timedelta(microseconds=1)
+
+
+def written_scalar(kind: Scalar, cell: Any) -> bytes:
+    """Return a value that fits in a word: times may be text, and numbers of epoch ms.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none that the type can hold.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from kstoolkit.formats.spark.types import Scalar
+    >>> written_scalar(Scalar("short", 2, pa.int16()), "7").hex()
+    '0700'
+    """
+    if kind.name not in _NUMBERS:
+        raise not_of(cell, kind.name)
+    value = _unscaled(kind, cell) if kind.name == "decimal" else _number(kind.name, cell)
+    try:
+        return struct.pack(_NUMBERS[kind.name], value)
+    except (struct.error, OverflowError):
+        raise not_of(cell, kind.name) from None
+
+
+def written_text(cell: str) -> bytes:
+    """Return a text in UTF-8.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has half a character of UTF-16 in it.
+    """
+    try:
+        return cell.encode()
+    except UnicodeEncodeError:
+        raise not_of(cell, "string") from None
+
+
+def written_bytes(cell: Any) -> bytes:
+    """Return bytes, or what hex stands for.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is neither.
+
+    Examples
+    --------
+    >>> written_bytes("0x00ff").hex()
+    '00ff'
+    """
+    if isinstance(cell, bytes | bytearray | memoryview):
+        return bytes(cell)
+    try:
+        return bytes.fromhex(cell.removeprefix("0x"))
+    except (AttributeError, ValueError):
+        raise not_of(cell, "binary") from None
+
+
+def written_decimal(kind: SparkType, cell: Any) -> bytes:
+    """Return the digits of a decimal of more than 18, in as few bytes as they need.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has more digits than its type, or is no number.
+    """
+    number = _unscaled(kind, cell)
+    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(length, "big", signed=True)
+
+
+def not_of(cell: Any, name: str) -> ConfigurationError:
+    """Return the error of a value that a type can't hold."""
+    message = f"{cell!r} can't be written as the type {name} of a column."
+    return ConfigurationError(message, hint=BARE_HINT)
+
+
+def _number(name: str, cell: Any) -> Any:
+    """Return what is packed of a value; text is read as what it says."""
+    read: Callable[[Any], Any] = _READ.get(name, _whole)
+    try:
+        return read(cell)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise not_of(cell, name) from None
+
+
+def _truth(cell: Any) -> bool:
+    return cell if isinstance(cell, bool) else _TRUTHS[cell]
+
+
+def _fraction(cell: Any) -> float:
+    return float(cell) + 0.0  # Spark has no -0.0 in a key
+
+
+def _whole(cell: Any) -> int:
+    if isinstance(cell, bool) or (isinstance(cell, float) and cell != int(cell)):
+        raise ValueError(cell)
+    return int(cell)
+
+
+def _days(cell: Any) -> int:
+    day = date.fromisoformat(cell) if isinstance(cell, str) else cell
+    return int(day.toordinal()) - _EPOCH.toordinal()
+
+
+def _micros(cell: Any) -> int:
+    """Return a moment in microseconds: text without a zone is in UTC, numbers are epoch ms."""
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return cell * 1000
+    moment = datetime.fromisoformat(cell) if isinstance(cell, str) else cell
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    return int(since // _MICRO)
+
+
+def _nanos(cell: Any) -> int:
+    of_day = time.fromisoformat(cell) if isinstance(cell, str) else cell
+    seconds = (of_day.hour * 60 + of_day.minute) * 60 + of_day.second
+    return int(seconds * 1_000_000 + of_day.microsecond) * 1000
+
+
+def _microseconds(cell: Any) -> int:
+    """Return a length of time in microseconds; a number is one of seconds."""
+    return int((cell if isinstance(cell, timedelta) else timedelta(seconds=cell)) // _MICRO)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "boolean": _truth,
+    "float": _fraction,
+    "double": _fraction,
+    "date": _days,
+    "timestamp": _micros,
+    "timestamp_ntz": _micros,
+    "time": _nanos,
+    "duration": _microseconds,
+}
+
+
+def _unscaled(kind: SparkType, cell: Any) -> int:
+    """Return a decimal's digits, as one whole number."""
+    try:
+        shifted = Decimal(str(cell)).scaleb(kind.arrow.scale, Context(prec=80))
+    except InvalidOperation:
+        raise not_of(cell, "decimal") from None
+    if not shifted.is_finite() or shifted != int(shifted):
+        raise not_of(cell, "decimal")
+    if abs(shifted) >= 10**kind.arrow.precision:
+        raise not_of(cell, "decimal")
+    return int(shifted)
+
+
+_WORD, _DECIMAL_BYTES = 8, 16
+_SIGN = 0x80  # flipped, lest what is before 1970 sorts last
+_VERSION = bytes([ROW_VERSION])
+
+
+def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
+    r"""Return the bytes of a key, as :class:`~kstoolkit.formats.spark.rows.Family` shows them.
+
+    Parameters
+    ----------
+    key
+        The columns of keys.
+    encoder
+        How they are written.
+    value
+        The columns' values by name; of a key of one column, that value alone will do.
+
+    Raises
+    ------
+    ConfigurationError
+        If a column is missing, unknown, or nothing that its type can hold; or if keys are ordered
+        by columns, which only Spark itself asks for.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.keys import KeyEncoder
+    >>> from kstoolkit.formats.spark.types import schema_of
+    >>> key = schema_of({"type": "struct", "fields": [{"name": "user", "type": "string"}]})
+    >>> written_key(key, KeyEncoder(), {"user": "anna"}) == written_key(key, KeyEncoder(), "anna")
+    True
+    >>> written_key(key, KeyEncoder(), "anna")[-8:]
+    b'anna\x00\x00\x00\x00'
+    """
+    cells = _cells(key, value)
+    if encoder.kind == "NoPrefix":
+        return written_row(key, cells)
+    if encoder.has_timestamp:
+        return _written_with_timestamp(key, encoder, cells)
+    if encoder.kind == "PrefixKeyScan":
+        rest = [n for n in range(key.count) if n not in encoder.first]
+        first = _VERSION + _part(key, encoder.first, cells)
+        behind = _VERSION + _part(key, rest, cells) if rest else b""
+        return struct.pack("<i", len(first)) + first + behind
+    message = f"Keys that are written by {encoder.kind} can't be asked for by their columns."
+    raise ConfigurationError(message, hint=BARE_HINT)
+
+
+def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
+    """Return a row of values, one a column.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is none that its column can hold.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.types import schema_of
+    >>> row = schema_of({"type": "struct", "fields": [{"name": "n", "type": "integer"}]})
+    >>> written_row(row, [7]).hex(), written_row(row, [None]).hex()
+    ('00000000000000000700000000000000', '01000000000000000000000000000000')
+    """
+    kinds = [field.type for field in columns.fields]
+    return _laid_out(_bits(cells), kinds, cells, [_WORD] * len(kinds), is_row=True)
+
+
+def _cells(columns: Struct, value: Any) -> list[Any]:
+    """Return the values of columns, in their order."""
+    names = columns.names
+    if not isinstance(value, dict):
+        if len(names) == 1:
+            return [value]
+        message = f"{value!r} is no key of the columns {', '.join(names)}."
+        raise ConfigurationError(message, hint="Give each column's value by its name.")
+    if value.keys() != set(names):
+        wrong = [f"{name!r} is missing" for name in names if name not in value]
+        wrong += [f"{name!r} is none of them" for name in value if name not in names]
+        message = f"The columns are {', '.join(names)}: {', '.join(wrong)}."
+        raise ConfigurationError(message, hint="Give each column's value by its name.")
+    return [value[name] for name in names]
+
+
+def _part(key: Struct, positions: Sequence[int], cells: list[Any]) -> bytes:
+    return written_row(key.at(positions), [cells[n] for n in positions])
+
+
+def _written_with_timestamp(key: Struct, encoder: KeyEncoder, cells: list[Any]) -> bytes:
+    """Return a key whose last column, a number of microseconds, stands beside the row."""
+    row = _VERSION + _part(key, range(key.count - 1), cells)
+    word = written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])
+    at = bytes([word[-1] ^ _SIGN, *word[-2::-1]])
+    return row + at if encoder.kind == "TimestampAsPostfix" else at + row
+
+
+def _laid_out(
+    head: bytes,
+    kinds: Sequence[SparkType],
+    cells: Sequence[Any],
+    widths: Sequence[int],
+    *,
+    is_row: bool = False,
+) -> bytes:
+    """Return null bits, words, and what lies behind them.
+
+    In a row, a large decimal has room for all its digits, also where it is null; not in an array.
+    """
+    fixed = len(head) + _padded_length(sum(widths))
+    words, behind = b"", b""
+    for kind, cell, width in zip(kinds, cells, widths, strict=True):
+        if isinstance(kind, Scalar):
+            words += (b"" if cell is None else written_scalar(kind, cell)).ljust(width, b"\x00")
+            continue
+        least = _DECIMAL_BYTES if is_row and _is_decimal(kind) else 0
+        if cell is None and not least:
+            words += bytes(_WORD)
+            continue
+        bare = b"" if cell is None else _bare(kind, cell)
+        words += struct.pack("<q", (fixed + len(behind)) << 32 | len(bare))
+        behind += bare.ljust(max(least, _padded_length(len(bare))), b"\x00")
+    return (head + words).ljust(fixed, b"\x00") + behind
+
+
+def _bare(kind: SparkType, cell: Any) -> bytes:
+    if isinstance(kind, Struct):
+        return written_row(kind, _cells(kind, cell))
+    if isinstance(kind, Array) and isinstance(cell, list | tuple):
+        each = kind.element
+        width = each.width if isinstance(each, Scalar) else _WORD
+        head = struct.pack("<q", len(cell)) + _bits(cell)
+        return _laid_out(head, [each] * len(cell), cell, [width] * len(cell))
+    if _is_decimal(kind):
+        return written_decimal(kind, cell)
+    name = getattr(kind, "name", "")
+    if name == "string" and isinstance(cell, str):
+        return written_text(cell)
+    if name == "binary":
+        return written_bytes(cell)
+    raise not_of(cell, name or type(kind).__name__.lower())
+
+
+def _is_decimal(kind: SparkType) -> bool:
+    return isinstance(kind, Variable) and kind.name == "decimal"
+
+
+def _bits(cells: Sequence[Any]) -> bytes:
+    bits = sum(1 << n for n, cell in enumerate(cells) if cell is None)
+    return bits.to_bytes(-(-len(cells) // 64) * _WORD, "little")
+
+
+def _padded_length(length: int) -> int:
+    return -(-length // _WORD) * _WORD

@@ -21,23 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
-from kstoolkit.formats.streams.contexts import split_buffer
-from kstoolkit.formats.streams.evidence import Sample, fits_as
-from kstoolkit.formats.streams.headerwriting import headers_bytes
+from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.streams.keys import except_at, known
 from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
-from kstoolkit.formats.streams.layouts import split
-from kstoolkit.formats.streams.masked import except_at, known
-from kstoolkit.formats.streams.recognising import Recognised
-from kstoolkit.formats.streams.values import Wrapping, cut_values
+from kstoolkit.formats.streams.recognising import Recognised, Sample, fits_as
+from kstoolkit.formats.streams.rows import split, split_buffer
+from kstoolkit.formats.streams.values import Wrapping, cut_values, headers_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.streams.headerwriting import RecordHeaders
+    from kstoolkit.formats.streams.values import RecordHeaders
 
 
 TIME_BYTES: Final = 8

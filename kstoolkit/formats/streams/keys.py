@@ -11,21 +11,130 @@
 
 (``WindowKeySchema``, ``SessionKeySchema``, ``PrefixedWindowKeySchemas``,
 ``PrefixedSessionKeySchemas`` of ``org.apache.kafka.streams.state.internals``.)
+
+Numbers and parts of those rows that have them; what the others lack is said elsewhere.
+
+Windowed keys as Kafka Streams' serdes write them: in topics, and in tables that have such keys.
+
+::
+
+    time-windowed       key | start (int64)
+    session-windowed    key | end (int64) | start (int64)
+
+A window store's own keys have a number behind the start as well, and are no such keys: see
+:mod:`kstoolkit.formats.streams.keys`. (``TimeWindowedSerializer``, ``SessionWindowedSerializer`` of
+``org.apache.kafka.streams.kstream``.)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from kstoolkit.formats.streams.masked import either, integers_of, said_of
+from kstoolkit.formats.columns import ByteColumn, Decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
+
+def integers_of(
+    which: NDArray[np.bool_], column: ByteColumn, width: Literal[1, 2, 4, 8], *, at: int
+) -> NDArray[np.int64]:
+    """Return big-endian numbers of some rows, which must be long enough; 0 for the others.
+
+    Examples
+    --------
+    >>> column = ByteColumn.of([b"abc" + bytes([0, 7]), b"a"])
+    >>> integers_of(column.lengths >= 2, column, 2, at=-2).tolist()
+    [7, 0]
+    """
+    numbers = np.zeros(len(column), dtype=np.int64)
+    numbers[which] = column.take(which).integers(width, at=at)
+    return numbers
+
+
+def either(which: NDArray[np.bool_], column: ByteColumn, other: ByteColumn) -> ByteColumn:
+    """Return some rows of one column and the rest of another; both are cut from the same bytes.
+
+    Examples
+    --------
+    >>> column = ByteColumn.of([b"abc", b"xyz"])
+    >>> either(np.array([True, False]), column.part(1), column).to_list()
+    [b'bc', b'xyz']
+    """
+    return ByteColumn(
+        column.data,
+        np.where(which, column.starts, other.starts),
+        np.where(which, column.ends, other.ends),
+        np.where(which, column.is_null, other.is_null),
+    )
+
+
+def spans(data: NDArray[np.uint8], found: Iterable[tuple[int, int] | None]) -> ByteColumn:
+    """Return the pieces of some bytes that lie from one place up to another; None is null.
+
+    Examples
+    --------
+    >>> spans(np.frombuffer(b"abcd", np.uint8), [(1, 3), None]).to_list()
+    [b'bc', None]
+    """
+    listed = list(found)
+    ends = np.array([each or (0, 0) for each in listed], dtype=np.int64).reshape(-1, 2)
+    is_null = np.array([each is None for each in listed], dtype=np.bool_)
+    return ByteColumn(data, ends[:, 0], ends[:, 1], is_null)
+
+
+def nullable(numbers: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
+    """Return numbers as Arrow int64, null in rows that are not good.
+
+    Examples
+    --------
+    >>> nullable(np.array([5, 7]), np.array([True, False])).to_pylist()
+    [5, None]
+    """
+    return pa.array(numbers, pa.int64(), mask=~good)
+
+
+def known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
+    """Return a column, if there is one, null in rows that are not good.
+
+    Examples
+    --------
+    >>> known(pa.array(["a", "b"]), np.array([True, False])).to_pylist()
+    ['a', None]
+    """
+    if column is None or good.all():
+        return column
+    return column.take(pa.array(np.arange(len(good)), mask=~good))
+
+
+def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
+    """Return the same reason for each of some rows.
+
+    Examples
+    --------
+    >>> said_of(np.array([False, True]), "too short")
+    {1: 'too short'}
+    """
+    return dict.fromkeys(np.flatnonzero(which).tolist(), why)
+
+
+def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
+    """Return a mask of ``count`` rows that leaves some positions out.
+
+    Examples
+    --------
+    >>> except_at([1], 3).tolist()
+    [True, False, True]
+    """
+    left = np.ones(count, dtype=np.bool_)
+    left[list(positions)] = False
+    return left
 
 
 _WINDOW_BYTES = 12
@@ -66,7 +175,7 @@ def window_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> parts = window_keys(ByteColumn.of([bytes.fromhex("410000018bcfe5680000000000")]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.sequence.tolist()
     ([b'A'], [1700000000000], [0])
@@ -87,7 +196,7 @@ def session_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = bytes.fromhex("410000018bcfe652600000018bcfe56800")
     >>> parts = session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.end_ms - parts.start_ms
@@ -109,7 +218,7 @@ def time_ordered_window_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> base, index = "000000018bcfe568004100000000", "01410000018bcfe5680000000000"
     >>> parts = time_ordered_window_keys(ByteColumn.of([bytes.fromhex(base), bytes.fromhex(index)]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.is_index.tolist()
@@ -132,7 +241,7 @@ def time_ordered_session_keys(keys: ByteColumn) -> KeyParts:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> key = bytes.fromhex("000000018bcfe652600000018bcfe5680041")
     >>> parts = time_ordered_session_keys(ByteColumn.of([key]))
     >>> parts.key.to_list(), parts.start_ms.tolist(), parts.end_ms.tolist()
@@ -160,3 +269,87 @@ def _prefixes(
     base, index = fits & (first == 0), fits & (first == 1)
     problems = said_of(fits & ~base & ~index, _NEITHER)
     return base, index, problems | said_of(~fits, f"the key is shorter than the {what}")
+
+
+_START_BYTES = 8
+_NO_START = "the key is shorter than the 8 bytes of its window's start"
+
+
+def time_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
+    """Return keys of windows: structs of ``key`` and ``window_start_ms``.
+
+    Parameters
+    ----------
+    cells
+        The windowed keys.
+    inner
+        What reads the key inside.
+
+    Examples
+    --------
+    >>> cells = ByteColumn.of([b"Anna" + (60_000).to_bytes(8, "big"), b"?"])
+    >>> found = time_windowed(cells, lambda keys: Decoded(keys.to_arrow()))
+    >>> found.values.to_pylist(), found.problems
+    ([{'key': b'Anna', 'window_start_ms': 60000}, None],
+     {1: "the key is shorter than the 8 bytes of its window's start"})
+    """
+    fits = cells.lengths >= _START_BYTES
+    start_ms = integers_of(fits, cells, 8, at=-_START_BYTES)
+    problems = said_of(~fits & ~cells.is_null, _NO_START)
+    key = _only(fits, cells.part(end=-_START_BYTES))
+    return _with_times(inner(key), {"window_start_ms": start_ms}, fits, problems)
+
+
+def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
+    """Return keys of sessions: structs of ``key``, ``window_start_ms`` and ``window_end_ms``.
+
+    Parameters
+    ----------
+    cells
+        The windowed keys.
+    inner
+        What reads the key inside.
+
+    Examples
+    --------
+    >>> cells = ByteColumn.of([b"Anna" + (90).to_bytes(8, "big") + (60).to_bytes(8, "big")])
+    >>> session_windowed(cells, lambda keys: Decoded(keys.to_arrow())).values.to_pylist()
+    [{'key': b'Anna', 'window_start_ms': 60, 'window_end_ms': 90}]
+    """
+    parts = session_keys(cells)
+    problems = {row: why for row, why in parts.problems.items() if not cells.is_null[row]}
+    fits = np.ones(len(cells), dtype=np.bool_)
+    fits[list(parts.problems)] = False
+    times = {"window_start_ms": parts.start_ms}
+    if parts.end_ms is not None:
+        times["window_end_ms"] = parts.end_ms
+    return _with_times(inner(_only(fits, parts.key)), times, fits, problems)
+
+
+def _only(kept: NDArray[np.bool_], cells: ByteColumn) -> ByteColumn:
+    """Return the cells, null where they are not kept."""
+    starts, ends = (np.where(kept, places, 0) for places in (cells.starts, cells.ends))
+    return ByteColumn(cells.data, starts, ends, cells.is_null | ~kept)
+
+
+def _with_times(
+    key: Decoded,
+    times: dict[str, NDArray[np.int64]],
+    fits: NDArray[np.bool_],
+    short: dict[int, str],
+) -> Decoded:
+    good = fits.copy()
+    good[list(key.problems)] = False
+    problems = key.problems | short
+    if isinstance(key.values, list):
+        numbers = zip(*(each.tolist() for each in times.values()), strict=True)
+        rows = zip(key.values, numbers, good.tolist(), strict=True)
+        names = ("key", *times)
+        found = [
+            dict(zip(names, (inner, *at), strict=True)) if fine else None
+            for inner, at, fine in rows
+        ]
+        return Decoded(found, problems)
+    columns = [key.values, *(pa.array(each) for each in times.values())]
+    values = pa.StructArray.from_arrays(columns, ["key", *times], mask=pa.array(~good))
+    return Decoded(values, problems)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
+    from kstoolkit.formats.columns import ByteColumn
 
 
 END_BYTES = 9
@@ -51,7 +51,7 @@ def identities(
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> keys = ByteColumn.of([b"a\x00", b"a", b"b"])
     >>> starts = pa.array([-5, 7, 0], pa.int64())
     >>> found = identities(keys, torn=np.zeros(3, bool), window_start_ms=starts)

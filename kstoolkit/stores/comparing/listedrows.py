@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.stores.rows.readable import Readable
 
 if TYPE_CHECKING:

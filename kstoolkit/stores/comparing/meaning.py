@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from kstoolkit.stores.rows.jsonlines import json_text
 
 if TYPE_CHECKING:
-    from kstoolkit.formats.bytecolumn import ByteColumn
-    from kstoolkit.formats.decoded import Decoded
+    from kstoolkit.formats.columns import ByteColumn, Decoded
 
 
 _TEXT, _BYTES, _UNREAD = b'"', b"\xfe", b"\xff"  # no number and no JSON begins so
@@ -36,7 +35,7 @@ def meanings(column: ByteColumn, decoded: Decoded) -> pa.Array:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
+    >>> from kstoolkit.formats.columns import ByteColumn
     >>> from kstoolkit.formats.serdes import serde_of
     >>> def told(cell, serde):
     ...     column = ByteColumn.of([cell])

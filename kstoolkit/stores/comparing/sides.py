@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
+from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.stores.comparing.identity import identities
 from kstoolkit.stores.comparing.meaning import meanings
 from kstoolkit.stores.rows.decodedrows import decoded_rows

@@ -12,7 +12,7 @@ from kstoolkit.stores.rows.readable import Readable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.rows.readable import HasRows
     from kstoolkit.stores.rows.rowview import RowSource
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.formats.streams.kinds import OFFSETS
-from kstoolkit.formats.streams.offsets import read_offsets
-from kstoolkit.formats.streams.segments import segment_interval_ms
+from kstoolkit.formats.streams.places import read_offsets, segment_interval_ms
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.formats.streams.places import segment_start_ms
 from kstoolkit.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 from kstoolkit.stores.discovery.ondisk import folder_bytes, on_disk

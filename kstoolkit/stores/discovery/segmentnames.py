@@ -14,7 +14,7 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.formats.streams.places import segment_start_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

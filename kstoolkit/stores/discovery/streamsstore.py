@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.streams.checkpoint import read_checkpoint
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
+from kstoolkit.formats.streams.places import read_checkpoint, segment_interval_ms
 from kstoolkit.formats.streams.recognising import recognise
-from kstoolkit.formats.streams.segments import segment_interval_ms
 from kstoolkit.records import Records
 from kstoolkit.stores.discovery.changelogs import changelog_of
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore

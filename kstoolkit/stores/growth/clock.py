@@ -17,14 +17,14 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.rowcolumns import numbers_of
+from kstoolkit.formats.columns import numbers_of
 from kstoolkit.formats.streams.kinds import Kind
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
 
 
 ONE_ROW_A_KEY = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
@@ -47,8 +47,8 @@ def clock_of(engine: str | None, kind: str | None, rows: RowColumns) -> Clock:
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
-    >>> from kstoolkit.formats.rowcolumns import RowColumns
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> from kstoolkit.formats.columns import RowColumns
     >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
     >>> clock_of("kafka-streams", "timestamped-key-value", rows)
     <Clock.TIMESTAMP: 'timestamp'>

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.rowcolumns import numbers_of
+from kstoolkit.formats.columns import numbers_of
 from kstoolkit.stores.growth.retention import Between
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
 
 
 _SHORTEST_MS = 2_000

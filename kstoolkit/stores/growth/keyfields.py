@@ -21,16 +21,16 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.spark.rowtimes import RowTimes
-from kstoolkit.formats.spark.sparktypes import Struct
+from kstoolkit.formats.spark.rows import RowTimes
+from kstoolkit.formats.spark.types import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.formats.spark.layouts import Family
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.spark.rows import Family
 
 
 Path = tuple[str, ...]
@@ -112,8 +112,8 @@ def key_fields(
     Examples
     --------
     >>> from kstoolkit.formats.spark.keys import KeyEncoder
-    >>> from kstoolkit.formats.spark.layouts import Family
-    >>> from kstoolkit.formats.spark.schemajson import schema_of
+    >>> from kstoolkit.formats.spark.rows import Family
+    >>> from kstoolkit.formats.spark.types import schema_of
     >>> columns = [{"name": "user", "type": "string"}, {"name": "page", "type": "string"}]
     >>> key = schema_of({"type": "struct", "fields": columns})
     >>> views = Family("default", key, key, KeyEncoder())

@@ -109,8 +109,8 @@ def measured_growth(
 
     Examples
     --------
-    >>> from kstoolkit.formats.bytecolumn import ByteColumn
-    >>> from kstoolkit.formats.rowcolumns import RowColumns
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> from kstoolkit.formats.columns import RowColumns
     >>> class Listed:
     ...     name = "counts"
     ...     def read(self, asked):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.formats.rowcolumns import numbers_of
-from kstoolkit.formats.streams.masked import except_at
+from kstoolkit.formats.columns import numbers_of
+from kstoolkit.formats.streams.keys import except_at
 from kstoolkit.stores.growth.clock import (
     ONE_ROW_A_KEY,
     Clock,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.growth.fieldtally import FieldTally
 
 

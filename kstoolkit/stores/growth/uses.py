@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.decoded import Undecoded
-from kstoolkit.formats.guessing import guess_serde
-from kstoolkit.formats.serdes import serde_of
+from kstoolkit.formats.columns import ByteColumn, Undecoded
+from kstoolkit.formats.serdes import guess_serde, serde_of
 from kstoolkit.records import Records
 from kstoolkit.stores.growth.clock import Clock
 from kstoolkit.stores.growth.heavyhitters import HeavyHitters

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.formats.rowcolumns import numbers_of
+from kstoolkit.formats.columns import numbers_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Asked:
 
         Examples
         --------
-        >>> from kstoolkit.formats.bytecolumn import ByteColumn
-        >>> from kstoolkit.formats.rowcolumns import RowColumns
+        >>> from kstoolkit.formats.columns import ByteColumn
+        >>> from kstoolkit.formats.columns import RowColumns
         >>> keys = ByteColumn.of([b"an", b"ann", b"bo"])
         >>> Asked(prefix=b"an").chosen(RowColumns.whole(keys, keys)).tolist()
         [True, True, False]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
 
 
 _MOST_ROWS = 8192
@@ -69,7 +69,7 @@ def bounded(rows: RowColumns) -> Iterator[RowColumns]:
 
     Examples
     --------
-    >>> from kstoolkit.formats.rowcolumns import RowColumns
+    >>> from kstoolkit.formats.columns import RowColumns
     >>> cells = ByteColumn.of([bytes(6 << 20)]).take(np.zeros(5, dtype=np.intp))
     >>> [len(each) for each in bounded(RowColumns(np.zeros(5, dtype=np.intp), cells, cells))]
     [2, 1, 1, 1]

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats import countbundle
-from kstoolkit.formats.replicakey import decode_replica_keys
+from kstoolkit.formats.keys import decode_replica_keys
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import as_profile, segment_options
 from kstoolkit.stores.rows.countrows import CountRows, Told
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.counters.counters import Counters
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.records import SegmentState
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.windowreader import WindowReader

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.decoded import Decoded
-from kstoolkit.formats.rowcolumns import HEADERS
+from kstoolkit.formats.columns import HEADERS, Decoded
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.rows.details import TIME, details_of, typed
 from kstoolkit.stores.rows.storerow import StoreRow
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import ByteColumn, RowColumns
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.rows.details import Detail
 

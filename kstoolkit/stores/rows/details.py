@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded
 from kstoolkit.stores.rows.hexcolumn import in_hex
 from kstoolkit.stores.rows.jsonlines import json_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.serdes import Serde
 
 
@@ -84,7 +83,7 @@ def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, 
     --------
     >>> from kstoolkit.formats.serdes import serde_of
     >>> from kstoolkit.formats.streams.kinds import Kind
-    >>> from kstoolkit.formats.streams.layouts import split
+    >>> from kstoolkit.formats.streams.rows import split
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
     >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
     >>> found = details_of(split(Kind.LIST_VALUE, key, value), serde_of("string"), serde_of("long"))

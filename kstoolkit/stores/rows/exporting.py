@@ -12,7 +12,7 @@ import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
 from kstoolkit.errors import ConfigurationError, OutputError
-from kstoolkit.formats.rowcolumns import HEADERS
+from kstoolkit.formats.columns import HEADERS
 from kstoolkit.stores.rows.appearing import appearing, check_is_elsewhere
 from kstoolkit.stores.rows.hexcolumn import in_hex
 from kstoolkit.stores.rows.jsonlines import json_text

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 from rocksdict import Options, Rdict, WriteBatch, WriteOptions
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.changelogrecords import (
     OPEN_END,
     TIME_BYTES,
@@ -26,9 +26,8 @@ from kstoolkit.formats.streams.changelogrecords import (
     split_records,
     version_keys,
 )
-from kstoolkit.formats.streams.evidence import MOST_ROWS
 from kstoolkit.formats.streams.kinds import Kind, kinds_named
-from kstoolkit.formats.streams.recognising import Recognised
+from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised
 from kstoolkit.rocksdb.faults import StoreClosedError, translated
 from kstoolkit.rocksdb.files.rows import rows_of
 from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.formats.streams.headerwriting import RecordHeaders
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.streams.values import RecordHeaders
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import ReadAs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
 

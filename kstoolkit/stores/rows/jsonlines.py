@@ -7,7 +7,7 @@ import math
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.formats.decoded import Undecoded
+from kstoolkit.formats.columns import Undecoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

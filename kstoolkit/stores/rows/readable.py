@@ -9,16 +9,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.guessing import guess_serde
-from kstoolkit.formats.serdes import Serde, serde_of
+from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.serdes import Serde, guess_serde, serde_of
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.rowestimate import RowEstimate
 from kstoolkit.stores.rows.rowview import Estimating, Rows
 
 if TYPE_CHECKING:
-    from kstoolkit.formats.guessing import Guess
+    from kstoolkit.formats.serdes import Guess
     from kstoolkit.records import Record
     from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource

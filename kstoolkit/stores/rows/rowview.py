@@ -13,10 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.guessing import guess_serde
-from kstoolkit.formats.rowcolumns import RowColumns
-from kstoolkit.formats.serdes import serde_of
+from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.serdes import guess_serde, serde_of
 from kstoolkit.records import Viewed
 from kstoolkit.stores.rows.batching import bounded
 from kstoolkit.stores.rows.decodedrows import decoded_rows

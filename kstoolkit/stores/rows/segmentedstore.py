@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import InputError
-from kstoolkit.formats.streams.segments import segment_interval_ms
+from kstoolkit.formats.streams.places import segment_interval_ms
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.faults import ColumnFamilyError
 from kstoolkit.rocksdb.files.levels import levels_of

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.streams.segments import segment_start_ms
+from kstoolkit.formats.streams.places import segment_start_ms
 from kstoolkit.rocksdb.faults import NoStoreError, translated
 from kstoolkit.rocksdb.files.finding import has_remains
 from kstoolkit.stores.discovery.segmentnames import are_segments, real_path, segment_name

@@ -8,10 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.streams.evidence import MOST_ROWS
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import OFFSETS, live_family
-from kstoolkit.formats.streams.recognising import Recognised, recognise
+from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised, recognise
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.segmentnames import (
     BY_NAME_ALONE,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import RowColumns
 from kstoolkit.formats.streams.kinds import DEFAULT, STREAMS_FAMILIES, live_family
-from kstoolkit.formats.streams.layouts import split
+from kstoolkit.formats.streams.rows import split
 from kstoolkit.stores.rows.batching import bounded, row_batches
 from kstoolkit.stores.rows.seeking import SESSIONS, rows_sought
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
+    from kstoolkit.formats.columns import ByteColumn
     from kstoolkit.formats.streams.kinds import Kind
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.rows.asking import Asked

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from kstoolkit.formats.decoded import Undecoded
+from kstoolkit.formats.columns import Undecoded
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -16,15 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import CheckpointError
-from kstoolkit.formats.spark.commitlog import read_commit_log
-from kstoolkit.formats.spark.offsetlog import read_offset_log
+from kstoolkit.formats.spark.logs import read_commit_log, read_offset_log
 from kstoolkit.stores.spark.readfile import read_with
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.formats.spark.commitlog import CommitLogEntry
-    from kstoolkit.formats.spark.offsetlog import OffsetLogEntry
+    from kstoolkit.formats.spark.logs import CommitLogEntry, OffsetLogEntry
 
 
 _NUMBER = re.compile(r"[0-9]{1,18}")

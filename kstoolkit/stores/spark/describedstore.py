@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kstoolkit.formats.spark.layouts import Family
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
+    from kstoolkit.formats.spark.logs import FamilySchema, OperatorMetadata
+    from kstoolkit.formats.spark.rows import Family
     from kstoolkit.stores.spark.stateversion import StateVersion
 
 

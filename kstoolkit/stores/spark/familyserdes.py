@@ -15,16 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.decoded import Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded
 from kstoolkit.formats.serdes import Serde, serde_of
-from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids
-from kstoolkit.formats.spark.unsafewriting import written_key
+from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from kstoolkit.formats.spark.layouts import Family
+    from kstoolkit.formats.spark.rows import Family
     from kstoolkit.stores.rows.readable import SerdeLike
 
 
@@ -116,8 +114,8 @@ def marked(cells: ByteColumn, family: Family) -> ByteColumn:
     Examples
     --------
     >>> from kstoolkit.formats.spark.keys import KeyEncoder
-    >>> from kstoolkit.formats.spark.layouts import Family
-    >>> from kstoolkit.formats.spark.sparktypes import Struct
+    >>> from kstoolkit.formats.spark.rows import Family
+    >>> from kstoolkit.formats.spark.types import Struct
     >>> family = Family("seen", Struct((), 0), Struct((), 0), KeyEncoder(), number=2)
     >>> marked(ByteColumn.of([b"a", None]), family).to_list()
     [b'\x02\x00a', None]

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.formats.spark.snapshotfile import read_snapshot
+from kstoolkit.formats.spark.statefiles import read_snapshot
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.stores.discovery.foundstore import FoundStore
 from kstoolkit.stores.spark.kinds import kind_of

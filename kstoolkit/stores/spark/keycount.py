@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.spark.snapshotfile import read_snapshot
+from kstoolkit.formats.spark.statefiles import read_snapshot
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.stores.spark.readfile import read_with
 from kstoolkit.stores.spark.statefiles import StateFiles

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
+    from kstoolkit.formats.spark.logs import FamilySchema, OperatorMetadata
 
 
 _KINDS = {
@@ -31,7 +30,7 @@ def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySche
 
     Examples
     --------
-    >>> from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
+    >>> from kstoolkit.formats.spark.logs import OperatorMetadata
     >>> kind_of(OperatorMetadata(1, 0, "dedupe", ()), "default", [])
     'deduplication'
     >>> kind_of(OperatorMetadata(1, 0, "symmetricHashJoin", ()), "left-keyToNumValues", [])

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
-from kstoolkit.formats.spark.operatormetadata import read_operator_metadata
-from kstoolkit.formats.spark.schemafile import read_schema_file
+from kstoolkit.formats.spark.logs import read_operator_metadata, read_schema_file
 from kstoolkit.rocksdb.faults import MissingFileError
 from kstoolkit.stores.spark.checkpoint import numbers_in
 from kstoolkit.stores.spark.readfile import read_with
@@ -22,8 +21,7 @@ from kstoolkit.stores.spark.readfile import read_with
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
+    from kstoolkit.formats.spark.logs import FamilySchema, OperatorMetadata
     from kstoolkit.stores.spark.checkpoint import Checkpoint
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from rocksdict import Options, Rdict, WriteOptions
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark.changelogfile import APPEND, PUT, REMOVE, read_changelog
-from kstoolkit.formats.spark.rowchecksum import CHECKSUM_BYTES, key_behind_checksum
+from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum
+from kstoolkit.formats.spark.statefiles import APPEND, PUT, REMOVE, read_changelog
 from kstoolkit.rocksdb.files.rows import rows_of
 from kstoolkit.stores.spark.keyranges import KeyRanges
 from kstoolkit.stores.spark.readfile import read_with
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kstoolkit.formats.bytecolumn import ByteColumn
-    from kstoolkit.formats.spark.changelogfile import Changes
-    from kstoolkit.formats.spark.valuerows import Wrapping
+    from kstoolkit.formats.columns import ByteColumn
+    from kstoolkit.formats.spark.rows import Wrapping
+    from kstoolkit.formats.spark.statefiles import Changes
 
 
 _VALUE, _APPENDED, _GONE = b"=", b"+", b"-"
@@ -48,7 +48,7 @@ class Overlay:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from kstoolkit.formats.spark.valuerows import Wrapping
+    >>> from kstoolkit.formats.spark.rows import Wrapping
     >>> changes = Overlay(pathlib.Path(tempfile.mkdtemp()), Wrapping())
     >>> for kind, key, value in [(PUT, b"a", b"1"), (REMOVE, b"b", b""), (APPEND, b"c", b"+")]:
     ...     changes.change(kind, key, value)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from kstoolkit.formats.spark.valuerows import Wrapping
+    from kstoolkit.formats.spark.rows import Wrapping
     from kstoolkit.stores.spark.statefiles import Chain
 
 

@@ -14,17 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.spark.keys import written_row
 from kstoolkit.formats.spark.unsaferow import read_rows
-from kstoolkit.formats.spark.unsafewriting import written_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.formats.spark.layouts import Family
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.spark.rows import Family
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.spark.sparksource import SparkSource
 

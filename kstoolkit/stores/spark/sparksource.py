@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kstoolkit.formats.spark.rowtimes import RowTimes
+from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.stores.rows.batching import row_batches
 from kstoolkit.stores.spark.familyserdes import FamilySerdes, family_mark, marked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kstoolkit.formats.rowcolumns import RowColumns
-    from kstoolkit.formats.spark.layouts import Family, StoreLayout
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.spark.partitionstate import PartitionState
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from kstoolkit.formats.serdes import Serde
-    from kstoolkit.formats.spark.layouts import Family
+    from kstoolkit.formats.spark.rows import Family
     from kstoolkit.stores.spark.partitionstate import PartitionState
     from kstoolkit.stores.spark.place import SparkPlace
     from kstoolkit.stores.spark.storeversion import StoreVersion

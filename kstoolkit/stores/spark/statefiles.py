@@ -12,7 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.formats.spark.changelogfile import read_changelog
+from kstoolkit.formats.spark.statefiles import read_changelog
 from kstoolkit.rocksdb.faults import MissingFileError, translated
 from kstoolkit.stores.spark.readfile import read_with
 

@@ -17,10 +17,8 @@ from kstoolkit.stores.spark.storeversion import StoreVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kstoolkit.formats.spark.layouts import Family
-    from kstoolkit.formats.spark.offsetlog import OffsetLogEntry
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
+    from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
+    from kstoolkit.formats.spark.rows import Family
     from kstoolkit.stores.spark.partitionstate import PartitionState
     from kstoolkit.stores.spark.place import SparkPlace
 

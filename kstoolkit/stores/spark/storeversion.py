@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark.storelayout import layout_of
+from kstoolkit.formats.spark.rows import layout_of
 from kstoolkit.stores.spark.kinds import kind_of
 from kstoolkit.stores.spark.partitionstate import PartitionState
 
@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from kstoolkit.formats.spark.layouts import Family, StoreLayout
-    from kstoolkit.formats.spark.offsetlog import OffsetLogEntry
-    from kstoolkit.formats.spark.operatormetadata import OperatorMetadata
-    from kstoolkit.formats.spark.schemafile import FamilySchema
+    from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
+    from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.spark.operatorfolder import OperatorFolder
 
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark.snapshotfile import read_snapshot, with_delimiter
+from kstoolkit.formats.spark.statefiles import read_snapshot, with_delimiter
 from kstoolkit.rocksdb.faults import DamagedStoreError, MissingFileError, translated
 from kstoolkit.stores.spark.readfile import read_with
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from kstoolkit.formats.spark.snapshotfile import Snapshot, SnapshotFile
+    from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile
 
 
 _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import DataFrame, SparkSession
 
-    from kstoolkit.formats.spark.layouts import Family
+    from kstoolkit.formats.spark.rows import Family
 
 
 WAYS = {

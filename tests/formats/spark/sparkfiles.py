@@ -11,7 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.spark.xxhash32 import xxhash32
+from kstoolkit.formats.spark.checksums import xxhash32
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - as Spark's own documentation has it
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.spark.changelogfile import read_changelog
-from kstoolkit.formats.spark.crc32c import crc32c
+from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.spark.checksums import crc32c
+from kstoolkit.formats.spark.statefiles import read_changelog
 from kstoolkit.formats.spark.unsaferow import row_serde
 from tests.formats.spark import queries
 from tests.formats.spark.checkpoints import StateRow, StoreAt

@@ -12,15 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.spark.commitlog import read_commit_log
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
-from kstoolkit.formats.spark.layouts import Family, StoreLayout
-from kstoolkit.formats.spark.offsetlog import read_offset_log
-from kstoolkit.formats.spark.operatormetadata import read_operator_metadata
-from kstoolkit.formats.spark.schemajson import schema_of
-from kstoolkit.formats.spark.snapshotfile import read_snapshot
-from kstoolkit.formats.spark.valuerows import Wrapping
+from kstoolkit.formats.spark.logs import read_commit_log, read_offset_log, read_operator_metadata
+from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
+from kstoolkit.formats.spark.statefiles import read_snapshot
+from kstoolkit.formats.spark.types import schema_of
 from tests.formats.spark.sparkfiles import snapshot
 from tests.formats.spark.sparkrows import list_of, map_of
 

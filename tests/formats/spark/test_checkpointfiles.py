@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark.commitlog import read_commit_log
 from kstoolkit.formats.spark.keys import KeyEncoder
-from kstoolkit.formats.spark.offsetlog import read_offset_log
-from kstoolkit.formats.spark.operatormetadata import StateVariable, read_operator_metadata
-from kstoolkit.formats.spark.schemafile import read_schema_file
-from kstoolkit.formats.spark.snapshotfile import SnapshotFile, read_snapshot, with_delimiter
+from kstoolkit.formats.spark.logs import (
+    StateVariable,
+    read_commit_log,
+    read_offset_log,
+    read_operator_metadata,
+    read_schema_file,
+)
+from kstoolkit.formats.spark.statefiles import SnapshotFile, read_snapshot, with_delimiter
 from tests.formats.spark.sparkfiles import chunks, schema_v3, snapshot, utf
 from tests.formats.spark.sparkrows import row_schema
 

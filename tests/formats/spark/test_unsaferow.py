@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.decoded import Undecoded
-from kstoolkit.formats.spark.schemajson import schema_of
+from kstoolkit.formats.columns import ByteColumn, Undecoded
+from kstoolkit.formats.spark.types import schema_of
 from kstoolkit.formats.spark.unsaferow import read_rows, row_serde
 from tests.formats.spark.sparkrows import column, list_of, map_of, row_schema, written_row
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind, live_family
-from kstoolkit.formats.streams.layouts import split
+from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_ms
 from kstoolkit.formats.streams.recognising import recognise
-from kstoolkit.formats.streams.segments import segment_interval_ms, segment_start_ms
+from kstoolkit.formats.streams.rows import split
 from kstoolkit.rocksdb.opening import open_store
 from tests.formats.streams import encoding
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.streams.recognising import Place, Recognised
 
 Row = dict[str, Any]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.changelogrecords import (
     OPEN_END,
     recognise_records,

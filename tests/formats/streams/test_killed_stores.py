@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kstoolkit.formats.streams.checkpoint import read_checkpoint
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.offsets import read_offsets
+from kstoolkit.formats.streams.places import read_checkpoint, read_offsets
 from tests.formats.streams.realstores import (
     Read,
     changelog_of,

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.formats.guessing import guess_serde
-from kstoolkit.formats.streams.checkpoint import read_checkpoint
+from kstoolkit.formats.serdes import guess_serde
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.names import hint_of
-from kstoolkit.formats.streams.offsets import read_offsets
+from kstoolkit.formats.streams.places import read_checkpoint, read_offsets
+from kstoolkit.formats.streams.recognising import hint_of
 from tests.formats.streams.realstores import (
     PRINTED,
     Read,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.layouts import split
 from kstoolkit.formats.streams.recognising import recognise
+from kstoolkit.formats.streams.rows import split
 from tests.formats.streams import encoding
 
 if TYPE_CHECKING:
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.streams.recognising import Place
 
 FAMILIES = [

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.layouts import split
-from kstoolkit.formats.streams.position import read_position
+from kstoolkit.formats.streams.places import read_position
+from kstoolkit.formats.streams.rows import split
 
 AT = 1_700_000_000_000
 LONG = (42).to_bytes(8)

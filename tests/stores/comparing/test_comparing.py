@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
+from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreResourceError, translated
 from kstoolkit.stores.comparing import spool
 from kstoolkit.stores.comparing.comparing import diff_stores

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.records import Records
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
-from kstoolkit.formats.spark.layouts import Family, StoreLayout
-from kstoolkit.formats.spark.schemajson import schema_of
-from kstoolkit.formats.spark.valuerows import Wrapping
+from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
+from kstoolkit.formats.spark.types import schema_of
 from kstoolkit.stores.growth.checkpointuse import CheckpointUse, Eviction
 from tests.formats.spark.sparkrows import row_schema, written_row
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
 
 WINDOW = row_schema(start="timestamp", end="timestamp")
 VALUE = row_schema(count="long")

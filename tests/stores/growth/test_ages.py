@@ -16,7 +16,7 @@ from tests.stores.replicas import restored
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.growth.growth import Growth
 
 DAY = 24 * HOUR

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.stores.growth.checkpointuse import CheckpointUse, Eviction
 from kstoolkit.stores.growth.measuring import measured_growth
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
@@ -29,7 +29,7 @@ from tests.stores.growth.listedrows import (
 )
 
 if TYPE_CHECKING:
-    from kstoolkit.formats.rowcolumns import RowColumns
+    from kstoolkit.formats.columns import RowColumns
     from kstoolkit.records import Record
     from kstoolkit.stores.growth.growth import Growth
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.formats.bytecolumn import ByteColumn
+from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
-from kstoolkit.formats.spark.layouts import Family
-from kstoolkit.formats.spark.schemajson import schema_of
+from kstoolkit.formats.spark.rows import Family
+from kstoolkit.formats.spark.types import schema_of
 from kstoolkit.stores.growth.fieldtally import FieldTally
 from kstoolkit.stores.growth.keyfields import key_fields, paths_in
 from kstoolkit.stores.growth.measuring import measured_growth

@@ -12,8 +12,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import OutputError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import RowColumns
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.growth.growing import growth
 from kstoolkit.stores.rows.asking import Asked

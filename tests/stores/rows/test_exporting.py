@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, OutputError
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
+from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.comparing.comparing import diff_stores
 from kstoolkit.stores.comparing.listedrows import ListedRows, listed

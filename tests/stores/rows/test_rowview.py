@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
-from kstoolkit.formats.bytecolumn import ByteColumn
-from kstoolkit.formats.decoded import Undecoded
-from kstoolkit.formats.rowcolumns import HEADERS, RowColumns
+from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns, Undecoded
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.jsonlines import json_text

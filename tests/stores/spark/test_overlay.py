@@ -6,8 +6,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.formats.spark.changelogfile import APPEND, PUT, REMOVE, REMOVE_RANGE
-from kstoolkit.formats.spark.valuerows import Wrapping
+from kstoolkit.formats.spark.rows import Wrapping
+from kstoolkit.formats.spark.statefiles import APPEND, PUT, REMOVE, REMOVE_RANGE
 from kstoolkit.stores.spark.keyranges import KeyRanges
 from kstoolkit.stores.spark.overlay import Overlay
 

@@ -1,0 +1,460 @@
+"""What an engine wrote in a version of its own that is not known here.
+
+A column of byte strings, cut and read all at once.
+
+The bytes of all rows lie in one buffer; a cell is where it starts and where it ends. So to cut a
+prefix off every row is an addition, and to read a number out of every row is one gather.
+
+Rows of a store with the store's own wrapping taken off, as columns.
+
+A store wraps what the application gave it: window times go into the key, a timestamp or headers
+in front of the value. A layout takes that off and says what it held. What is left, the
+application's own key and value, is for a serde to read (:mod:`kstoolkit.formats.serdes`).
+
+Runs that lie one behind the other in a column: where their parts are, and their sums.
+
+What a serde makes of a column of bytes: values, and for some rows why there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+
+_INTEGERS = {1: ">i1", 2: ">i2", 4: ">i4", 8: ">i8"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByteColumn:
+    r"""Byte strings, one a row, some of them null.
+
+    Parameters
+    ----------
+    data
+        The bytes of all rows, and maybe others in between.
+    starts, ends
+        Where in ``data`` each row begins, and where it has ended. Of a null, both are 0.
+    is_null
+        Which rows have no bytes at all, which is not the same as none of them.
+
+    Examples
+    --------
+    >>> keys = ByteColumn.of([b"Anna\x00\x01", b"Bo\x00\x02", b"x"])
+    >>> keys.lengths.tolist()
+    [6, 4, 1]
+    >>> whole = keys.take(keys.lengths >= 2)
+    >>> whole.integers(2, at=-2).tolist(), whole.part(end=-2).to_list()
+    ([1, 2], [b'Anna', b'Bo'])
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    is_null: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cells: Sequence[bytes | None]) -> ByteColumn:
+        """Return a column of byte strings; None is null."""
+        return cls.from_arrow(pa.array(cells, pa.large_binary()))
+
+    @classmethod
+    def from_arrow(cls, array: pa.Array) -> ByteColumn:
+        """Return an Arrow array of (large) binary or string as a column; its bytes are shared."""
+        large = array.cast(pa.large_binary())
+        _, offsets, data = large.buffers()
+        place = np.frombuffer(offsets, dtype=np.int64, count=len(large) + 1 + large.offset)
+        place = place[large.offset :]
+        is_null = np.asarray(large.is_null())
+        bare = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+        return cls(bare, np.where(is_null, 0, place[:-1]), np.where(is_null, 0, place[1:]), is_null)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """How many bytes each row has; 0 for nulls."""
+        return self.ends - self.starts
+
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> ByteColumn:
+        """Return the chosen rows, by mask or by positions."""
+        return ByteColumn(self.data, self.starts[chosen], self.ends[chosen], self.is_null[chosen])
+
+    def part(
+        self, start: int | NDArray[np.int64] = 0, end: int | NDArray[np.int64] | None = None
+    ) -> ByteColumn:
+        """Return a part of every row, as slices do: of what is too short, as much as there is.
+
+        Parameters
+        ----------
+        start, end
+            From and up to which byte, one number for all or one a row. Negative ones count from
+            the end of the row; None is the end.
+        """
+        first = self._place(start)
+        last = self.ends if end is None else np.maximum(self._place(end), first)
+        return ByteColumn(self.data, first, last, self.is_null)
+
+    def integers(self, width: Literal[1, 2, 4, 8], *, at: int = 0) -> NDArray[np.int64]:
+        """Return the signed big-endian number of ``width`` bytes that begins ``at`` in each row.
+
+        Parameters
+        ----------
+        width
+            How many bytes it has.
+        at
+            Where it begins; negative: so many bytes before the end of the row.
+
+        Raises
+        ------
+        IndexError
+            If a row is too short for that: leave those out first, by their :attr:`lengths`.
+        """
+        first = self.ends + at if at < 0 else self.starts + at
+        if (first < self.starts).any() or (first + width > self.ends).any():
+            message = f"A row has no {width} bytes at {at}."
+            raise IndexError(message)
+        # A view of the number at every place, of which the wanted ones are taken.
+        places = max(len(self.data) - width + 1, 0)
+        view: NDArray[np.int64] = np.ndarray((places,), _INTEGERS[width], self.data, strides=(1,))
+        return view[first].astype(np.int64)
+
+    def equal_to(self, cell: bytes) -> NDArray[np.bool_]:
+        """Return which rows are these bytes; a null is not.
+
+        Examples
+        --------
+        >>> ByteColumn.of([b"a", b"ab", None]).equal_to(b"a").tolist()
+        [True, False, False]
+        """
+        equal: NDArray[np.bool_] = (self.lengths == len(cell)) & ~self.is_null
+        found = self.data[self.starts[equal][:, None] + np.arange(len(cell))]
+        equal[equal] = (found == np.frombuffer(cell, dtype=np.uint8)).all(axis=1)
+        return equal
+
+    def first_bytes(self) -> NDArray[np.int64]:
+        """Return the first byte of each row as a number without sign; -1 where there is none."""
+        found = np.full(len(self), -1, dtype=np.int64)
+        has = self.lengths > 0
+        found[has] = self.data[self.starts[has]]
+        return found
+
+    def to_arrow(self) -> pa.Array:
+        """Return the rows as Arrow large binary."""
+        there = np.flatnonzero(~self.is_null)
+        starts, ends, place = _in_order(self.starts[there], self.ends[there])
+        if (starts[1:] < ends[:-1]).any():
+            return self._gathered()
+        # Cells and what lies between them, by turns: Arrow copies the cells, each in one go.
+        bounds = np.zeros(2 * len(starts) + 1, dtype=np.int64)
+        bounds[:-1:2], bounds[1::2], bounds[-1] = starts, ends, ends.max(initial=0)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(np.ascontiguousarray(self.data))]
+        by_turns = pa.Array.from_buffers(pa.large_binary(), 2 * len(starts), buffers)
+        wanted = np.zeros(len(self), dtype=np.int64)
+        wanted[there] = 2 * place
+        return by_turns.take(pa.array(wanted, mask=self.is_null))
+
+    def to_list(self) -> list[bytes | None]:
+        """Return the rows as Python's bytes."""
+        cells: list[bytes | None] = self.to_arrow().to_pylist()
+        return cells
+
+    def _gathered(self) -> pa.Array:
+        """Return the rows, byte by byte: for those of which some lie in others."""
+        offsets = np.zeros(len(self) + 1, dtype=np.int64)
+        np.cumsum(self.lengths, out=offsets[1:])
+        places = np.arange(offsets[-1])
+        places += np.repeat(self.starts - offsets[:-1], self.lengths)
+        valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little"))
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(self.data[places])]
+        return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
+
+    def _place(self, index: int | NDArray[np.int64]) -> NDArray[np.int64]:
+        from_start = np.minimum(self.starts + index, self.ends)
+        from_end = np.maximum(self.ends + index, self.starts)
+        place: NDArray[np.int64] = np.where(np.asarray(index) < 0, from_end, from_start)
+        return place
+
+
+def _in_order(
+    starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
+    """Return the cells in the order in which they lie, each once, and which of them each row is."""
+    if not (starts[1:] < ends[:-1]).any():
+        return starts, ends, np.arange(len(starts))
+    order = np.lexsort((ends, starts))
+    starts, ends = starts[order], ends[order]
+    is_new = np.ones(len(order), dtype=np.bool_)
+    is_new[1:] = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
+    place = np.empty(len(order), dtype=np.intp)
+    place[order] = np.cumsum(is_new) - 1
+    return starts[is_new], ends[is_new], place
+
+
+HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+"""Record headers of a row: names may repeat, and a value may be null."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowColumns:
+    """What lies in some rows of a store.
+
+    Parameters
+    ----------
+    row
+        Which row on disk each of these comes from: one on disk may hold several, or none.
+    key, value
+        The application's own bytes; the value is null where there is none.
+    window_start_ms, window_end_ms
+        The window or session, epoch ms UTC, as Arrow int64; None if this kind of store has none.
+    timestamp_ms
+        The row's own time, epoch ms UTC, likewise; null where the store holds none.
+    headers
+        Record headers, of type :data:`HEADERS`; None if this kind of store has none.
+    problems
+        Why a row could not be taken apart, by its position in these columns. Its key and value
+        are the bytes on disk, whole, and its other columns are null.
+    inner_key, inner_value
+        What of the key or the value is for the application's serdes, where the engine put something
+        of its own around it; None where it is all of it.
+    valid_to_ms
+        Until when a version was the valid one, epoch ms UTC; null if it still is. None if the
+        store is not versioned. From when on is ``timestamp_ms``.
+    details
+        Columns that only this kind of store has, by their names.
+    num_left_out
+        How many rows on disk only said where others lie, and are not among these.
+    """
+
+    row: NDArray[np.intp]
+    key: ByteColumn
+    value: ByteColumn
+    window_start_ms: pa.Array | None = None
+    window_end_ms: pa.Array | None = None
+    timestamp_ms: pa.Array | None = None
+    headers: pa.Array | None = None
+    problems: dict[int, str] = field(default_factory=dict)
+    inner_key: ByteColumn | None = None
+    inner_value: ByteColumn | None = None
+    valid_to_ms: pa.Array | None = None
+    details: dict[str, pa.Array] = field(default_factory=dict)
+    num_left_out: int = 0
+
+    @property
+    def record_key(self) -> ByteColumn:
+        """The bytes that the application's serde for keys is to read."""
+        return self.key if self.inner_key is None else self.inner_key
+
+    @property
+    def record_value(self) -> ByteColumn:
+        """The bytes that the application's serde for values is to read."""
+        return self.value if self.inner_value is None else self.inner_value
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, chosen: NDArray[np.bool_]) -> RowColumns:
+        """Return the rows that a mask chooses.
+
+        Examples
+        --------
+        >>> from kstoolkit.formats.columns import ByteColumn
+        >>> column = ByteColumn.of([b"a", b"b"])
+        >>> rows = RowColumns(np.arange(2), column, column, problems={1: "torn"})
+        >>> rows.take(np.array([False, True])).problems
+        {0: 'torn'}
+        """
+        place, mask = np.cumsum(chosen) - 1, pa.array(chosen)
+        return replace(
+            self,
+            row=self.row[chosen],
+            key=self.key.take(chosen),
+            value=self.value.take(chosen),
+            window_start_ms=_filtered(self.window_start_ms, mask),
+            window_end_ms=_filtered(self.window_end_ms, mask),
+            timestamp_ms=_filtered(self.timestamp_ms, mask),
+            headers=_filtered(self.headers, mask),
+            problems={int(place[at]): why for at, why in self.problems.items() if chosen[at]},
+            inner_key=None if self.inner_key is None else self.inner_key.take(chosen),
+            inner_value=None if self.inner_value is None else self.inner_value.take(chosen),
+            valid_to_ms=_filtered(self.valid_to_ms, mask),
+            details={name: column.filter(mask) for name, column in self.details.items()},
+        )
+
+    @classmethod
+    def whole(cls, keys: ByteColumn, values: ByteColumn) -> RowColumns:
+        """Return rows that a store has wrapped in nothing.
+
+        Examples
+        --------
+        >>> from kstoolkit.formats.columns import ByteColumn
+        >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
+        >>> rows.key.to_list(), rows.window_start_ms
+        ([b'a'], None)
+        """
+        return cls(np.arange(len(keys)), keys, values)
+
+
+def _filtered(column: pa.Array | None, mask: pa.Array) -> pa.Array | None:
+    return None if column is None else column.filter(mask)
+
+
+def numbers_of(column: pa.Array | None, length: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the numbers of a column of times, 0 for nulls, and which are no nulls.
+
+    A column that a kind of store does not have is null in all its rows.
+
+    Examples
+    --------
+    >>> numbers, known = numbers_of(pa.array([5, None], pa.int64()), 2)
+    >>> numbers.tolist(), known.tolist()
+    ([5, 0], [True, False])
+    """
+    if column is None:
+        return np.zeros(length, dtype=np.int64), np.zeros(length, dtype=np.bool_)
+    return np.asarray(column.fill_null(0)), np.asarray(column.is_valid())
+
+
+def run_edges(size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each run begins, and behind them where the last one ends.
+
+    Examples
+    --------
+    >>> run_edges(np.array([2, 0, 3])).tolist()
+    [0, 2, 2, 5]
+    """
+    found = np.zeros(len(size) + 1, np.int64)
+    np.cumsum(size, out=found[1:])
+    return found
+
+
+def run_places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return begin, begin + 1, ... for each run of a given size.
+
+    Examples
+    --------
+    >>> run_places(np.array([10, 50]), np.array([2, 3])).tolist()
+    [10, 11, 50, 51, 52]
+    """
+    before = run_edges(size)
+    found = np.arange(before[-1])
+    found += np.repeat(begins - before[:-1], size)
+    return found
+
+
+def run_sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the sum of each run.
+
+    Examples
+    --------
+    >>> run_sums(np.array([1, 2, 3, 4]), np.array([2, 0, 2])).tolist()
+    [3, 0, 7]
+    """
+    total: NDArray[np.int64] = np.diff(run_edges(values)[run_edges(size)])
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Bytes that a serde could not read, and why.
+
+    Examples
+    --------
+    >>> Undecoded(b"xy", "2 bytes, not 8")
+    Undecoded(7879: 2 bytes, not 8)
+    """
+
+    raw: bytes
+    why: str
+
+    def __repr__(self) -> str:
+        return f"Undecoded({self.raw.hex()}: {self.why})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """The values of a column.
+
+    Parameters
+    ----------
+    values
+        An Arrow array of one type, or a list of Python's values; null where the column is null,
+        and where it could not be read.
+    problems
+        Why a row could not be read, by its position.
+    """
+
+    values: pa.Array | list[Any]
+    problems: dict[int, str] = field(default_factory=dict)
+
+    def take(self, chosen: NDArray[np.bool_]) -> Decoded:
+        """Return the values of the rows that a mask chooses."""
+        place = np.cumsum(chosen) - 1
+        problems = {int(place[at]): why for at, why in self.problems.items() if chosen[at]}
+        if isinstance(self.values, list):
+            return Decoded([self.values[at] for at in np.flatnonzero(chosen)], problems)
+        return Decoded(self.values.filter(pa.array(chosen)), problems)
+
+    def to_list(self, column: ByteColumn) -> list[Any]:
+        """Return one Python value a row, :class:`Undecoded` where ``column`` could not be read."""
+        values = self.values if isinstance(self.values, list) else self.values.to_pylist()
+        if self.problems:
+            rows = np.array(sorted(self.problems), dtype=np.intp)
+            for row, raw in zip(rows.tolist(), column.take(rows).to_list(), strict=True):
+                values[row] = Undecoded(raw or b"", self.problems[row])
+        return values
+
+
+def each_cell(column: ByteColumn, read: Callable[[bytes], Any]) -> Decoded:
+    """Ask about each cell: for what has no whole-column way, and for what others wrote.
+
+    Whatever ``read`` raises is why that one cell could not be read.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> each_cell(ByteColumn.of([b"7", b"x"]), int).problems
+    {1: "ValueError: invalid literal for int() with base 10: b'x'"}
+    """
+    values: list[Any] = []
+    problems: dict[int, str] = {}
+    for row, raw in enumerate(column.to_list()):
+        value = None
+        if raw is not None:
+            try:
+                value = read(raw)
+            except Exception as error:  # noqa: BLE001 - a callable of the user's may raise anything
+                problems[row] = _reason(error)
+        values.append(value)
+    return Decoded(values, problems)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"no UTF-8 at byte {error.start}"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def foreign_version(what: str, found: int, known: int, engine: str) -> FormatError:
+    """Return the error of a version of an engine's that this kstoolkit does not know.
+
+    Examples
+    --------
+    >>> print(foreign_version("commit log", 9, 2, "Spark"))
+    A commit log of version 9: this kstoolkit reads up to version 2.
+    Hint: A newer Spark wrote it, or it is damaged; a newer kstoolkit may read it.
+    """
+    found_error = FormatError.version(what, found, known)
+    hint = f"A newer {engine} wrote it, or it is damaged; a newer kstoolkit may read it."
+    return FormatError(found_error.message, hint=hint)

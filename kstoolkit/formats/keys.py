@@ -1,0 +1,312 @@
+"""The key of a record in a changelog topic: whose counts, of which window.
+
+::
+
+    salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8) · window size ms (8)
+
+Start and size are signed, big-endian. It is a replica's key (:mod:`kstoolkit.formats.keys`)
+with the window's size behind it, as one topic holds the windows of all levels. The user's bytes are
+what is left between the first four and the last sixteen, so no text is mistaken for another. Anna's
+minute from 00:00 of 12 September 2015 on::
+
+    97a9d330 416e6e61 0000014fbed9f800 000000000000ea60
+
+A size is larger than zero. Below zero, the key is one of a block of many users' counts
+(:mod:`kstoolkit.formats.countblock`): so a record without a value, a tombstone, is told apart too.
+Keys shorter than :data:`SHORTEST_TOPIC_KEY_BYTES` are no windows of anybody.
+
+The key of a replica: whose counts, of which window.
+
+::
+
+    salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8 bytes, big-endian)
+
+The salt spreads users evenly over the key space, whatever they are called, and is a prefix of one
+length for blooms and hash indexes. A user's windows stand beside each other, in order of time. The
+start is a signed number: windows before 1970 sort behind the others. A key is at least
+:data:`SHORTEST_REPLICA_KEY_BYTES` long, so shorter ones are free for what a store says of itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import md5
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.formats.columns import ByteColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+_SALT_BYTES, _START_BYTES = 4, 8
+SHORTEST_REPLICA_KEY_BYTES = _SALT_BYTES + _START_BYTES
+"""The length of the key of a user without a name."""
+
+
+def encode_replica_key(user: str, start_ms: int) -> bytes:
+    """Return the key of one user's window.
+
+    Examples
+    --------
+    >>> encode_replica_key("Anna", 0).hex(" ", 4)
+    '97a9d330 416e6e61 00000000 00000000'
+    """
+    text = user.encode()
+    return b"%b%b%b" % (_salt(text), text, start_ms.to_bytes(_START_BYTES, "big", signed=True))
+
+
+def encode_replica_keys(
+    users: pa.Array, user: NDArray[np.int32], start_ms: NDArray[np.int64]
+) -> pa.Array:
+    """Return the keys of many windows, as Arrow binary.
+
+    Parameters
+    ----------
+    users
+        The texts that the codes stand for.
+    user
+        Codes, one a key.
+    start_ms
+        Window starts, epoch ms UTC, one a key.
+
+    Examples
+    --------
+    >>> keys = encode_replica_keys(pa.array(["Anna"]), np.array([0]), np.array([0]))
+    >>> keys[0].as_py() == encode_replica_key("Anna", 0)
+    True
+    """
+    texts = users.cast(pa.large_binary())
+    salts = pa.array([_salt(text) for text in texts.to_pylist()], pa.large_binary())
+    nothing = pa.scalar(b"", pa.large_binary())
+    prefixes = pc.binary_join_element_wise(salts, texts, nothing)
+    starts = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(_START_BYTES), len(start_ms), [None, pa.py_buffer(start_ms.astype(">i8"))]
+    )
+    chosen = prefixes.take(pa.array(user))
+    return pc.binary_join_element_wise(chosen, starts.cast(pa.large_binary()), nothing)
+
+
+def decode_replica_key(key: bytes) -> tuple[str, int]:
+    """Return the user and the window start.
+
+    Raises
+    ------
+    FormatError
+        If the bytes are no such key: too short, no UTF-8, or with another user's salt.
+
+    Examples
+    --------
+    >>> decode_replica_key(encode_replica_key("Anna", -60_000))
+    ('Anna', -60000)
+    """
+    text = key[_SALT_BYTES:-_START_BYTES]
+    if len(key) < SHORTEST_REPLICA_KEY_BYTES or key[:_SALT_BYTES] != _salt(text):
+        raise _no_replica_key(key)
+    try:
+        return text.decode(), int.from_bytes(key[-_START_BYTES:], "big", signed=True)
+    except UnicodeDecodeError as error:
+        raise _no_replica_key(key) from error
+
+
+def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the users and the window starts of many keys; salts are not looked at.
+
+    Raises
+    ------
+    FormatError
+        If one of them is too short, or no UTF-8.
+
+    Examples
+    --------
+    >>> users, starts = decode_replica_keys([encode_replica_key("Anna", 60_000)])
+    >>> users, starts.tolist()
+    (['Anna'], [60000])
+    """
+    shortest = min(keys, key=len, default=bytes(SHORTEST_REPLICA_KEY_BYTES))
+    if len(shortest) < SHORTEST_REPLICA_KEY_BYTES:
+        raise _no_replica_key(shortest)
+    users: list[str] = []
+    try:
+        users += (key[_SALT_BYTES:-_START_BYTES].decode() for key in keys)
+    except UnicodeDecodeError as error:
+        raise _no_replica_key(keys[len(users)]) from error
+    starts = np.frombuffer(b"".join(key[-_START_BYTES:] for key in keys), ">i8")
+    return users, starts.astype(np.int64)
+
+
+def is_of_window(key: bytes, start_ms: int) -> bool:
+    """Return whether a key is one of this window.
+
+    Examples
+    --------
+    >>> is_of_window(encode_replica_key("Anna", 60_000), 60_000)
+    True
+    """
+    ending = start_ms.to_bytes(_START_BYTES, "big", signed=True)
+    return len(key) >= SHORTEST_REPLICA_KEY_BYTES and key.endswith(ending)
+
+
+def _salt(text: bytes) -> bytes:
+    return md5(text, usedforsecurity=False).digest()[:_SALT_BYTES]
+
+
+def _no_replica_key(key: bytes) -> FormatError:
+    message = f"{key[:64].hex()} is no key of a replica."
+    return FormatError(message, hint="The store was written by something else, or is damaged.")
+
+
+_NUMBER_BYTES: Final = 8
+SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
+"""The length of the key of a user without a name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WindowKeys:
+    """Users' windows, as columns.
+
+    Parameters
+    ----------
+    users
+        The texts that the codes stand for, each once.
+    user
+        Codes, one a key.
+    start_ms
+        Window starts, epoch ms UTC, one a key.
+    size_ms
+        How long each window is, one a key.
+    """
+
+    users: pa.Array
+    user: NDArray[np.int32]
+    start_ms: NDArray[np.int64]
+    size_ms: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @property
+    def names(self) -> pa.Array:
+        """The user of each key, as Arrow strings."""
+        return self.users.take(pa.array(self.user))
+
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> WindowKeys:
+        """Return the chosen keys, by mask or by positions."""
+        return WindowKeys(
+            self.users, self.user[chosen], self.start_ms[chosen], self.size_ms[chosen]
+        )
+
+
+def encode_topic_keys(
+    users: pa.Array,
+    user: NDArray[np.int32],
+    start_ms: NDArray[np.int64],
+    size_ms: NDArray[np.int64] | int,
+) -> pa.Array:
+    """Return the keys of many windows, as Arrow large binary.
+
+    Parameters
+    ----------
+    users
+        The texts that the codes stand for.
+    user
+        Codes, one a key.
+    start_ms
+        Window starts, epoch ms UTC, one a key.
+    size_ms
+        How long the windows are: one number for all, or one a key.
+
+    Raises
+    ------
+    ConfigurationError
+        If a size is not larger than zero.
+
+    Examples
+    --------
+    >>> [key] = encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
+    >>> key.as_py().hex(" ", 4)
+    '97a9d330 416e6e61 00000000 00000000 00000000 0000ea60'
+    """
+    sizes = np.broadcast_to(np.asarray(size_ms, dtype=">i8"), (len(user),))
+    if (sizes <= 0).any():
+        message = f"A window of {sizes.min()} ms has no key: windows are longer than that."
+        raise ConfigurationError(message)
+    starting = encode_replica_keys(users, user, start_ms)
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(sizes))]
+    ending = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_NUMBER_BYTES), len(sizes), buffers)
+    nothing = pa.scalar(b"", pa.large_binary())
+    return pc.binary_join_element_wise(starting, ending.cast(pa.large_binary()), nothing)
+
+
+def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
+    """Return whose windows the keys are of, and which.
+
+    Raises
+    ------
+    FormatError
+        If one of them is no such key: missing, too short, of a block, no UTF-8, or with another
+        user's salt.
+
+    Examples
+    --------
+    >>> users, starts = pa.array(["Anna", "Bo"]), np.array([0, 9])
+    >>> keys = encode_topic_keys(users, np.array([1, 0]), starts, 60_000)
+    >>> read = decode_topic_keys(keys)
+    >>> read.names.to_pylist(), read.start_ms.tolist(), read.size_ms.tolist()
+    (['Bo', 'Anna'], [0, 9], [60000, 60000])
+    """
+    column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
+    _check_topic_keys(column, column.lengths >= SHORTEST_TOPIC_KEY_BYTES)
+    size_ms = column.integers(_NUMBER_BYTES, at=-_NUMBER_BYTES)
+    _check_topic_keys(column, size_ms > 0)
+    start_ms = column.integers(_NUMBER_BYTES, at=-2 * _NUMBER_BYTES)
+    salted = column.part(end=-2 * _NUMBER_BYTES).to_arrow().dictionary_encode()
+    users = pa.array([_name_of(each) for each in salted.dictionary.to_pylist()], pa.string())
+    user = np.asarray(salted.indices, dtype=np.int32)
+    _check_topic_keys(column, users.is_valid().to_numpy(zero_copy_only=False)[user])
+    return WindowKeys(users, user, start_ms, size_ms)
+
+
+def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
+    r"""Return which keys are those of blocks, and not of one user's window.
+
+    Examples
+    --------
+    >>> keys = encode_topic_keys(pa.array(["Anna"]), np.array([0]), np.array([0]), 60_000)
+    >>> is_block_key([keys[0].as_py(), bytes(20) + b"\xff" * 8, b"short"]).tolist()
+    [False, True, False]
+    """
+    column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
+    found: NDArray[np.bool_] = column.lengths >= SHORTEST_TOPIC_KEY_BYTES
+    found[found] = column.take(found).integers(_NUMBER_BYTES, at=-_NUMBER_BYTES) < 0
+    return found
+
+
+def _name_of(salted: bytes) -> str | None:
+    """Return the user behind a salt; None if it is not this user's salt, or no UTF-8."""
+    text = salted[_SALT_BYTES:]
+    if salted[:_SALT_BYTES] != md5(text, usedforsecurity=False).digest()[:_SALT_BYTES]:
+        return None
+    try:
+        return text.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _check_topic_keys(column: ByteColumn, is_key: NDArray[np.bool_]) -> None:
+    wrong = np.flatnonzero(~is_key)
+    if not wrong.size:
+        return
+    [key] = column.take(wrong[:1]).to_list()
+    told = "A record without a key" if key is None else f"The key {key[:64].hex()}"
+    message = f"{told} is not of a user's window."
+    raise FormatError(
+        message, hint="Give a topic that holds a changelog of kstoolkit's, and no more."
+    )

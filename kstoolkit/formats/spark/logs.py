@@ -1,0 +1,462 @@
+r"""Metadata of a stateful operator: its name, its stores, and what it says of its state.
+
+::
+
+    v1\n{"operatorInfo": {operatorId, operatorName},
+         "stateStoreInfo": [{storeName, numColsPrefixKey, numPartitions}]}
+    v2\n{... of each store: stateSchemaId, stateSchemaFilePaths; operatorPropertiesJson}
+
+v1 is ``state/<op>/_metadata/metadata``; v2 is ``state/<op>/_metadata/v2/<batch>``, which operators
+with several column families write. The number of partitions is that of the query's start: an
+offline repartition leaves it as it was in v1.
+
+Commit log: that a micro-batch is done, and which files of its state are the committed ones.
+
+::
+
+    v1\n{nextBatchWatermarkMs}
+    v2\n{nextBatchWatermarkMs, stateUniqueIds}
+
+The ids are, by operator, of each partition that of each store. With
+unique ids, files of state carry one in their name: ``7_<id>.zip``.
+
+Offset log: what a micro-batch was about to read, and the settings that its state is bound to.
+
+::
+
+    v1\n{batchWatermarkMs, batchTimestampMs, conf: {…}}\n<offset of a source>\n…
+
+A source that had nothing to say is ``-``. In v2 the sources have names; its lines are kept as they
+are (``org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog``).
+
+Schema files: what the keys and values of a store hold.
+
+::
+
+    v1:  "v1" · key · value                       texts as writeUTF writes them
+    v2:  "v2" · key · value                       texts in parts
+    v3:  "v3" · number of families (4) · of each: name · id of key schema (2) · key ·
+         id of value schema (2) · value · encoder of keys · schema of user keys
+
+v1 and v2 lie beside the first partition, ``state/<op>/0[/<store>]/_metadata/schema``; v3, which
+operators with several column families write, in ``state/<op>/_stateSchema/<store>/``
+(``org.apache.spark.sql.execution.streaming.state.SchemaHelper``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import foreign_version
+from kstoolkit.formats.spark.keys import KeyEncoder
+from kstoolkit.formats.spark.text import (
+    JavaData,
+    integer,
+    items,
+    member,
+    object_of,
+    shown,
+    text,
+    texts,
+    versioned_lines,
+)
+from kstoolkit.formats.spark.types import schema_of
+
+if TYPE_CHECKING:
+    from kstoolkit.formats.spark.types import Struct
+
+
+_COMMIT_LOG = "commit log"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitLogEntry:
+    """What the commit log says of one micro-batch.
+
+    Parameters
+    ----------
+    version
+        Of the file.
+    next_watermark_ms
+        The watermark of the batch after it, epoch ms UTC.
+    unique_ids
+        By operator: of each partition, the id of each store, in the order of the operator's
+        metadata. Empty where files of state have no ids.
+    """
+
+    version: int
+    next_watermark_ms: int
+    unique_ids: dict[int, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+
+    def unique_id(self, operator: int, partition: int, store: int = 0) -> str | None:
+        """Return the id in the names of a store's files; None if they have none.
+
+        Parameters
+        ----------
+        operator, partition
+            Their numbers.
+        store
+            The position of the store in the operator's metadata.
+
+        Examples
+        --------
+        >>> CommitLogEntry(2, 0, {0: (("a1",), ("b2",))}).unique_id(0, 1)
+        'b2'
+        """
+        partitions = self.unique_ids.get(operator, ())
+        stores = partitions[partition] if partition < len(partitions) else ()
+        return stores[store] if store < len(stores) else None
+
+
+def read_commit_log(raw: bytes) -> CommitLogEntry:
+    r"""Return what a commit log says.
+
+    Raises
+    ------
+    FormatError
+        If it is none, or is of a version that is not known.
+
+    Examples
+    --------
+    >>> read_commit_log(b'v1\n{"nextBatchWatermarkMs":7}').next_watermark_ms
+    7
+    """
+    version, lines = versioned_lines(raw, _COMMIT_LOG, range(1, 3))
+    found = object_of("\n".join(lines), f"a {_COMMIT_LOG}")
+    ids = member(found, "stateUniqueIds", _COMMIT_LOG)
+    return CommitLogEntry(
+        version,
+        integer(found, "nextBatchWatermarkMs", _COMMIT_LOG, 0),
+        {_operator(name): _ids(partitions) for name, partitions in ids.items()},
+    )
+
+
+def _operator(name: str) -> int:
+    if not (name.isascii() and name.isdigit() and len(name) < 10):  # noqa: PLR2004 - as int() takes
+        message = f"A {_COMMIT_LOG} names an operator {name[:40]!r}, which is no number."
+        raise FormatError(message, hint="The file is damaged.")
+    return int(name)
+
+
+def _ids(partitions: Any) -> tuple[tuple[str, ...], ...]:
+    listed = partitions if isinstance(partitions, list) else [partitions]
+    if not all(_is_texts(stores) for stores in listed):
+        message = f"The stateUniqueIds of a {_COMMIT_LOG} are no lists of texts."
+        raise FormatError(message, hint="The file is damaged.")
+    return tuple(tuple(stores) for stores in listed)
+
+
+def _is_texts(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(each, str) for each in found)
+
+
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_OFFSET_LOG = "offset log"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetLogEntry:
+    """What the offset log says of one micro-batch.
+
+    Parameters
+    ----------
+    version
+        Of the file.
+    watermark_ms, timestamp_ms
+        The watermark and the clock that the batch ran with, epoch ms UTC.
+    conf
+        Settings that cannot change while the checkpoint lives.
+    sources
+        The offsets of the sources, as they wrote them; None of a source that had none.
+    """
+
+    version: int
+    watermark_ms: int
+    timestamp_ms: int
+    conf: dict[str, str]
+    sources: tuple[str | None, ...]
+
+    @property
+    def provider(self) -> str:
+        """The class that keeps the state; Spark's first if the log doesn't say."""
+        default = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+        return self.conf.get(f"{_STATE_STORE}.providerClass", default)
+
+    @property
+    def is_rocksdb(self) -> bool:
+        """Whether the state lies in RocksDB."""
+        return "RocksDB" in self.provider
+
+    @property
+    def merge_delimiter(self) -> bytes:
+        r"""What RocksDB puts between values that are appended to each other.
+
+        Examples
+        --------
+        >>> read_offset_log(b'v1\n{"batchWatermarkMs":0,"batchTimestampMs":0}').merge_delimiter
+        b','
+        """
+        version = self.conf.get(f"{_STATE_STORE}.rocksdb.mergeOperatorVersion", "1")
+        return b"," if version == "1" else b""
+
+    @property
+    def has_row_checksums(self) -> bool:
+        """Whether each row carries a checksum."""
+        return self.conf.get(f"{_STATE_STORE}.rowChecksum.enabled", "false").lower() == "true"
+
+    @property
+    def row_format(self) -> str:
+        """How rows are written: ``"unsaferow"``, or ``"avro"``, which is not read here."""
+        return self.conf.get(f"{_STATE_STORE}.encodingFormat", "unsaferow").lower()
+
+
+def read_offset_log(raw: bytes) -> OffsetLogEntry:
+    r"""Return what an offset log says.
+
+    Raises
+    ------
+    FormatError
+        If it is none, or is of a version that is not known.
+
+    Examples
+    --------
+    >>> found = read_offset_log(b'v1\n{"batchWatermarkMs":5,"batchTimestampMs":9,"conf":{}}\n-')
+    >>> found.watermark_ms, found.sources
+    (5, (None,))
+    """
+    version, lines = versioned_lines(raw, _OFFSET_LOG, range(1, 3))
+    if not lines:
+        message = "An offset log that ends after its version."
+        raise FormatError(message, hint="It was not written to its end.")
+    found = object_of(lines[0] or "{}", "the metadata of an offset log")
+    return OffsetLogEntry(
+        version,
+        integer(found, "batchWatermarkMs", _OFFSET_LOG, 0),
+        integer(found, "batchTimestampMs", _OFFSET_LOG, 0),
+        texts(found, "conf", _OFFSET_LOG),
+        tuple(None if line == "-" else line for line in lines[1:] if line),
+    )
+
+
+DEFAULT_FAMILY = "default"
+"""The column family of stores that have no others."""
+
+_KNOWN = range(1, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySchema:
+    """What the rows of one column family hold.
+
+    Parameters
+    ----------
+    name
+        The family; :data:`DEFAULT_FAMILY` in stores without families.
+    key, value
+        The columns of its keys and values.
+    encoder
+        How its keys are written; None where the schema file does not say.
+    user_key
+        The columns of the keys that the user gives, if it is a map's.
+    key_schema_id, value_schema_id
+        Which of the schemas that the store has had this is; 0 was the first.
+    """
+
+    name: str
+    key: Struct
+    value: Struct
+    encoder: KeyEncoder | None = None
+    user_key: Struct | None = None
+    key_schema_id: int = 0
+    value_schema_id: int = 0
+
+
+def read_schema_file(raw: bytes) -> list[FamilySchema]:
+    """Return the schemas that a schema file holds, one a column family.
+
+    Raises
+    ------
+    FormatError
+        If it is no schema file, is cut off, or is of a version that is not known.
+
+    Examples
+    --------
+    >>> import struct
+    >>> parts = [b"v1", b'{"type":"struct","fields":[]}', b'{"type":"struct","fields":[]}']
+    >>> [schema] = read_schema_file(b"".join(struct.pack(">H", len(p)) + p for p in parts))
+    >>> schema.name, schema.key.names
+    ('default', [])
+    """
+    data = JavaData(raw, "schema file")
+    version = _version(data)
+    if version == 1:
+        return [FamilySchema(DEFAULT_FAMILY, schema_of(data.text()), schema_of(data.text()))]
+    if version == 2:  # noqa: PLR2004 - the numbers of versions are their names
+        return [FamilySchema(DEFAULT_FAMILY, schema_of(data.chunks()), schema_of(data.chunks()))]
+    count = data.integer(4)
+    if not 0 <= count <= len(raw):
+        msg = f"{count:,} column families"
+        raise data.fault(msg)
+    return [_family(data) for _ in range(count)]
+
+
+def _version(data: JavaData) -> int:
+    text = data.text()
+    if len(text) != 2 or text[0] != "v" or text[1] not in "0123456789":  # noqa: PLR2004
+        msg = f"it begins with {text[:20]!r}, not with its version"
+        raise data.fault(msg)
+    if int(text[1]) not in _KNOWN:
+        raise foreign_version(data.what, int(text[1]), _KNOWN[-1], "Spark")
+    return int(text[1])
+
+
+def _family(data: JavaData) -> FamilySchema:
+    name = data.text()
+    key_id, key = data.integer(2), schema_of(data.chunks())
+    value_id, value = data.integer(2), schema_of(data.chunks())
+    encoder = _object(data.chunks())
+    user_key = _object(data.chunks())
+    return FamilySchema(
+        name,
+        key,
+        value,
+        KeyEncoder.of(encoder, key) if encoder else None,
+        schema_of(user_key) if user_key else None,
+        key_id,
+        value_id,
+    )
+
+
+def _object(text: str) -> dict[str, Any]:
+    return object_of(text, "what a schema file says of keys") if text else {}
+
+
+_METADATA_FILE = "metadata file of an operator"
+_FOLDER = re.compile(r"(?!\.{1,2}$)[^/\\\x00]{1,255}", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreMetadata:
+    """One store of an operator.
+
+    Parameters
+    ----------
+    name
+        The store; ``"default"`` has no folder of its own.
+    num_key_prefix_columns
+        How many columns of a key come first, so that keys can be found by them; 0: none.
+    num_partitions
+        How many partitions the operator had.
+    schema_paths
+        Where Spark wrote its schemas, as it names them; empty in v1.
+    """
+
+    name: str
+    num_key_prefix_columns: int
+    num_partitions: int
+    schema_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateVariable:
+    """A state variable of a transformWithState operator."""
+
+    name: str
+    kind: str
+    has_ttl: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorMetadata:
+    """What an operator says of itself.
+
+    Parameters
+    ----------
+    version
+        Of the file: 1 or 2.
+    operator_id
+        Its number in the query.
+    name
+        Spark's name for this kind of operator: ``"stateStoreSave"``.
+    stores
+        Its stores; unique ids in the commit log stand in this order.
+    properties
+        What else it says; {} in v1.
+    variables
+        Its state variables, if it is transformWithState.
+    """
+
+    version: int
+    operator_id: int
+    name: str
+    stores: tuple[StoreMetadata, ...]
+    properties: dict[str, Any] = field(default_factory=dict)
+    variables: tuple[StateVariable, ...] = ()
+
+
+def read_operator_metadata(raw: bytes) -> OperatorMetadata:
+    r"""Return what a metadata file of an operator says.
+
+    Raises
+    ------
+    FormatError
+        If it is no such file, or is of a version that is not known.
+
+    Examples
+    --------
+    >>> found = read_operator_metadata(
+    ...     b'v1\n{"operatorInfo":{"operatorId":0,"operatorName":"dedupe"},"stateStoreInfo":'
+    ...     b'[{"storeName":"default","numColsPrefixKey":0,"numPartitions":2}]}'
+    ... )
+    >>> found.name, found.stores[0].num_partitions
+    ('dedupe', 2)
+    """
+    version, lines = versioned_lines(raw, _METADATA_FILE, range(1, 3))
+    found = object_of("\n".join(lines), f"a {_METADATA_FILE}")
+    operator = member(found, "operatorInfo", _METADATA_FILE)
+    stores = tuple(_store(each) for each in items(found, "stateStoreInfo", _METADATA_FILE))
+    properties = _properties(found)
+    return OperatorMetadata(
+        version,
+        integer(operator, "operatorId", _METADATA_FILE),
+        text(operator, "operatorName", _METADATA_FILE),
+        stores,
+        properties,
+        tuple(_variable(each) for each in items(properties, "stateVariables", _METADATA_FILE)),
+    )
+
+
+def _store(found: dict[str, Any]) -> StoreMetadata:
+    paths = found.get("stateSchemaFilePaths", [])
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        message = f"The stateSchemaFilePaths of a {_METADATA_FILE} are no list of paths."
+        raise FormatError(message, hint="The file is damaged.")
+    name = text(found, "storeName", _METADATA_FILE)
+    if not _FOLDER.fullmatch(name):  # it becomes a part of paths
+        message = f"A {_METADATA_FILE} names a store {shown(name)}, which can be no folder."
+        raise FormatError(message, hint="The file is damaged.")
+    return StoreMetadata(
+        name,
+        integer(found, "numColsPrefixKey", _METADATA_FILE, 0),
+        integer(found, "numPartitions", _METADATA_FILE),
+        tuple(paths),
+    )
+
+
+def _properties(found: dict[str, Any]) -> dict[str, Any]:
+    """Return the properties, which are JSON within a text of the JSON."""
+    if not found.get("operatorPropertiesJson"):
+        return {}
+    inner = text(found, "operatorPropertiesJson", _METADATA_FILE)
+    return object_of(inner, "the properties of an operator")
+
+
+def _variable(found: dict[str, Any]) -> StateVariable:
+    return StateVariable(
+        text(found, "stateName", _METADATA_FILE),
+        str(found.get("stateVariableType")),
+        found.get("ttlEnabled") is True,
+    )

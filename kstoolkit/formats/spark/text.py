@@ -1,0 +1,277 @@
+"""What Java's DataOutputStream wrote: big-endian numbers, and texts behind their length.
+
+JSON texts of a checkpoint: files that begin with a line ``v<number>``, and what they must hold.
+
+Spark writes its logs, its metadata of operators and that of snapshots in this way. Whatever is not
+there, or is of another type than it should be, is a :class:`~kstoolkit.errors.FormatError`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import foreign_version
+
+_DAMAGED = "The file is damaged, or is another than it is taken for."
+_LARGEST_SHOWN = 60
+_VERSION = re.compile(r"v[0-9]{1,9}")
+_HALF = re.compile(r"[\ud800-\udfff]")
+
+T = TypeVar("T")
+
+
+def object_of(raw: bytes | str, what: str) -> dict[str, Any]:
+    """Return the object that a JSON text holds.
+
+    Parameters
+    ----------
+    raw
+        The text, or its bytes in UTF-8.
+    what
+        What it should be, for the message: ``"the schema of a key"``.
+
+    Raises
+    ------
+    FormatError
+        If it is no JSON, is nested too deep, or holds no object.
+
+    Examples
+    --------
+    >>> object_of(b'{"numKeys": 3}', "the metadata of a snapshot")
+    {'numKeys': 3}
+    """
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        message = f"What should be {what} is no JSON: {shown(raw)}."
+        raise FormatError(message, hint=_DAMAGED) from error
+    return _as(found, dict, what)
+
+
+def versioned_lines(raw: bytes, what: str, known: range) -> tuple[int, list[str]]:
+    r"""Return the version in the first line of a file, and its other lines.
+
+    Raises
+    ------
+    FormatError
+        If the file does not begin with ``v<number>``, or the version is not one of ``known``.
+
+    Examples
+    --------
+    >>> versioned_lines(b"v1\n{}", "commit log", range(1, 3))
+    (1, ['{}'])
+    """
+    try:
+        first, *rest = raw.decode().split("\n")
+    except UnicodeDecodeError as error:
+        message = f"A {what} that is no text: {shown(raw)}."
+        raise FormatError(message, hint=_DAMAGED) from error
+    if not _VERSION.fullmatch(first):
+        message = f"A {what} begins with {shown(first)}, not with its version."
+        raise FormatError(message, hint=_DAMAGED)
+    version = int(first[1:])
+    if version not in known:
+        raise foreign_version(what, version, known[-1], "Spark")
+    return version, rest
+
+
+def member(found: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+    """Return the object of this name in another; {} if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no object.
+
+    Examples
+    --------
+    >>> member({"conf": {"a": "b"}}, "conf", "an offset log"), member({}, "conf", "an offset log")
+    ({'a': 'b'}, {})
+    """
+    value = found.get(name)
+    return {} if value is None else _as(value, dict, f"{name} of {what}")
+
+
+def items(found: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
+    """Return the list of objects of this name; [] if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no list, or one of other things than objects.
+
+    Examples
+    --------
+    >>> items({"fields": [{"name": "n"}]}, "fields", "a schema"), items({}, "fields", "a schema")
+    ([{'name': 'n'}], [])
+    """
+    value = found.get(name)
+    listed = [] if value is None else _as(value, list, f"{name} of {what}")
+    return [_as(each, dict, f"an item of {name} of {what}") for each in listed]
+
+
+def texts(found: dict[str, Any], name: str, what: str) -> dict[str, str]:
+    """Return the object of texts of this name; {} if there is none.
+
+    Raises
+    ------
+    FormatError
+        If it is no object, or holds other things than texts.
+
+    Examples
+    --------
+    >>> texts({"conf": {"a": "b"}}, "conf", "an offset log")
+    {'a': 'b'}
+    """
+    pairs = member(found, name, what)
+    return {key: _as(value, str, f"{key} in {name} of {what}") for key, value in pairs.items()}
+
+
+def text(found: dict[str, Any], name: str, what: str) -> str:
+    r"""Return the text of this name.
+
+    Raises
+    ------
+    FormatError
+        If there is none, it is something else, or it has half a character, which no UTF-8 has.
+
+    Examples
+    --------
+    >>> text({"storeName": "default"}, "storeName", "a store")
+    'default'
+    """
+    value = _as(found.get(name), str, f"{name} of {what}")
+    if not value.isascii() and _HALF.search(value):
+        message = f"What should be {name} of {what} is no text: {shown(value)}."
+        raise FormatError(message, hint=_DAMAGED)
+    return value
+
+
+def integer(found: dict[str, Any], name: str, what: str, default: int | None = None) -> int:
+    """Return the whole number of this name, or ``default`` where there is none.
+
+    Raises
+    ------
+    FormatError
+        If there is none and no default, it is something else, or it has more than Java's 64 bits.
+
+    Examples
+    --------
+    >>> integer({"operatorId": 3}, "operatorId", "an operator"), integer({}, "n", "it", 0)
+    (3, 0)
+    """
+    value = found.get(name, default)
+    if isinstance(value, bool):
+        value = str(value).lower()
+    number = _as(value, int, f"{name} of {what}")
+    if not -(2**63) <= number < 2**63:
+        message = f"What should be {name} of {what} is a number of {number.bit_length()} bits."
+        raise FormatError(message, hint=_DAMAGED)
+    return number
+
+
+def _as(value: Any, kind: type[T], what: str) -> T:
+    if isinstance(value, kind):
+        return value
+    message = f"What should be {what} is {shown(value)}."
+    raise FormatError(message, hint=_DAMAGED)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message may show it; of what has parts, which kind it is.
+
+    Examples
+    --------
+    >>> shown("a" * 100), shown([[1], [2]]), shown(None)
+    ("'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'…", 'a list', 'null')
+    """
+    if isinstance(value, dict | list):  # maybe nested deeper than Python can print
+        return "an object" if isinstance(value, dict) else "a list"
+    if not isinstance(value, str | bytes):
+        return json.dumps(value, default=repr)
+    first = value[:_LARGEST_SHOWN]
+    text = first if isinstance(first, str) else first.decode("latin-1")
+    return repr(text) + ("…" if len(value) > _LARGEST_SHOWN else "")
+
+
+@dataclass(slots=True)
+class JavaData:
+    r"""Bytes, read from front to back.
+
+    Parameters
+    ----------
+    raw
+        The bytes.
+    what
+        What they are, for messages: ``"schema file"``.
+    at
+        How many have been read.
+
+    Examples
+    --------
+    >>> data = JavaData(b"\x00\x02v2\x00\x00\x00\x07", "schema file")
+    >>> data.text(), data.integer(4)
+    ('v2', 7)
+    """
+
+    raw: bytes
+    what: str
+    at: int = 0
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes.
+
+        Raises
+        ------
+        FormatError
+            If there are fewer.
+        """
+        if not 0 <= count <= len(self.raw) - self.at:
+            msg = f"{count:,} bytes are missing at byte {self.at:,}"
+            raise self.fault(msg)
+        self.at += count
+        return self.raw[self.at - count : self.at]
+
+    def integer(self, width: int) -> int:
+        """Return the next whole number, which has a sign."""
+        return int.from_bytes(self.take(width), "big", signed=True)
+
+    def text(self) -> str:
+        """Return the next text, as ``writeUTF`` wrote it.
+
+        Raises
+        ------
+        FormatError
+            If there is none.
+        """
+        raw = self.take(int.from_bytes(self.take(2), "big"))
+        try:
+            # Java writes NUL as two bytes, and what lies beyond 16 bits as two halves of a pair.
+            halves = raw.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
+            return halves.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError as error:
+            msg = f"no text at byte {self.at - len(raw):,}"
+            raise self.fault(msg) from error
+
+    def chunks(self) -> str:
+        """Return the next text that was too long for one: a number of parts, then those.
+
+        Raises
+        ------
+        FormatError
+            If there is none.
+        """
+        count = self.integer(4)
+        if not 0 <= count <= len(self.raw) - self.at:
+            msg = f"a text of {count:,} parts at byte {self.at - 4:,}"
+            raise self.fault(msg)
+        return "".join([self.text() for _ in range(count)])
+
+    def fault(self, reason: str) -> FormatError:
+        """Return the error that says what is wrong with these bytes."""
+        message = f"A {self.what} of {len(self.raw):,} bytes: {reason}."
+        return FormatError(message, hint="The file is damaged, or was not written to its end.")

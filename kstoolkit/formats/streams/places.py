@@ -1,0 +1,329 @@
+r"""The folders of a windowed store's segments: what their names say of the time they cover.
+
+======================  ===============================  ==============================
+written by              folder                           the start is
+======================  ===============================  ==============================
+0.10.0                  ``yyyyMMddHHmm``                 a minute, UTC
+0.10.1 to 0.11.0        ``<store>-yyyyMMddHHmm``         a minute, UTC
+1.0.0                   ``<store>:<ms>``                 epoch ms
+1.0.1 and newer         ``<store>.<ms>``                 epoch ms
+======================  ===============================  ==============================
+
+(``AbstractSegments`` of ``org.apache.kafka.streams.state.internals``.)
+
+Offset files beside the stores: ``.checkpoint``, ``.checkpoint_<store>``, ``<store>.position``.
+
+::
+
+    0                           version
+    2                           how many lines follow
+    <topic> <partition> <offset>
+
+A task's checkpoint holds the last offset that was applied, the one of global stores the next to be
+read. (``OffsetCheckpoint`` of ``org.apache.kafka.streams.state.internals``.)
+
+Positions: up to where a store has seen its input topics.
+
+::
+
+    00 | topics (int32) | { length (int32) | topic | pairs (int32)
+                            | { partition (int32) | offset (int64) } ... } ...
+
+Kafka Streams reserves bits where it means bytes, so that many zero bytes follow, which stand for
+nothing. (``PositionSerde`` of Kafka Streams 3.2; on disk in the column family ``offsets`` of 4.3.)
+
+The column family ``offsets``: how far a store is, and whether it was closed (Kafka Streams 4.3).
+
+=========================  =====================================================================
+key                        value
+=========================  =====================================================================
+``<topic>-<partition>``    int64: the last offset applied; of a global store the next to be read
+``status``                 int64: 1 open, 0 closed
+``position``               a Position
+=========================  =====================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import gcd
+from typing import TYPE_CHECKING, Literal
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import foreign_version
+from kstoolkit.formats.streams.values import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_CHECKPOINT = "checkpoint file"
+_VERSION = 0
+_UNKNOWN = -4
+_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_HEAD_LINES = 2
+_FIELDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What an offset file says.
+
+    Parameters
+    ----------
+    offsets
+        The offset of each topic and partition; None where the store had none yet to tell.
+    num_skipped
+        How many lines have an offset that means nothing, which Kafka Streams skips as well.
+    """
+
+    offsets: dict[tuple[str, int], int | None]
+    num_skipped: int = 0
+
+
+def read_checkpoint(content: bytes) -> Checkpoint:
+    r"""Return what an offset file says.
+
+    Raises
+    ------
+    FormatError
+        If it is none, is of an unknown version, or has more or fewer lines than it says.
+
+    Examples
+    --------
+    >>> read_checkpoint(b"0\n2\nmy-store-changelog 0 41\nmy-other-changelog 0 -4\n").offsets
+    {('my-store-changelog', 0): 41, ('my-other-changelog', 0): None}
+    """
+    lines = _lines(content)
+    version, count = _whole_number(lines[0]), _whole_number(lines[1])
+    if version != _VERSION:
+        raise foreign_version(_CHECKPOINT, version, _VERSION, "Kafka Streams")
+    entries = [_entry(line) for line in lines[_HEAD_LINES:]]
+    if len(entries) != count:
+        message = f"A checkpoint file that says {count} lines and has {len(entries)}."
+        raise _damaged(message)
+    told = {partition: offset for partition, offset in entries if offset >= 0 or offset == _UNKNOWN}
+    offsets = {key: None if offset == _UNKNOWN else offset for key, offset in told.items()}
+    skipped = sum(offset < 0 and offset != _UNKNOWN for _, offset in entries)
+    return Checkpoint(offsets, skipped)
+
+
+def _lines(content: bytes) -> list[str]:
+    try:
+        lines = re.split(r"\r\n|\n|\r", content.decode())
+    except UnicodeDecodeError as error:
+        message = f"A checkpoint file that is no text: byte {error.start} is no UTF-8."
+        raise _damaged(message) from error
+    if lines[-1] == "":
+        lines.pop()
+    if len(lines) < _HEAD_LINES:
+        message = "A checkpoint file that ends before its count of lines."
+        raise _damaged(message)
+    return lines
+
+
+def _entry(line: str) -> tuple[tuple[str, int], int]:
+    fields = line.split()
+    if len(fields) != _FIELDS:
+        message = (
+            f"A line of a checkpoint file has {len(fields)} fields, not {_FIELDS}: {line[:80]!r}."
+        )
+        raise _damaged(message)
+    return (fields[0], _whole_number(fields[1])), _whole_number(fields[2])
+
+
+def _whole_number(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        message = f"{text[:40]!r} in a checkpoint file is no number."
+        raise _damaged(message)
+    return int(text)
+
+
+def _damaged(message: str) -> FormatError:
+    return FormatError(message, hint="It is damaged, or no checkpoint file.")
+
+
+Position = dict[tuple[str, int], int]
+"""The offset of each topic and partition."""
+
+_POSITION = "Position"
+_TOPIC_BYTES = 8
+_PAIR_BYTES = 12
+
+
+def read_position(blob: bytes) -> Position:
+    """Return the offset of each topic and partition.
+
+    Raises
+    ------
+    FormatError
+        If the bytes are no Position, or one of an unknown version.
+
+    Examples
+    --------
+    >>> blob = "000000000100000002696e00000001000000000000000000000029"
+    >>> read_position(bytes.fromhex(blob) + bytes(175))
+    {('in', 0): 41}
+    """
+    cursor = Cursor(memoryview(blob), 0, len(blob))
+    try:
+        version = cursor.byte()
+        if version:
+            raise foreign_version(_POSITION, version, 0, "Kafka Streams")
+        return dict(
+            pair for _ in range(_count(cursor, _TOPIC_BYTES, "topics")) for pair in _pairs(cursor)
+        )
+    except FormatError as error:
+        if error.hint:
+            raise
+        message = f"{len(blob):,} bytes that are no Position: {error.message}."
+        raise FormatError(message, hint="They are damaged, or something else.") from error
+
+
+def _pairs(cursor: Cursor) -> list[tuple[tuple[str, int], int]]:
+    topic = cursor.text(cursor.sized())
+    count = _count(cursor, _PAIR_BYTES, "partitions")
+    return [((topic, cursor.int32()), cursor.int64()) for _ in range(count)]
+
+
+def _count(cursor: Cursor, least_bytes: int, what: str) -> int:
+    count = cursor.int32()
+    if not 0 <= count <= cursor.left // least_bytes:
+        message = f"{count} {what} in {cursor.left} bytes"
+        raise FormatError(message)
+    return count
+
+
+_STATES: dict[int, Literal["open", "closed"]] = {0: "closed", 1: "open"}
+_NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRows:
+    """What the rows say.
+
+    Parameters
+    ----------
+    offsets
+        The offset of each topic and partition.
+    status
+        Whether the store was closed. Open on disk means that its process was killed, or still runs;
+        None that nothing was ever flushed, or that the store is older than Kafka Streams 4.3.
+    position
+        How far its input was seen; None if there is no such row.
+    problems
+        Which rows could not be read, and why.
+    """
+
+    offsets: dict[tuple[str, int], int]
+    status: Literal["open", "closed"] | None
+    position: Position | None
+    problems: tuple[str, ...]
+
+
+def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
+    """Return what the rows of the column family say.
+
+    Examples
+    --------
+    >>> found = read_offsets([(b"a-changelog-3", (41).to_bytes(8)), (b"status", bytes(8))])
+    >>> found.offsets, found.status, found.position
+    ({('a-changelog', 3): 41}, 'closed', None)
+    """
+    offsets: dict[tuple[str, int], int] = {}
+    status: Literal["open", "closed"] | None = None
+    position: Position | None = None
+    problems: list[str] = []
+    for key, value in rows:
+        try:
+            if key == b"status":
+                status = _status(value)
+            elif key == b"position":
+                position = read_position(value)
+            else:
+                offsets[_partition(key)] = _number(value)
+        except FormatError as error:
+            problems.append(f"{key[:200]!r}: {error.message}")
+    return OffsetRows(offsets, status, position, tuple(problems))
+
+
+def _status(value: bytes) -> Literal["open", "closed"]:
+    number = _number(value)
+    if number not in _STATES:
+        message = f"the status {number} is neither 0 nor 1"
+        raise FormatError(message)
+    return _STATES[number]
+
+
+def _partition(key: bytes) -> tuple[str, int]:
+    topic, _, partition = key.rpartition(b"-")
+    few_digits = len(partition) <= len("2147483647")
+    if not (topic and partition.isdigit() and few_digits):
+        message = "the key is no topic and partition"
+        raise FormatError(message)
+    try:
+        return topic.decode(), int(partition)
+    except UnicodeDecodeError as error:
+        message = "the topic is no UTF-8"
+        raise FormatError(message) from error
+
+
+def _number(value: bytes) -> int:
+    if len(value) != _NUMBER_BYTES:
+        message = f"{len(value)} bytes where a number of {_NUMBER_BYTES} should be"
+        raise FormatError(message)
+    return int.from_bytes(value, "big", signed=True)
+
+
+_MS = re.compile(r"-?[0-9]{1,19}")
+_MINUTE = re.compile(r"[0-9]{12}")
+_LARGEST_INT64 = 2**63 - 1
+
+
+def segment_start_ms(store: str, folder: str) -> int | None:
+    """Return where a segment begins, epoch ms UTC; None if the folder is no segment of the store.
+
+    Examples
+    --------
+    >>> segment_start_ms("counts", "counts.1700002800000")
+    1700002800000
+    >>> segment_start_ms("counts", "counts-202311142300")
+    1700002800000
+    >>> segment_start_ms("counts", "counts.old") is None
+    True
+    """
+    if _MINUTE.fullmatch(folder):
+        return _minute(folder)
+    mark, rest = folder[len(store) : len(store) + 1], folder[len(store) + 1 :]
+    if not folder.startswith(store):
+        return None
+    if mark == "-" and _MINUTE.fullmatch(rest):
+        return _minute(rest)
+    if mark not in {".", ":"} or not _MS.fullmatch(rest):
+        return None
+    start_ms = int(rest)
+    return start_ms if abs(start_ms) <= _LARGEST_INT64 else None
+
+
+def segment_interval_ms(starts_ms: Iterable[int]) -> int | None:
+    """Return how long a store's segments are, as far as their starts tell: in ms.
+
+    It is the greatest number that divides all of them: of few segments it may be a multiple of the
+    true one. None if there is no segment, or only the one from 0, which has no end.
+
+    Examples
+    --------
+    >>> segment_interval_ms([1700002800000, 1700006400000, 1700004600000])
+    1800000
+    """
+    return gcd(*starts_ms) or None
+
+
+def _minute(text: str) -> int | None:
+    try:
+        moment = datetime.strptime(text, "%Y%m%d%H%M").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,762 @@
+"""From the rows of a store, as they lie on disk, to what the application put in.
+
+Stores of lists: the results of a left or outer join that wait for a partner.
+
+::
+
+    key             timestamp (int64) | side (1 byte) | key
+    value           01 | count (int32) | { length (int32) | element } ...
+    element         side | value; in ``listValueWithHeaders`` headers | side | value
+
+Side 1 is the left one, 0 the right one; a length of -1 is null. (``ListValueStore``,
+``TimestampedKeyAndJoinSideSerializer``, ``LeftOrRightValueSerializer`` of Kafka Streams 3.1, with
+headers ``ListValueStoreUpgradeUtils`` of 4.4.)
+
+The grace buffer of a stream-table join: records that wait, each with where it came from.
+
+::
+
+    key             00 | timestamp (int64) | key | sequence (int32)
+    value           timestamp (int64) | offset (int64) | topic | partition (int32)
+                    | count (int32) | { header name | header value } ...
+                    | prior value | old value | new value
+
+Each name and value has its length (int32) in front, -1 if it is null; -2 as the old value's means
+that it is the prior one. (``BufferValue`` and ``ProcessorRecordContext`` of Kafka Streams 3.6.)
+
+The subscriptions of a foreign-key join: which rows of one table wait for which of the other.
+
+::
+
+    key             length (int32) | foreign key | primary key
+    value           version (1 byte; its top bit: no hash) | instruction (1 byte)
+                    | hash of the row (16 bytes) | primary key | partition (int32; version 1)
+
+in front of which the store puts its timestamp (``CombinedKeySchema``,
+``SubscriptionWrapperSerde`` of ``org.apache.kafka.streams.kstream.internals.foreignkeyjoin``).
+
+Versioned stores: for each key its latest version, and those before it, segment by segment.
+
+::
+
+    key             segment (int64) | key; segment -1 holds the latest versions
+    latest          valid from (int64) | value
+    history         valid to of the newest (int64) | valid from of the oldest (int64)
+                    | { valid from (int64), size (int32) }, newest first | values, oldest first
+
+A size of -1 is a version without a value: the key was deleted. How many versions there are is not
+stored: they end with the one that is valid from when the oldest is. (``RocksDBVersionedStore``,
+``RocksDBVersionedStoreSegmentValueFormatter`` of Kafka Streams 3.5.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.formats.streams.keys import (
+    either,
+    except_at,
+    integers_of,
+    known,
+    nullable,
+    said_of,
+    session_keys,
+    spans,
+    time_ordered_session_keys,
+    time_ordered_window_keys,
+    window_keys,
+)
+from kstoolkit.formats.streams.kinds import Kind
+from kstoolkit.formats.streams.values import Cursor, Header, cut_values, headers_array, wrapping_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.streams.keys import KeyParts
+    from kstoolkit.formats.streams.values import Wrapping
+
+
+SIDES = ("right", "left")
+"""The sides of a join, each at the place of the byte that stands for it."""
+
+_KEY_BYTES = 9
+_SIDE_AT = 8
+_OF_VARIABLE_SIZE = 1
+_LENGTH_BYTES = 4
+
+
+def read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | None]:
+    r"""Return where the elements of a list lie; None for null ones.
+
+    Parameters
+    ----------
+    data
+        The bytes of all rows.
+    start, end
+        Where the list's lie.
+
+    Raises
+    ------
+    FormatError
+        If they are no list of elements that each have a length.
+
+    Examples
+    --------
+    >>> value = bytes.fromhex("01000000010000000201") + b"x"
+    >>> read_list(memoryview(value), 0, len(value))
+    [(9, 11)]
+    """
+    cursor = Cursor(data, start, end)
+    strategy = cursor.byte()
+    if strategy != _OF_VARIABLE_SIZE:
+        message = f"its elements are laid out in way {strategy}, not {_OF_VARIABLE_SIZE}"
+        raise FormatError(message)
+    count = cursor.int32()
+    if not 0 <= count <= cursor.left // _LENGTH_BYTES:
+        message = f"{count} elements in {cursor.left} bytes"
+        raise FormatError(message)
+    elements = [cursor.sized() for _ in range(count)]
+    cursor.finish()
+    return elements
+
+
+def split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
+    """Return one row an element; ``side`` of the details is the side of the join it waits on.
+
+    The keys are whole, as the store's iterators give them, and so are the elements;
+    ``inner_key`` and ``inner_value`` are the application's own. The time in the key is
+    ``timestamp_ms``.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> from kstoolkit.formats.streams.values import Wrapping
+    >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
+    >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
+    >>> rows = split_lists(key, value, wrapping=Wrapping.NOTHING)
+    >>> rows.inner_key.to_list(), rows.inner_value.to_list(), rows.details["side"].to_pylist()
+    ([b'A'], [b'x'], ['left'])
+    """
+    row, elements, problems = _elements(values)
+    problems |= _problems_of(keys.take(row))
+    parts = cut_values(elements, wrapping)
+    problems |= parts.problems | _problems_of_elements(parts.value, skip=problems)
+    good = except_at(problems, len(row))
+    key = keys.take(row)
+    sides = integers_of(good, key, 1, at=_SIDE_AT)
+    return RowColumns(
+        row,
+        key,
+        either(good, parts.value, values.take(row)),
+        timestamp_ms=nullable(integers_of(good, key, 8, at=0), good),
+        headers=known(parts.headers, good),
+        problems=problems,
+        inner_key=either(good, key.part(_KEY_BYTES), key),
+        inner_value=either(good, parts.value.part(1), values.take(row)),
+        details={"side": pa.array(np.array(SIDES)[sides], pa.string(), mask=~good)},
+    )
+
+
+def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[int, str]]:
+    """Return the elements, the row of each, and why a row, standing for itself, has none."""
+    data = values.data.data
+    rows: list[int] = []
+    found: list[tuple[int, int] | None] = []
+    problems: dict[int, str] = {}
+    places = zip(values.starts.tolist(), values.ends.tolist(), strict=True)
+    for row, (start, end) in enumerate(places):
+        try:
+            elements = read_list(data, start, end)
+        except FormatError as error:
+            problems[len(rows)] = f"the value is no list: {error.message}"
+            elements = [(start, end)]
+        rows.extend([row] * len(elements))
+        found.extend(elements)
+    return np.array(rows, dtype=np.intp), spans(values.data, found), problems
+
+
+def _problems_of(keys: ByteColumn) -> dict[int, str]:
+    short = keys.lengths < _KEY_BYTES
+    problems = dict.fromkeys(
+        np.flatnonzero(short).tolist(), "the key is shorter than the 9 bytes of time and side"
+    )
+    side = integers_of(~short, keys, 1, at=_SIDE_AT)
+    wrong = np.flatnonzero((side < 0) | (side > 1))
+    return problems | dict.fromkeys(wrong.tolist(), "the key's side is neither 00 nor 01")
+
+
+def _problems_of_elements(elements: ByteColumn, *, skip: dict[int, str]) -> dict[int, str]:
+    first = elements.first_bytes()
+    wrong = np.flatnonzero(((first < 0) | (first > 1)) & ~elements.is_null)
+    why = "the element begins with neither side, 00 nor 01"
+    return {row: why for row in wrong.tolist() if row not in skip}
+
+
+_HEADER_BYTES = 8
+_AS_PRIOR = -2
+
+
+@dataclass(frozen=True, slots=True)
+class BufferedRecord:
+    """A record that waits; where its values lie, or None for null ones."""
+
+    timestamp_ms: int
+    offset: int
+    topic: str
+    partition: int
+    headers: list[Header]
+    prior: tuple[int, int] | None
+    old: tuple[int, int] | None
+    new: tuple[int, int] | None
+
+
+def read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
+    """Return the record that waits in a value.
+
+    Parameters
+    ----------
+    data
+        The bytes of all rows.
+    start, end
+        Where this value's lie.
+
+    Raises
+    ------
+    FormatError
+        If they are no such record.
+
+    Examples
+    --------
+    >>> value = bytes.fromhex(
+    ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
+    ...     "ffffffff" "ffffffff" "000000017a"
+    ... )
+    >>> record = read_buffered(memoryview(value), 0, len(value))
+    >>> record.topic, record.offset, value[slice(*record.new)]
+    ('in', 7, b'z')
+    """
+    cursor = Cursor(data, start, end)
+    timestamp_ms, offset = cursor.int64(), cursor.int64()
+    topic, partition = cursor.text(cursor.sized()), cursor.int32()
+    headers = _headers(cursor)
+    prior = cursor.sized()
+    length = cursor.int32()
+    old = prior if length == _AS_PRIOR else None if length == -1 else cursor.span(length)
+    new = cursor.sized()
+    cursor.finish()
+    return BufferedRecord(timestamp_ms, offset, topic, partition, headers, prior, old, new)
+
+
+def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
+    """Return the records that wait; a row's value is the record's new value.
+
+    The details are ``topic``, ``partition`` and ``offset`` of where it came from, ``prior`` and
+    ``old``, the values before it, and ``sequence``.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> key = ByteColumn.of([bytes.fromhex("000000018bcfe568004100000000")])
+    >>> value = bytes.fromhex(
+    ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
+    ...     "ffffffff" "ffffffff" "000000017a"
+    ... )
+    >>> rows = split_buffer(key, ByteColumn.of([value]))
+    >>> rows.key.to_list(), rows.value.to_list(), rows.details["topic"].to_pylist()
+    ([b'A'], [b'z'], ['in'])
+    """
+    parts = time_ordered_window_keys(keys)
+    found: dict[int, BufferedRecord] = {}
+    problems = said_of(parts.is_index, "the key begins with 01, and there is no index here")
+    problems |= parts.problems
+    data = values.data.data
+    for row in np.flatnonzero(except_at(problems, len(keys))).tolist():
+        try:
+            found[row] = read_buffered(data, int(values.starts[row]), int(values.ends[row]))
+        except FormatError as error:
+            problems[row] = f"the value is no record that waits: {error.message}"
+    return _rows(keys, values, parts.key, parts.sequence, found=found, problems=problems)
+
+
+def _rows(
+    keys: ByteColumn,
+    values: ByteColumn,
+    key: ByteColumn,
+    sequence: NDArray[np.int64] | None,
+    *,
+    found: dict[int, BufferedRecord],
+    problems: dict[int, str],
+) -> RowColumns:
+    good = except_at(problems, len(keys))
+    records = [found.get(row) for row in range(len(keys))]
+    new = spans(values.data, [None if each is None else each.new for each in records])
+    prior = spans(values.data, [None if each is None else each.prior for each in records])
+    old = spans(values.data, [None if each is None else each.old for each in records])
+    return RowColumns(
+        np.arange(len(keys)),
+        either(good, key, keys),
+        either(good, new, values),
+        timestamp_ms=pa.array([each and each.timestamp_ms for each in records], pa.int64()),
+        headers=headers_array({row: each.headers for row, each in found.items()}, good),
+        problems=problems,
+        details={
+            "topic": pa.array([each and each.topic for each in records], pa.string()),
+            "partition": pa.array([each and each.partition for each in records], pa.int64()),
+            "offset": pa.array([each and each.offset for each in records], pa.int64()),
+            "prior": prior.to_arrow(),
+            "old": old.to_arrow(),
+            "sequence": pa.array(sequence, pa.int64(), mask=~good),
+        },
+    )
+
+
+def _headers(cursor: Cursor) -> list[Header]:
+    count = cursor.int32()
+    if not -1 <= count <= cursor.left // _HEADER_BYTES:  # -1, from old releases: none either
+        message = f"{count} headers in {cursor.left} bytes"
+        raise FormatError(message)
+    return [_header(cursor) for _ in range(count)]
+
+
+def _header(cursor: Cursor) -> Header:
+    name = cursor.text(cursor.sized())
+    value = cursor.sized()
+    return Header(name, None if value is None else cursor.take(value))
+
+
+INSTRUCTIONS = (
+    "delete-no-propagate",
+    "delete-and-propagate",
+    "propagate-null-if-no-foreign-key",
+    "propagate-only-if-foreign-key",
+)
+"""What a subscription asks for, each at the place of the byte that stands for it."""
+
+_HEAD_BYTES = 2
+_HASH_BYTES = 16
+_PARTITION_BYTES = 4
+_NO_HASH = 0x80
+_VERSION = 0x7F
+_WITH_PARTITION = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wrappers:
+    """What is in the values; of rows with a problem, nothing in particular."""
+
+    version: NDArray[np.int64]
+    instruction: NDArray[np.int64]
+    hash: ByteColumn
+    has_hash: NDArray[np.bool_]
+    primary_key: ByteColumn
+    partition: pa.Array
+    problems: dict[int, str]
+
+
+def split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
+    """Return subscriptions; ``inner_key`` is the primary key, and the details are the rest.
+
+    Keys and values are whole, as the store's iterators give them. The details are ``foreign_key``,
+    ``subscriber_key`` (the primary key in the value), ``version``, ``instruction``, ``hash`` and
+    ``primary_partition``, which version 0 does not have.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> from kstoolkit.formats.streams.values import Wrapping
+    >>> key = ByteColumn.of([bytes.fromhex("0000000263316f31")])
+    >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe5680081016f3100000005")])
+    >>> rows = split_subscriptions(key, value, wrapping=Wrapping.TIMESTAMP)
+    >>> rows.inner_key.to_list(), rows.details["foreign_key"].to_pylist()
+    ([b'o1'], [b'c1'])
+    >>> rows.details["instruction"].to_pylist(), rows.details["primary_partition"].to_pylist()
+    (['delete-and-propagate'], [5])
+    """
+    foreign, primary, key_problems = _combined(keys)
+    parts = cut_values(values, wrapping)
+    found = _wrappers(parts.value)
+    problems = found.problems | parts.problems | key_problems
+    good = except_at(problems, len(keys))
+    return RowColumns(
+        np.arange(len(keys)),
+        keys,
+        either(good, parts.value, values),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
+        problems=problems,
+        inner_key=either(good, primary, keys),
+        details={
+            "foreign_key": known(foreign.to_arrow(), good),
+            "subscriber_key": known(found.primary_key.to_arrow(), good),
+            "version": nullable(found.version, good),
+            "instruction": _instructions(found.instruction, good),
+            "hash": _hashes(found, good),
+            "primary_partition": known(found.partition, good),
+        },
+    )
+
+
+def _combined(keys: ByteColumn) -> tuple[ByteColumn, ByteColumn, dict[int, str]]:
+    """Return foreign keys and primary keys."""
+    long = keys.lengths >= _LENGTH_BYTES
+    length = integers_of(long, keys, 4, at=0)
+    fits = long & (length >= 0) & (length <= keys.lengths - _LENGTH_BYTES)
+    middle = np.where(fits, _LENGTH_BYTES + length, 0)
+    why = "the key is no foreign key, with its length, and a primary key"
+    return keys.part(_LENGTH_BYTES, middle), keys.part(middle), said_of(~fits, why)
+
+
+def _wrappers(values: ByteColumn) -> _Wrappers:
+    long = values.lengths >= _HEAD_BYTES
+    head = integers_of(long, values, 1, at=0) & (_NO_HASH | _VERSION)
+    instruction = integers_of(long, values, 1, at=1)
+    version, has_hash = head & _VERSION, (head & _NO_HASH) == 0
+    before = _HEAD_BYTES + _HASH_BYTES * has_hash
+    after = _PARTITION_BYTES * (version == _WITH_PARTITION)
+    fits = long & (values.lengths >= before + after)
+    problems = said_of(~fits, "the value is shorter than a subscription")
+    problems |= said_of(version > _WITH_PARTITION, "a subscription of an unknown version")
+    problems |= said_of(
+        (instruction < 0) | (instruction >= len(INSTRUCTIONS)), "an unknown instruction"
+    )
+    has_partition = fits & (version == _WITH_PARTITION)
+    partition = integers_of(has_partition, values, 4, at=-_PARTITION_BYTES)
+    return _Wrappers(
+        version,
+        instruction,
+        values.part(_HEAD_BYTES, _HEAD_BYTES + _HASH_BYTES),
+        has_hash,
+        values.part(before, values.lengths - after),
+        nullable(partition, has_partition),
+        problems,
+    )
+
+
+def _instructions(instruction: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
+    names = np.array(INSTRUCTIONS)[np.where(good, instruction, 0)]
+    return pa.array(names, pa.string(), mask=~good)
+
+
+def _hashes(found: _Wrappers, good: NDArray[np.bool_]) -> pa.Array:
+    return known(found.hash.to_arrow(), good & found.has_hash)
+
+
+LATEST = -1
+"""The segment that holds the latest versions."""
+
+_SEGMENT_BYTES = 8
+_TIMESTAMP_BYTES = 8
+_DELETED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of a key: when it was valid, and where its value lies; None if it was deleted."""
+
+    valid_from_ms: int
+    valid_to_ms: int
+    value: tuple[int, int] | None
+
+
+def read_history(data: memoryview, start: int, end: int) -> list[Version]:
+    """Return the versions in one history row, oldest first.
+
+    A row whose one version was valid for no time holds its place alone, and gives no version.
+
+    Parameters
+    ----------
+    data
+        The bytes of all rows.
+    start, end
+        Where this row's lie.
+
+    Raises
+    ------
+    FormatError
+        If they are no history.
+
+    Examples
+    --------
+    >>> row = bytes.fromhex(
+    ...     "000000000000012c000000000000006400000000000000c8000000020000000000000064"
+    ...     "00000001616262"
+    ... )
+    >>> for version in read_history(memoryview(row), 0, len(row)):
+    ...     print(version.valid_from_ms, version.valid_to_ms, row[slice(*version.value)])
+    100 200 b'a'
+    200 300 b'bb'
+    """
+    cursor = Cursor(data, start, end)
+    newest_to_ms = cursor.int64()
+    heads = list(reversed(_heads(cursor, newest_to_ms, cursor.int64())))
+    versions = [
+        Version(valid_from, valid_to, None if size == _DELETED else cursor.span(size))
+        for valid_from, valid_to, size in heads
+    ]
+    cursor.finish()
+    return [each for each in versions if each.value or each.valid_from_ms < each.valid_to_ms]
+
+
+def _heads(cursor: Cursor, newest_to_ms: int, oldest_from_ms: int) -> list[tuple[int, int, int]]:
+    """Return (valid from, valid to, size) of each version, newest first."""
+    heads: list[tuple[int, int, int]] = []
+    valid_to_ms = newest_to_ms
+    while not heads or valid_to_ms != oldest_from_ms:
+        valid_from_ms, size = cursor.int64(), cursor.int32()
+        if not oldest_from_ms <= valid_from_ms <= valid_to_ms or size < _DELETED:
+            message = f"a version from {valid_from_ms} to {valid_to_ms} of {size} bytes"
+            raise FormatError(message)
+        heads.append((valid_from_ms, valid_to_ms, size))
+        valid_to_ms = valid_from_ms
+    return heads
+
+
+def split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
+    """Return one row a version, of each key in a segment oldest first.
+
+    ``timestamp_ms`` is from when a version is valid, and ``valid_to_ms`` until when. The column
+    ``segment_id`` of the details is where it lay; -1 holds the latest ones.
+
+    Examples
+    --------
+    >>> key, value = bytes.fromhex("ffffffffffffffff41"), bytes.fromhex("0000018bcfe56800") + b"v"
+    >>> rows = split_versioned(ByteColumn.of([key]), ByteColumn.of([value]))
+    >>> rows.key.to_list(), rows.value.to_list(), rows.timestamp_ms.to_pylist()
+    ([b'A'], [b'v'], [1700000000000])
+    """
+    has_segment = keys.lengths >= _SEGMENT_BYTES
+    segment = integers_of(has_segment, keys, 8, at=0)
+    latest = has_segment & (segment == LATEST) & (values.lengths >= _TIMESTAMP_BYTES)
+    history = _History.read(np.flatnonzero(has_segment & (segment >= 0)), values)
+    bad = history.problems | _problems(has_segment, segment, latest)
+    single = latest.copy()
+    single[list(bad)] = True
+    return _joined(keys, values, segment=segment, single=single, bad=bad, history=history)
+
+
+def _problems(
+    has_segment: NDArray[np.bool_], segment: NDArray[np.int64], latest: NDArray[np.bool_]
+) -> dict[int, str]:
+    short = said_of(~has_segment, "the key is shorter than the 8 bytes of a segment")
+    below = said_of(segment < LATEST, "the key's segment is below -1")
+    no_time = said_of(
+        has_segment & (segment == LATEST) & ~latest, "the value is shorter than its 8 bytes of time"
+    )
+    return short | below | no_time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _History:
+    """The versions in history rows, each with the row it lies in."""
+
+    row: list[int] = field(default_factory=list)
+    versions: list[Version] = field(default_factory=list)
+    problems: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, rows: NDArray[np.intp], values: ByteColumn) -> _History:
+        found, data = cls(), values.data.data
+        for row in rows.tolist():
+            try:
+                versions = read_history(data, int(values.starts[row]), int(values.ends[row]))
+            except FormatError as error:
+                found.problems[row] = f"the value is no history of versions: {error.message}"
+                continue
+            found.row.extend([row] * len(versions))
+            found.versions.extend(versions)
+        return found
+
+
+def _joined(
+    keys: ByteColumn,
+    values: ByteColumn,
+    *,
+    segment: NDArray[np.int64],
+    single: NDArray[np.bool_],
+    bad: dict[int, str],
+    history: _History,
+) -> RowColumns:
+    """Return the rows that are one version, and those of the history, in the order on disk."""
+    alone = np.flatnonzero(single)
+    good = except_at(bad, len(keys))[alone]
+    unsorted = np.concatenate([alone, np.array(history.row, dtype=np.intp)])
+    order = np.argsort(unsorted, kind="stable")
+    row = unsorted[order]
+    of_history = order >= len(alone)
+    is_good = np.concatenate([good, np.ones(len(history.row), dtype=np.bool_)])[order]
+
+    latest = values.take(alone)
+    from_ms = np.concatenate([integers_of(good, latest, 8, at=0), _numbers(history, "from")])
+    to_ms = np.concatenate([np.zeros(len(alone), dtype=np.int64), _numbers(history, "to")])
+    first = np.where(good, _TIMESTAMP_BYTES, 0)
+    value = _chained(latest.part(first), spans(values.data, [v.value for v in history.versions]))
+    return RowColumns(
+        row,
+        keys.take(row).part(np.where(is_good, _SEGMENT_BYTES, 0)),
+        value.take(order),
+        timestamp_ms=nullable(from_ms[order], is_good),
+        valid_to_ms=nullable(to_ms[order], of_history),
+        problems={int(at): bad[int(row[at])] for at in np.flatnonzero(~is_good)},
+        details={"segment_id": pa.array(segment[row], mask=~is_good)},
+    )
+
+
+def _numbers(history: _History, which: str) -> NDArray[np.int64]:
+    times = [
+        each.valid_from_ms if which == "from" else each.valid_to_ms for each in history.versions
+    ]
+    return np.array(times, dtype=np.int64)
+
+
+def _chained(first: ByteColumn, second: ByteColumn) -> ByteColumn:
+    """Return the rows of two columns of the same bytes, one after the other."""
+    return ByteColumn(
+        first.data,
+        np.concatenate([first.starts, second.starts]),
+        np.concatenate([first.ends, second.ends]),
+        np.concatenate([first.is_null, second.is_null]),
+    )
+
+
+_LATEST_MS = 2**63 - 1
+
+_TIMED_KEYS = {
+    Kind.WINDOW: window_keys,
+    Kind.TIMESTAMPED_WINDOW: window_keys,
+    Kind.HEADERS_WINDOW: window_keys,
+    Kind.TIME_ORDERED_WINDOW: time_ordered_window_keys,
+    Kind.HEADERS_TIME_ORDERED_WINDOW: time_ordered_window_keys,
+    Kind.SESSION: session_keys,
+    Kind.HEADERS_SESSION: session_keys,
+    Kind.TIME_ORDERED_SESSION: time_ordered_session_keys,
+    Kind.HEADERS_TIME_ORDERED_SESSION: time_ordered_session_keys,
+}
+
+
+def split(
+    kind: Kind,
+    keys: ByteColumn,
+    values: ByteColumn,
+    *,
+    window_size_ms: int | None = None,
+    family: str | None = None,
+) -> RowColumns:
+    r"""Return what the application put into some rows of a store.
+
+    A row may become several, one a version or an element of a list, or none, if it is there for
+    finding another. What can't be taken apart stays whole, and ``problems`` says why. Both columns
+    must be as long.
+
+    Parameters
+    ----------
+    kind
+        What kind of store it is.
+    keys, values
+        The rows, as they lie on disk.
+    window_size_ms
+        How long the store's windows are, which it doesn't tell itself. None leaves their ends null.
+    family
+        The column family that the rows are from; None is the one that this kind writes to.
+
+    Raises
+    ------
+    FormatError
+        If there are not as many keys as values, or if no rows lie in this column family.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import ByteColumn
+    >>> key = ByteColumn.of([b"Anna" + bytes.fromhex("0000018bcfe5680000000000")])
+    >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe56801") + b"42"])
+    >>> rows = split(Kind.TIMESTAMPED_WINDOW, key, value, window_size_ms=60_000)
+    >>> rows.key.to_list(), rows.value.to_list()
+    ([b'Anna'], [b'42'])
+    >>> rows.window_start_ms.to_pylist(), rows.window_end_ms.to_pylist()
+    ([1700000000000], [1700000060000])
+    """
+    if len(keys) != len(values):
+        message = f"{len(keys)} keys and {len(values)} values."
+        raise FormatError(message, hint="Give a value for each key.")
+    lies_in = kind.live_family if family is None else family
+    wrapping = wrapping_of(kind, lies_in)
+    match kind:
+        case Kind.VERSIONED:
+            return split_versioned(keys, values)
+        case Kind.LIST_VALUE:
+            return split_lists(keys, values, wrapping=wrapping)
+        case Kind.GRACE_BUFFER:
+            return split_buffer(keys, values)
+        case Kind.FOREIGN_KEY_SUBSCRIPTION:
+            return split_subscriptions(keys, values, wrapping=wrapping)
+        case Kind.KEY_VALUE | Kind.TIMESTAMPED_KEY_VALUE | Kind.HEADERS_KEY_VALUE:
+            return _untimed(keys, values, wrapping)
+    return _timed(kind, keys, values, wrapping=wrapping, window_size_ms=window_size_ms)
+
+
+def _untimed(keys: ByteColumn, values: ByteColumn, wrapping: Wrapping) -> RowColumns:
+    parts = cut_values(values, wrapping)
+    good = except_at(parts.problems, len(keys))
+    return RowColumns(
+        np.arange(len(keys)),
+        keys,
+        either(good, parts.value, values),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
+        problems=parts.problems,
+    )
+
+
+def _timed(
+    kind: Kind,
+    keys: ByteColumn,
+    values: ByteColumn,
+    *,
+    wrapping: Wrapping,
+    window_size_ms: int | None,
+) -> RowColumns:
+    """Return windows or sessions, without the rows that are for finding them."""
+    times = _TIMED_KEYS[kind](keys)
+    is_row = ~(times.is_index & (values.lengths == 0))
+    if not is_row.all():
+        keys, values = keys.take(is_row), values.take(is_row)
+        times = _TIMED_KEYS[kind](keys)
+    parts = cut_values(values, wrapping)
+    problems = (
+        parts.problems
+        | said_of(times.is_index, "the key begins with 01, as an index's do, but there is a value")
+        | times.problems
+    )
+    good = except_at(problems, len(keys))
+    return RowColumns(
+        np.flatnonzero(is_row),
+        either(good, times.key, keys),
+        either(good, parts.value, values),
+        window_start_ms=nullable(times.start_ms, good),
+        window_end_ms=_ends(times, window_size_ms, good),
+        timestamp_ms=known(parts.timestamp_ms, good),
+        headers=known(parts.headers, good),
+        problems=problems,
+        details=_sequences(times, good),
+        num_left_out=int((~is_row).sum()),
+    )
+
+
+def _ends(times: KeyParts, window_size_ms: int | None, good: NDArray[np.bool_]) -> pa.Array:
+    if times.end_ms is not None:
+        return nullable(times.end_ms, good)
+    if window_size_ms is None:
+        return pa.nulls(len(good), pa.int64())
+    # Where start and size overflow, Kafka Streams takes the last moment there is.
+    size_ms = min(window_size_ms, _LATEST_MS)
+    ends = np.minimum(times.start_ms, _LATEST_MS - size_ms) + size_ms
+    return nullable(ends, good)
+
+
+def _sequences(times: KeyParts, good: NDArray[np.bool_]) -> dict[str, pa.Array]:
+    return {} if times.sequence is None else {"sequence": nullable(times.sequence, good)}
