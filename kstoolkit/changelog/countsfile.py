@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.countsparquet import damaged, opened, told_groups, understood
 from kstoolkit.changelog.countswriter import CODED, SCHEMA, TIME
-from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.dictionaries import buckets_of
+from kstoolkit.counters.counters import Counters, buckets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.keys import PackedKeys
+from kstoolkit.counters.counters import Counters, PackedKeys
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import topicbundle
 from kstoolkit.formats.keys import decode_topic_keys, encode_topic_keys

@@ -24,14 +24,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kstoolkit.counters.bucket import NEVER, WINDOWS_PER_SEGMENT, Segments
 from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.meta import NEVER
-from kstoolkit.counters.segments import WINDOWS_PER_SEGMENT, Segments
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from kstoolkit.counters.blocks import Blocks
+    from kstoolkit.counters.bucket import Blocks
     from kstoolkit.windows import Window
 
 
@@ -55,7 +54,7 @@ class Asks:
 
     Examples
     --------
-    >>> from kstoolkit.counters.blocks import DictBlocks
+    >>> from kstoolkit.counters.bucket import DictBlocks
     >>> from kstoolkit.windows import as_window
     >>> asks = Asks(as_window("1 minute"), 2, keep_ms=3_600_000, blocks=DictBlocks())
     >>> twice = moments(np.array([10, 20]), pa.array(["ann", "ann"]))

@@ -1,13 +1,13 @@
 """One bucket's cascade: what comes in is counted, held and handed from level to level.
 
 The state is a handful of binary blocks behind a small protocol
-(:class:`kstoolkit.counters.blocks.Blocks`), so this runs in Spark's state store and in a plain
+(:class:`kstoolkit.counters.bucket.Blocks`), so this runs in Spark's state store and in a plain
 dict alike.
 
 ======================  =====================================================================
 key                     block
 ======================  =====================================================================
-``meta``                :class:`kstoolkit.counters.meta.Meta`: stream time, last flushes, what
+``meta``                :class:`kstoolkit.counters.bucket.Meta`: stream time, last flushes, what
                         has expired, what is held back
 ``pending/<level>``     CountBlock: deltas that the level has not flushed yet (live runs)
 ``counts/<level>/<t>``  CountBlock: the latest counts of the windows that begin in segment t
@@ -24,26 +24,295 @@ nothing stays pending.
 
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
+
+The latest counts of one level, in blocks of neighbouring windows.
+
+Where a bucket's blocks lie: Spark's state store in a run, a plain dict elsewhere.
+
+What a bucket remembers beside its counts: a version byte and JSON.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.meta import FOREVER, NEVER, Meta
-from kstoolkit.counters.segments import Segments, segment_ms
+from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from kstoolkit.counters.blocks import Blocks
     from kstoolkit.windows import Cascade
+
+
+WINDOWS_PER_SEGMENT = 60
+
+
+def segment_ms(cascade: Cascade, level: int) -> int:
+    """Return how long a segment is: as many windows as the next length has, but sixty at most.
+
+    Examples
+    --------
+    >>> from kstoolkit.windows import Cascade
+    >>> [segment_ms(Cascade("1 minute", "1 hour", "1 day"), level) // 60_000 for level in range(3)]
+    [60, 1440, 1440]
+    """
+    every_ms, size_ms = cascade.windows[level].every_ms, cascade.windows[level].size_ms
+    longer = [w.size_ms for w in cascade.windows if w.is_tumbling and w.size_ms > every_ms]
+    ratio = min(longer, default=size_ms) // every_ms
+    most = min(ratio, WINDOWS_PER_SEGMENT)
+    fitting = (count for count in range(most, 0, -1) if ratio % count == 0)
+    return every_ms * next(fitting, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Added:
+    """What adding a delta did.
+
+    Parameters
+    ----------
+    changed
+        The counters that changed.
+    old
+        What they were before; 0 where new.
+    whole
+        All counters of the users' windows that changed.
+    gone
+        Counters that were dropped from the blocks, as nothing is kept for so long.
+    """
+
+    changed: Counters
+    old: NDArray[np.uint64]
+    whole: Counters
+    gone: Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The segments of a level.
+
+    Parameters
+    ----------
+    blocks
+        Where they lie.
+    level
+        Whose they are.
+    length_ms
+        How long each one is, see :func:`segment_ms`.
+
+    Examples
+    --------
+    >>> import numpy as np, pyarrow as pa
+    >>> from kstoolkit.counters.bucket import DictBlocks
+    >>> segments = Segments(DictBlocks(), 0, 3_600_000)
+    >>> came = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
+    >>> added = segments.add(came)
+    >>> added = segments.add(came)
+    >>> added.changed.count.tolist(), added.old.tolist()
+    ([2, 2], [1, 1])
+    """
+
+    blocks: Blocks
+    level: int
+    length_ms: int
+
+    def __iter__(self) -> Iterator[Counters]:
+        """Yield the latest counts, the earliest segment first."""
+        for start_ms in self._starts():
+            block = self.blocks.get(self._key(start_ms))
+            if block is not None:
+                yield Counters.decode(block)
+
+    def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
+        """Add a delta; return the counters that it changed, and what they were before.
+
+        Parameters
+        ----------
+        delta
+            What came; not empty.
+        from_ms
+            Windows that begin before this are dropped from the blocks that are written anyway.
+        whole
+            Whether to return also all counters of the windows that changed, and those dropped.
+        """
+        changed, old, beside, gone = [], [], [], []
+        for start_ms, part in delta.by_segment(self.length_ms):
+            block = self.blocks.get(self._key(start_ms))
+            known = Counters.empty() if block is None else Counters.decode(block)
+            retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
+            now, part_changed, part_old = retained.add(part)
+            self.blocks.put(self._key(start_ms), now.encode())
+            changed.append(part_changed)
+            old.append(part_old)
+            if whole:
+                beside.append(now.of_same_windows(part_changed))
+                if from_ms is not None:
+                    gone.append(known.take(known.start_ms < from_ms))
+        joined, was = _side_by_side(changed, old)
+        return Added(joined, was, Counters.merge(beside), Counters.merge(gone))
+
+    def drop(self, before_ms: int, *, whole: bool = False) -> Counters:
+        """Forget the segments of which all windows begin before this; return them if ``whole``."""
+        gone = []
+        for start_ms in self._starts():
+            if start_ms + self.length_ms <= before_ms:
+                block = self.blocks.get(self._key(start_ms)) if whole else None
+                gone.append(Counters.empty() if block is None else Counters.decode(block))
+                self.blocks.remove(self._key(start_ms))
+        return Counters.merge(gone)
+
+    def _key(self, start_ms: int) -> str:
+        return f"counts/{self.level}/{start_ms}"
+
+    def _starts(self) -> list[int]:
+        prefix = f"counts/{self.level}/"
+        keys = [key for key in self.blocks.keys() if key.startswith(prefix)]  # noqa: SIM118 - no dict
+        return sorted(int(key.removeprefix(prefix)) for key in keys)
+
+
+def _side_by_side(
+    changed: list[Counters], old: list[NDArray[np.uint64]]
+) -> tuple[Counters, NDArray[np.uint64]]:
+    """Join segments, which share no key, and their old counts, in one order."""
+    if len(changed) == 1:
+        return changed[0], old[0]
+    joined, order = Counters.join(changed)
+    return joined, np.concatenate(old)[order]
+
+
+class Blocks(Protocol):
+    """A mapping from short text to bytes."""
+
+    def get(self, key: str) -> bytes | None:
+        """Return the block, or ``None``."""
+
+    def put(self, key: str, block: bytes) -> None:
+        """Keep the block."""
+
+    def remove(self, key: str) -> None:
+        """Forget the block."""
+
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of all blocks."""
+
+
+@dataclass(slots=True)
+class DictBlocks:
+    """Blocks in memory: for trying out, and for tests.
+
+    Examples
+    --------
+    >>> blocks = DictBlocks()
+    >>> blocks.put("meta", b"...")
+    >>> blocks.get("meta"), blocks.get("other"), list(blocks.keys())
+    (b'...', None, ['meta'])
+    """
+
+    held: dict[str, bytes] = field(default_factory=dict)
+
+    def get(self, key: str) -> bytes | None:
+        """Return the block, or ``None``."""
+        return self.held.get(key)
+
+    def put(self, key: str, block: bytes) -> None:
+        """Keep the block."""
+        self.held[key] = block
+
+    def remove(self, key: str) -> None:
+        """Forget the block."""
+        self.held.pop(key, None)
+
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of all blocks."""
+        yield from list(self.held)
+
+
+NEVER, FOREVER = -(1 << 62), 1 << 62
+"""Before and after all times."""
+
+_NAME = "bucket's memory"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """What a bucket remembers beside its counts; but for the first, one figure a level.
+
+    Parameters
+    ----------
+    stream_ms
+        Stream time: the latest pane that any event of this bucket lay in.
+    flushed_ms
+        When the level was last flushed, by the batches' clock.
+    expired_ms
+        Windows that begin before this are no longer in state.
+    held_since_ms
+        What the stream time was when the first of the level's pending deltas came.
+    held_from_ms
+        The earliest window among the level's pending deltas.
+    """
+
+    stream_ms: int
+    flushed_ms: tuple[int, ...]
+    expired_ms: tuple[int, ...]
+    held_since_ms: tuple[int, ...]
+    held_from_ms: tuple[int, ...]
+
+    @classmethod
+    def new(cls, levels: int) -> Meta:
+        """Return the memory of a bucket that has seen nothing."""
+        never, forever = (NEVER,) * levels, (FOREVER,) * levels
+        return cls(NEVER, never, never, forever, forever)
+
+    def at(self, level: int, **figures: int) -> Meta:
+        """Return the same with other figures of one level.
+
+        Examples
+        --------
+        >>> Meta.new(2).at(1, flushed_ms=60_000).flushed_ms[1]
+        60000
+        """
+        changed: dict[str, Any] = {}
+        for name, figure in figures.items():
+            before = getattr(self, name)
+            changed[name] = (*before[:level], figure, *before[level + 1 :])
+        return replace(self, **changed)
+
+    def encode(self) -> bytes:
+        """Return a version byte and JSON."""
+        return bytes([_VERSION]) + json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def decode(cls, block: bytes) -> Meta:
+        """Read what :meth:`encode` wrote.
+
+        Raises
+        ------
+        FormatError
+            If the version is unknown, or the bytes are damaged.
+
+        Examples
+        --------
+        >>> Meta.decode(Meta.new(2).encode()) == Meta.new(2)
+        True
+        """
+        if not block or block[0] != _VERSION:
+            raise FormatError.version(_NAME, block[0] if block else 0, _VERSION)
+        try:
+            read = json.loads(block[1:])
+            stream_ms = int(read.pop("stream_ms"))
+            return cls(stream_ms, **{name: tuple(each) for name, each in read.items()})
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            message = f"{len(block):,} bytes that are no {_NAME}: {error}."
+            raise FormatError(
+                message, hint="They are damaged; restore them from a copy."
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

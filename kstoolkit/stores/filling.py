@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.counters.dictionaries import prune
+from kstoolkit.counters.counters import prune
 from kstoolkit.formats import countbundle
 from kstoolkit.formats.countbundle import Bundles
 from kstoolkit.formats.keys import encode_replica_keys

@@ -19,7 +19,7 @@ from kstoolkit.changelog import changelog as documented
 from kstoolkit.changelog.changelog import Changelog, latest
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.changelog.countswriter import SCHEMA
-from kstoolkit.counters.dictionaries import buckets_of
+from kstoolkit.counters.counters import buckets_of
 from kstoolkit.errors import FormatError, InputError
 from tests.changelog.changelogs import (
     BUCKETS,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.counters.asks import Asks, moments
-from kstoolkit.counters.blocks import DictBlocks
+from kstoolkit.counters.bucket import DictBlocks
 from kstoolkit.windows import Hop, Window
 
 if TYPE_CHECKING:

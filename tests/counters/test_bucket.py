@@ -11,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.counters.blocks import DictBlocks
-from kstoolkit.counters.bucket import Advance, Bucket
+from kstoolkit.counters.bucket import Advance, Bucket, DictBlocks, Meta
 from kstoolkit.counters.counters import Counters
-from kstoolkit.counters.meta import Meta
 from kstoolkit.errors import FormatError
 from kstoolkit.windows import Cascade, Hop, Window
 
