@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from kstoolkit.events.sources import files as files
     from kstoolkit.events.sources import frame as frame
     from kstoolkit.events.topics import kafka_topic as kafka_topic
-    from kstoolkit.findings.rulefile import load_rules as load_rules
     from kstoolkit.findings.rules import Ceiling as Ceiling
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
+    from kstoolkit.findings.rules import load_rules as load_rules
     from kstoolkit.kafka.changelogtopic import kafka_changelog as kafka_changelog
     from kstoolkit.kafka.findingstopic import kafka_findings as kafka_findings
     from kstoolkit.kafka.making import ensure_topic as ensure_topic
@@ -116,7 +116,7 @@ _HOMES = {
     "kafka_findings": "kstoolkit.kafka.findingstopic",
     "kafka_topic": "kstoolkit.events.topics",
     "lag": "kstoolkit.operations.lag",
-    "load_rules": "kstoolkit.findings.rulefile",
+    "load_rules": "kstoolkit.findings.rules",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
     "open_store": "kstoolkit.stores.rows.opening",

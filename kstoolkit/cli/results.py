@@ -94,8 +94,10 @@ def find(
     Nothing is counted again; the findings are printed and not kept. The fields of --json
     are those of findings.
     """
-    from kstoolkit.findings.rulefile import load_rules  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.findings.rules import DEFAULT_RULES  # noqa: PLC0415
+    from kstoolkit.findings.rules import (
+        DEFAULT_RULES,  # noqa: PLC0415
+        load_rules,  # noqa: PLC0415 - loads Arrow
+    )
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)

@@ -6,32 +6,368 @@ counts: windows without events count as zeros from its first event on, never bef
 A window that is abnormal by the bucket's own pooled moments is *protected*: nothing is learnt
 from it, or an outbreak would make itself normal. A level that lasts becomes normal all the same:
 a cell leaves out no more windows than it has learnt from, the first twelve apart.
+
+Baselines as bytes: what lies in the state store for each bucket and kind of window.
+
+::
+
+    version (1 byte) · Arrow IPC stream of cells · Arrow IPC stream of protected windows
+
+Both streams have ZSTD-compressed buffers. The cells' schema metadata holds ``size_ms`` and
+``every_ms`` of the window, in decimal. Cells, sorted by user and action in dictionary order:
+
+==============  ==========================  ===================================================
+column          type                        meaning
+==============  ==========================  ===================================================
+user            dictionary<int32, string>   who
+action          dictionary<int32, string>   what
+first_ms        int64                       start of the first window with events, epoch ms UTC
+last_ms         int64                       start of the last one
+last_count      int64                       what was learnt from the last one
+total           int64                       sum of all counts learnt from
+squares         double                      sum of their squares
+skipped         int64                       how many windows were not learnt from
+==============  ==========================  ===================================================
+
+Protected windows: ``start_ms`` (int64) and ``key`` (int64: the user's place in its dictionary
+times 2³², plus the action's).
+
+The history of every (user, action) of one bucket, as columns that change in place.
+
+A cell is found by its key: the user's place and the action's place in the bucket's two
+dictionaries, packed into one integer. Cells are kept sorted by key.
+
+How a call goes through its windows: what is known of peers by then, and what is protected.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kstoolkit.findings.baselineblock import _decode_block, _encode_block
-from kstoolkit.findings.cells import Cells
-from kstoolkit.findings.prior import FEWEST_WINDOWS
-from kstoolkit.findings.texts import places
-from kstoolkit.findings.walk import Protected, Walk
+from kstoolkit.errors import FormatError
+from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, encoded, moment_sums, places
+from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from kstoolkit.findings.prior import Prior
-
-    Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+
+VERSION = 1
+_BLOCK = "block of baselines"
+
+
+def _encode_block(cells: pa.Table, protected: pa.Table) -> bytes:
+    """Return the block's bytes."""
+    # As a global it could not be pickled, and so not travel to a cluster.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
+    sink = pa.BufferOutputStream()
+    sink.write(bytes([VERSION]))
+    for table in (cells, protected):
+        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+            writer.write_table(table)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
+    """Return the cells and the protected windows.
+
+    Raises
+    ------
+    FormatError
+        If the version is unknown, or the bytes are no such block.
+    """
+    if not block or block[0] != VERSION:
+        raise FormatError.version(_BLOCK, block[0] if block else 0, VERSION)
+    source = pa.BufferReader(pa.py_buffer(block)[1:])
+    try:
+        cells, protected = (pa.ipc.open_stream(source).read_all() for _ in range(2))
+    except (pa.ArrowInvalid, OSError) as error:
+        message = f"{len(block)} bytes that are no baselines: {error}"
+        raise FormatError(message, hint="They are damaged; restore them from a copy.") from error
+    return cells, protected
+
+
+NEVER = -(1 << 62)
+_ACTION_BITS = 32
+_ACTION_MASK = (1 << _ACTION_BITS) - 1
+
+
+@dataclass(slots=True, eq=False)
+class Cells:
+    """One value a cell in each column.
+
+    Parameters
+    ----------
+    users, actions
+        The dictionaries that keys point into.
+    key
+        User's place and action's place, ascending.
+    first_ms, last_ms
+        The earliest and the latest window that had events; ``-NEVER`` and ``NEVER`` before any.
+    last_count
+        What was learnt from the latest window, which may still be open.
+    total, squares
+        Sum and sum of squares of all counts learnt from, the latest window's among them.
+    skipped
+        How many windows were not learnt from.
+    """
+
+    users: pa.Array
+    actions: pa.Array
+    key: Integers
+    first_ms: Integers
+    last_ms: Integers
+    last_count: Integers
+    total: Integers
+    squares: Floats
+    skipped: Integers
+
+    @classmethod
+    def empty(cls) -> Cells:
+        """Return no cells."""
+        none, texts = np.empty(0, np.int64), pa.array([], pa.string())
+        return cls(texts, texts, none, none, none, none, none, np.empty(0), none)
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Cells:
+        """Return the cells of :meth:`to_table`."""
+        users, user = encoded(table["user"])
+        actions, action = encoded(table["action"])
+        columns = {name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"}
+        return cls(users, actions, user << _ACTION_BITS | action, **columns)
+
+    def to_table(self) -> pa.Table:
+        """Return the cells as a table: user and action as text by dictionary, then the rest."""
+        coded = ((self.user, self.users), (self.action, self.actions))
+        names = [
+            pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
+            for codes, texts in coded
+        ]
+        columns = {name: getattr(self, name) for name in _COLUMNS if name != "key"}
+        return pa.table({"user": names[0], "action": names[1]} | columns)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @property
+    def user(self) -> Integers:
+        """The user's place of each cell."""
+        return self.key >> _ACTION_BITS
+
+    @property
+    def action(self) -> Integers:
+        """The action's place of each cell."""
+        return self.key & _ACTION_MASK
+
+    def locate(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
+        """Return the cell of each row; a (user, action) that is new becomes a cell."""
+        self.users, user_place = _extend(self.users, user)
+        self.actions, action_place = _extend(self.actions, action)
+        wanted = user_place << _ACTION_BITS | action_place
+        found = places(self.key, wanted)
+        if np.any(found < 0):
+            self._insert(np.unique(wanted[found < 0]))
+            found = np.searchsorted(self.key, wanted)
+        return found
+
+    def _insert(self, new: Integers) -> None:
+        nothing = np.zeros(len(new), np.int64)
+        added = {"key": new, "first_ms": nothing - NEVER, "last_ms": nothing + NEVER}
+        order = np.argsort(np.concatenate([self.key, new]), kind="stable")
+        for name in _COLUMNS:
+            column = np.concatenate([getattr(self, name), added.get(name, nothing)])
+            setattr(self, name, column[order])
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Forget all other cells, and the users and actions that only they had."""
+        for name in _COLUMNS:
+            setattr(self, name, getattr(self, name)[rows])
+        self.users, user = _prune(self.users, self.user)
+        self.actions, action = _prune(self.actions, self.action)
+        self.key = user << _ACTION_BITS | action
+
+    def retract(self, cell: Integers, start_ms: Integers, learnt: Integers) -> None:
+        """Take out what was learnt from these windows, which are about to be looked at anew."""
+        np.subtract.at(self.total, cell, learnt)
+        np.subtract.at(self.squares, cell, learnt.astype(np.float64) ** 2)
+        latest = cell[start_ms == self.last_ms[cell]]
+        self.last_ms[latest] = NEVER
+        self.last_count[latest] = 0
+
+    def learn(self, cell: Integers, start_ms: int, count: Integers) -> None:
+        """Put in the counts of one window, each cell at most once; zero where none is learnt."""
+        self.total[cell] += count
+        self.squares[cell] += count.astype(np.float64) ** 2
+        self.first_ms[cell] = np.minimum(self.first_ms[cell], start_ms)
+        later = self.last_ms[cell] < start_ms
+        self.last_ms[cell[later]] = start_ms
+        self.last_count[cell[later]] = count[later]
+
+    def other_windows(
+        self, cell: Integers, start_ms: int, every_ms: int
+    ) -> tuple[Integers, Integers, Floats]:
+        """Return n, sum and sum of squares of some cells over windows other than this one."""
+        first = np.minimum(self.first_ms[cell], start_ms)
+        windows = (np.maximum(self.last_ms[cell], start_ms) - first) // every_ms
+        n = np.maximum(windows - self.skipped[cell], 0)
+        return n, np.where(n, self.total[cell], 0), np.where(n, self.squares[cell], 0.0)
+
+    def before(self, start_ms: int, every_ms: int) -> tuple[Integers, Integers, Floats, Floats]:
+        """Return action, n, sum and sum of squares of all cells that are older than a window.
+
+        The latest window is left out where it is this one or a later one: it may be open.
+        """
+        older = np.flatnonzero(self.first_ms < start_ms)
+        last, opened = self.last_ms[older], self.last_count[older].astype(np.float64)
+        opened[last < start_ms] = 0
+        windows = (np.maximum(last, start_ms) - self.first_ms[older]) // every_ms
+        n = np.maximum(windows - self.skipped[older], 0)
+        return (
+            self.action[older],
+            n,
+            self.total[older] - opened,
+            self.squares[older] - opened * opened,
+        )
+
+
+_COLUMNS = tuple(field.name for field in fields(Cells) if field.name not in {"users", "actions"})
+
+
+def _extend(known: pa.Array, column: pa.ChunkedArray) -> tuple[pa.Array, Integers]:
+    """Return the dictionary with what the column adds, and the place of each of its rows."""
+    texts, codes = encoded(column)
+    place = pc.index_in(texts, value_set=known)
+    if place.null_count:
+        known = pa.concat_arrays([known, pc.unique(texts.filter(place.is_null()))])
+        place = pc.index_in(texts, value_set=known)
+    return known, place.to_numpy().astype(np.int64)[codes]
+
+
+def _prune(texts: pa.Array, codes: Integers) -> tuple[pa.Array, Integers]:
+    return encoded(pa.DictionaryArray.from_arrays(pa.array(codes), texts))
+
+
+REPORTS_PER_CALL = 32
+_ROWS_PER_REFRESH = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Protected:
+    """The windows of cells that nothing was learnt from, sorted by window start.
+
+    Parameters
+    ----------
+    start_ms, key
+        One a window: its start, and the key of its cell.
+    """
+
+    start_ms: Integers
+    key: Integers
+
+    @classmethod
+    def empty(cls) -> Protected:
+        """Return no windows."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def holds(self, starts: Integers, which: Integers, cell: Integers, keys: Integers) -> Flags:
+        """Return which rows are protected; a row is in window ``starts[which]`` of a ``cell``."""
+        if not len(self):
+            return np.zeros(len(cell), bool)
+        number = places(starts, self.start_ms)
+        code = number * len(keys) + places(keys, self.key)
+        return np.isin(which * len(keys) + cell, code[number >= 0])
+
+    def and_also(self, fresh: list[tuple[int, Integers]]) -> Protected:
+        """Return these windows and some more: pairs of a start and the keys of its cells."""
+        starts = [np.full(len(key), start_ms) for start_ms, key in fresh]
+        start_ms = np.concatenate([self.start_ms, *starts])
+        order = np.argsort(start_ms, kind="stable")
+        return Protected(start_ms[order], np.concatenate([self.key, *(k for _, k in fresh)])[order])
+
+
+class Walk:
+    """One way through the windows of a call: what is known of peers, and what is protected."""
+
+    def __init__(
+        self, cells: Cells, protected: Protected, starts: Integers, window_ms: tuple[int, int]
+    ) -> None:
+        self.cells, self.protected = cells, protected
+        self.size_ms, self.every_ms = window_ms
+        picked = np.linspace(0, len(starts) - 1, min(len(starts), REPORTS_PER_CALL))
+        self.reported = set(picked.round().astype(int).tolist())
+        self.reports: dict[int, Floats] = {}
+        self.sums = np.zeros((len(cells.actions) + 1, 2 + len(SUMS)))
+        self.prior = Prior.of_sums(self.sums, self.sums[-1])
+        self.rows_since = 0
+        self.fresh: list[tuple[int, Integers]] = []
+        # Windows protected earlier count as left out only once the walk has passed them.
+        first_ms = starts[0] if len(starts) else 0
+        self.passed = int(np.searchsorted(protected.start_ms, first_ms))
+        self.protected_cell = places(cells.key, protected.key)
+        np.subtract.at(cells.skipped, self.protected_cell[self.passed :], 1)
+
+    def arrive(self, number: int, start_ms: int, rows: int) -> Prior:
+        """Return what peers say before this window.
+
+        Pooling goes over all cells, so it is done anew only where it is reported, or after a good
+        part of the cells has had news: its cost stays in proportion to the rows.
+        """
+        self._pass(int(np.searchsorted(self.protected.start_ms, start_ms)))
+        if number in self.reported or self.rows_since * _ROWS_PER_REFRESH >= len(self.cells):
+            known = self.cells.before(start_ms, self.every_ms)
+            self.sums = moment_sums(*known, width=len(self.cells.actions))
+            self.prior = Prior.of_sums(self.sums, self.sums[-1])
+            self.rows_since = 0
+        if number in self.reported:
+            self.reports[start_ms] = self.sums
+        self.rows_since += rows
+        return self.prior
+
+    def protect(self, start_ms: int, cell: Integers) -> None:
+        """Remember that nothing was learnt from this window of these cells."""
+        if len(cell):
+            self.cells.skipped[cell] += 1
+            self.fresh.append((start_ms, self.cells.key[cell]))
+
+    def leave(self) -> Protected:
+        """Return all that is protected now; the walk is over."""
+        self._pass(len(self.protected))
+        return self.protected.and_also(self.fresh) if self.fresh else self.protected
+
+    def moments(self) -> pa.Table:
+        """Return the reports as a table."""
+        tables = [self._report(start_ms, sums) for start_ms, sums in self.reports.items()]
+        return pa.concat_tables([MOMENTS_SCHEMA.empty_table(), *tables])
+
+    def _report(self, start_ms: int, sums: Floats) -> pa.Table:
+        rows = np.flatnonzero(sums[:, 0])
+        names = pa.concat_arrays([self.cells.actions, pa.nulls(1, pa.string())])
+        columns = [
+            np.full(len(rows), self.size_ms),
+            np.full(len(rows), start_ms),
+            names.take(pa.array(rows)),
+            *sums[rows, :2].T.astype(np.int64),
+            *sums[rows, 2:].T,
+        ]
+        return pa.table(columns, schema=MOMENTS_SCHEMA)
+
+    def _pass(self, end: int) -> None:
+        np.add.at(self.cells.skipped, self.protected_cell[self.passed : end], 1)
+        self.passed = max(self.passed, end)
 
 
 PROTECT_BELOW = float(np.log(1e-4))
@@ -51,7 +387,7 @@ class Observation:
         ``user``, ``action``, ``count``, and over the cell's other windows ``n``, ``sum`` and
         ``sum_of_squares``.
     moments
-        Of :data:`~kstoolkit.findings.moments.MOMENTS_SCHEMA`: the bucket's sums at 32 of the
+        Of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`: the bucket's sums at 32 of the
         windows at most, the first and the last among them.
     """
 
@@ -112,7 +448,7 @@ class Baselines:
         )
 
     def encode(self) -> bytes:
-        """Return the bytes of :mod:`~kstoolkit.findings.baselineblock`.
+        """Return the bytes of :mod:`~kstoolkit.findings.baselines`.
 
         Examples
         --------

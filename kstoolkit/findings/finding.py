@@ -1,23 +1,242 @@
-"""What was found: one record a finding, and many of them as a sequence over a table."""
+"""What was found: one record a finding, and many of them as a sequence over a table.
+
+A finding as one plain sentence, for any action.
+
+A finding's evidence in few words: what was seen, what was expected, and why it was told.
+
+Some of many findings: by rule, window, user, action and time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from html import escape
+from math import ceil
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.evidence import finding_html, findings_html, in_short
-from kstoolkit.findings.sentence import expected, sentence
+from kstoolkit.findings.tails import FEWEST_WINDOWS
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     import pandas as pd
+
+
+# ruff: noqa: RUF002 - a range of numbers is written with an en dash, in the examples too
+
+
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
+)
+_TO = "\N{EN DASH}"
+_PLAIN_EXPONENT = 6
+_MANTISSA_OVERFLOW = 10
+
+
+def sentence(finding: Finding) -> str:
+    """Return who did what, how often and when, what was to be expected, and on what evidence.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import Finding
+    >>> seen = {"user": "ClueBot NG", "action": "Main", "count": 61, "window": "1 hour"}
+    >>> when = {"window_ms": 3_600_000, "window_start_ms": 1_442_052_000_000}
+    >>> usual = {"expected_low": 2, "expected_high": 14, "baseline_windows": 19, "peers": 4112}
+    >>> rule = {"rule": "Unusual 1 hour, 5 false alarms a day", "kind": "Unusual"}
+    >>> print(sentence(Finding(**seen, **when, **usual, **rule, log10_probability=-8.5)))
+    ClueBot NG did “Main” 61 times between 10:00 and 11:00 UTC on 12 September 2015; it usually
+    does 2–14 in an hour (19 earlier hours, 4,112 peers); chance of this or more: 3 in 10⁹.
+    """
+    often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
+    parts: list[str | None] = [f"{finding.user} did “{finding.action}” {often} {_when(finding)}"]
+    if finding.ceiling is not None:
+        parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {_per(finding)}")
+    parts.append(_usual(finding))
+    if finding.log10_probability is not None:
+        parts.append(f"chance of this or more: {chance(finding.log10_probability)}")
+    if finding.first_seen_window is not None:
+        parts.append(f"first seen in a window of {finding.first_seen_window}")
+    return "; ".join(part for part in parts if part) + "."
+
+
+def expected(low: int | None, high: int | None) -> str | None:
+    """Return a range of counts for people; ``None`` where it is not known.
+
+    Examples
+    --------
+    >>> expected(2, 14), expected(0, 0), expected(None, None)
+    ('2–14', '0', None)
+    """
+    if low is None or high is None:
+        return None
+    return format_count(low) if low == high else f"{format_count(low)}{_TO}{format_count(high)}"
+
+
+def chance(log10_probability: float | None) -> str:
+    """Return a probability for people, given its decimal logarithm.
+
+    Examples
+    --------
+    >>> chance(-8.5), chance(-2.7), chance(-400.0), chance(None)
+    ('3 in 10⁹', '2 in 1,000', '1 in 10⁴⁰⁰', 'unknown')
+    """
+    if log10_probability is None:
+        return "unknown"
+    exponent = ceil(-log10_probability)
+    mantissa = round(10 ** (log10_probability + exponent))
+    if mantissa >= _MANTISSA_OVERFLOW:
+        mantissa, exponent = 1, exponent - 1
+    if exponent <= _PLAIN_EXPONENT:
+        return f"{mantissa} in {10**exponent:,}"
+    return f"{mantissa} in 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def _usual(finding: Finding) -> str | None:
+    """Say what this user usually does, or, where that is not known yet, what its peers do."""
+    between = expected(finding.expected_low, finding.expected_high)
+    if between is None or finding.baseline_windows is None:
+        return None if finding.ceiling is not None else "what is usual is unknown (too few peers)"
+    peers = f"{format_count(finding.peers)} peers"
+    n = finding.baseline_windows
+    if n >= FEWEST_WINDOWS:
+        own = f"it usually does {between} in {_one(finding)}"
+        return f"{own} ({format_count(n)} earlier {_many(finding, n)}, {peers})"
+    history = "no history" if not n else f"too little history ({n} {_many(finding, n)})"
+    return (
+        f"{history} of its own to compare with yet; 95 % of {peers} do {between} in {_one(finding)}"
+    )
+
+
+def _when(finding: Finding) -> str:
+    start, end = finding.window_start, finding.window_end
+    length = timedelta(milliseconds=finding.window_ms)
+    if length == timedelta(days=1) and start.hour == start.minute == start.second == 0:
+        return f"on {_day(start)} (UTC)"
+    last = end - timedelta(milliseconds=1)
+    if start.date() == last.date():
+        return f"between {_clock(start)} and {_clock(end)} UTC on {_day(start)}"
+    return f"between {_clock(start)} on {_day(start)} and {_clock(end)} on {_day(end)} UTC"
+
+
+def _clock(time: datetime) -> str:
+    if time.microsecond:
+        return f"{time:%H:%M:%S}.{time.microsecond // 1000:03d}"
+    return f"{time:%H:%M:%S}" if time.second else f"{time:%H:%M}"
+
+
+def _day(time: datetime) -> str:
+    # Not %B: a sentence does not change with the machine's locale.
+    return f"{time.day} {_MONTHS[time.month - 1]} {time.year}"
+
+
+def _one(finding: Finding) -> str:
+    length = _length(finding)
+    number, unit = length.split(" ", 1)
+    if number != "1":
+        return length
+    return f"an {unit}" if unit.startswith("h") else f"a {unit}"
+
+
+def _per(finding: Finding) -> str:
+    one = _one(finding)
+    return one if one.startswith("a") else f"in {one}"
+
+
+def _many(finding: Finding, n: int) -> str:
+    length = _length(finding)
+    number, unit = length.split(" ", 1)
+    plural = "" if n == 1 else "s"
+    return f"{unit}{plural}" if number == "1" else f"window{plural} of {length}"
+
+
+def _length(finding: Finding) -> str:
+    return finding.window.split(" every ", 1)[0]
+
+
+_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected", "why")
+
+
+def evidence(finding: Finding) -> list[tuple[str, str]]:
+    """Return (what, figure) for people, in the order to be read.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import Finding
+    >>> found = Finding(rule="Ceiling 10 per 1 minute", kind="Ceiling", user="Anna", action="read",
+    ...                 window="1 minute", window_ms=60_000, window_start_ms=0, count=12,
+    ...                 ceiling=10)
+    >>> for what, figure in evidence(found)[:6]:
+    ...     print(f"{what}: {figure}")
+    user: Anna
+    action: read
+    window: 1 minute from 1970-01-01 00:00:00 UTC
+    count: 12
+    expected: unknown (no baseline)
+    ceiling: 10
+    """
+    levels = ", ".join(f"{name} {format_count(n)}" for name, n in finding.other_levels.items())
+    return [
+        ("user", finding.user),
+        ("action", finding.action),
+        ("window", f"{finding.window} from {finding.window_start:%Y-%m-%d %H:%M:%S} UTC"),
+        ("count", format_count(finding.count)),
+        ("expected", finding.expected),
+        ("ceiling", "none" if finding.ceiling is None else format_count(finding.ceiling)),
+        ("chance of this or more", chance(finding.log10_probability)),
+        ("in other windows", levels or "unknown (not kept)"),
+        ("rule", finding.rule),
+    ]
+
+
+def in_short(finding: Finding) -> str:
+    """Return who did what, how often and when, against what, in one line."""
+    told = dict(evidence(finding))
+    against = [f"expected {told['expected']}"]
+    if finding.ceiling is not None:
+        against.append(f"ceiling {told['ceiling']}")
+    if finding.log10_probability is not None:
+        against.append(f"chance {told['chance of this or more']}")
+    count, who = told["count"], f"{finding.user!r}, {finding.action!r}"
+    return f"{who}: {count} in {told['window']}, {', '.join(against)}"
+
+
+def finding_html(finding: Finding) -> str:
+    """Return a finding as HTML: its sentence, and its evidence as a table."""
+    rows = "".join(
+        f"<tr><th scope='row' style='text-align:left'>{escape(what)}</th>"
+        f"<td style='text-align:left'>{escape(figure)}</td></tr>"
+        for what, figure in evidence(finding)
+    )
+    return f"<p>{escape(finding.sentence)}</p><table>{rows}</table>"
+
+
+def findings_html(caption: str, findings: Iterable[Finding]) -> str:
+    """Return findings as an HTML table, one a row."""
+    head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
+    body = "".join(f"<tr>{_cells(each)}</tr>" for each in findings)
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cells(row: Finding) -> str:
+    start = f"{row.window_start:%Y-%m-%d %H:%M}"
+    why = f"chance {chance(row.log10_probability)}"
+    if row.ceiling is not None:
+        why = f"ceiling {format_count(row.ceiling)}"
+    told = (row.user, row.action, row.window, start, format_count(row.count), row.expected, why)
+    return "".join(f"<td>{escape(text)}</td>" for text in told)
 
 
 FINDINGS_SCHEMA = pa.schema(
@@ -245,3 +464,64 @@ def _nullable_int() -> Any:
     import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
     return pd.Int64Dtype()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which findings are wanted; what is not given chooses all.
+
+    Parameters
+    ----------
+    rule, window
+        The rule's name, and the window's label.
+    user, action
+        The whole name; or, if none has that name, a part of it in upper or lower case.
+    since_ms, until_ms
+        Windows that lie at least partly between these moments, epoch ms UTC.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA
+    >>> Choice(user="anna").of(Findings(FINDINGS_SCHEMA.empty_table()))
+    Findings(none)
+    """
+
+    rule: str | None = None
+    window: str | None = None
+    user: str = ""
+    action: str = ""
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def of(self, findings: Findings, *, without_users: Collection[str] = ()) -> Findings:
+        """Return those that are wanted, in their order.
+
+        Parameters
+        ----------
+        findings
+            Of which.
+        without_users
+            Users whose findings are not wanted.
+        """
+        table = findings.table
+        for name, wanted in (("rule", self.rule), ("window", self.window)):
+            if wanted is not None:
+                table = table.filter(pc.equal(table[name], wanted))
+        for name, text in (("user", self.user), ("action", self.action)):
+            if text:
+                table = table.filter(_named(table[name], text))
+        if self.since_ms is not None:
+            end = pc.add(table["window_start_ms"], table["window_ms"])
+            table = table.filter(pc.greater(end, self.since_ms))
+        if self.until_ms is not None:
+            table = table.filter(pc.less(table["window_start_ms"], self.until_ms))
+        if without_users:
+            known = pa.array(list(without_users), pa.string())
+            table = table.filter(pc.invert(pc.is_in(table["user"], value_set=known)))
+        return Findings(table)
+
+
+def _named(names: pa.ChunkedArray, text: str) -> Any:
+    """Return which of the names are this text; if none is, which hold it."""
+    same = pc.equal(names, text)
+    return same if pc.any(same).as_py() else pc.match_substring(names, text, ignore_case=True)

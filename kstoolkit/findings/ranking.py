@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.texts import codes_in, encoded
+from kstoolkit.findings.peers import codes_in, encoded
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 

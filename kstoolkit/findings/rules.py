@@ -4,24 +4,102 @@ Examples
 --------
 >>> [rule.name for rule in (Ceiling("1 minute", 100), Unusual("1 hour", false_alarms_per_day=5))]
 ['Ceiling 100 per 1 minute', 'Unusual 1 hour, 5 false alarms a day']
+
+What a rule is given, checked field by field: each mistake names the field and its value.
+
+Rules as text: a TOML file that people write, and JSON that a run keeps beside its results.
+
+::
+
+    [[rule]]
+    kind = "Ceiling"
+    window = "1 minute"
+    count = 100
+
+Rules and texts as TOML writes them, for files that people go on editing.
+
+Users marked as known: exemptions that are added to a file of rules, which stays as it was.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import fcntl
+import json
+import os
+import tomllib
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.fields import names, positive, regular, whole, whole_match
+from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.markup import plain, shortened
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Mapping
 
     from kstoolkit.units import Duration
+
+
+_LARGEST = (1 << 63) - 1
+
+
+def whole_match(pattern: str) -> str:
+    """Return the regular expression that the whole of a text must match."""
+    return rf"\A(?:{pattern})\z"
+
+
+def whole(field: str, value: Any, *, least: int) -> int:
+    """Return a whole number that is at least so large, and that 64 bits hold."""
+    is_whole = type(value) is int
+    if not is_whole or not least <= value <= _LARGEST:
+        message = f"{field} = {value!r} is no whole number from {least} to {_LARGEST}."
+        raise ConfigurationError(message, hint=f"Write for instance {field}={max(least, 100)}.")
+    return int(value)
+
+
+def positive(field: str, value: Any) -> float:
+    """Return a number above zero."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < float("inf"):
+        message = f"{field} = {value!r} is no positive number."
+        raise ConfigurationError(message, hint=f"Write for instance {field}=5.")
+    return float(value)
+
+
+def names(field: str, values: Any) -> tuple[str, ...]:
+    """Return one name or more."""
+    hint = f"Write a list of names: {field}=['one', 'two']."
+    if isinstance(values, str):
+        message = f"{field} = {values!r} is one text, not a list of names."
+        raise ConfigurationError(message, hint=hint)
+    given = tuple(values) if isinstance(values, Iterable) else (values,)
+    if not given or not all(isinstance(name, str) for name in given):
+        message = f"{field} = {list(given)!r} is no list of names."
+        raise ConfigurationError(message, hint=hint)
+    return given
+
+
+def regular(pattern: Any) -> str:
+    """Return a regular expression of RE2, which any input matches in linear time."""
+    hint = "Write a regular expression of RE2's syntax, such as 'bot-[0-9]+'."
+    if not isinstance(pattern, str):
+        message = f"pattern = {pattern!r} is no text."
+        raise ConfigurationError(message, hint=hint)
+    try:
+        pc.match_substring_regex(pa.array([""]), whole_match(pattern))
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as error:
+        message = f"The pattern {pattern!r} is no regular expression: {error}."
+        raise ConfigurationError(message, hint=hint) from error
+    return pattern
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -209,3 +287,360 @@ def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
         elif isinstance(rule, Exempt):
             found = pc.or_(found, pc.is_in(users, value_set=pa.array(rule.users, pa.string())))
     return found
+
+
+_KINDS: Mapping[str, type[Rule]] = {kind.__name__: kind for kind in (Ceiling, Exempt, Unusual)}
+
+
+def load_rules(path: str | Path) -> tuple[Rule, ...]:
+    """Return the rules of a TOML file, in its order.
+
+    Parameters
+    ----------
+    path
+        A file of ``[[rule]]`` tables: ``kind`` is the rule's name, the rest its arguments.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file is missing or no TOML, or a rule in it makes no sense.
+    """
+    where = str(path)
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        message = f"No rules can be read from {where}: {error.strerror}."
+        raise ConfigurationError(message, hint="Give the path of a TOML file.") from error
+    except UnicodeDecodeError as error:
+        message = f"{where} is no TOML: {error}."
+        raise ConfigurationError(message, hint=_EXAMPLE) from error
+    return rules_from_toml(text, where)
+
+
+def rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
+    r"""Return the rules of a TOML document, in its order.
+
+    Parameters
+    ----------
+    text
+        The document.
+    where
+        What errors call it: the path of its file.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no TOML, or a rule in it makes no sense.
+
+    Examples
+    --------
+    >>> rules_from_toml("[[rule]]\nkind = 'Exempt'\nusers = ['Anna']")
+    (Exempt(users=('Anna',), pattern=None),)
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"{where} is no TOML: {error}."
+        raise ConfigurationError(message, hint=_EXAMPLE) from error
+    tables = document.pop("rule", None)
+    if document:
+        raise _unknown(where, "table", next(iter(document)), ["rule"])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        message = f"{where} has no [[rule]] table."
+        raise ConfigurationError(message, hint=_EXAMPLE)
+    return tuple(
+        _rule(table, f"{where}, rule {number}") for number, table in enumerate(tables, start=1)
+    )
+
+
+_EXAMPLE = "A rule reads: [[rule]], kind = 'Ceiling', window = '1 minute', count = 100."
+
+
+def rules_to_json(rules: Iterable[Rule]) -> str:
+    """Return rules as one line of JSON.
+
+    Examples
+    --------
+    >>> rules_to_json([Ceiling("1 minute", 100)])
+    '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
+    """
+    return json.dumps([rule_table(rule) for rule in rules], ensure_ascii=False)
+
+
+def rules_from_json(text: str) -> tuple[Rule, ...]:
+    """Read what :func:`rules_to_json` wrote.
+
+    Examples
+    --------
+    >>> rules_from_json('[{"kind": "Unusual", "window": "1 hour"}]')[0].name
+    'Unusual 1 hour, 5 false alarms a day'
+    """
+    return tuple(
+        _rule(table, f"JSON, rule {number}")
+        for number, table in enumerate(json.loads(text), start=1)
+    )
+
+
+def rule_table(rule: Rule) -> dict[str, Any]:
+    """Return a rule as the table that a file has of it: its kind, and what was given.
+
+    Examples
+    --------
+    >>> rule_table(Ceiling("1 minute", 100))
+    {'kind': 'Ceiling', 'window': '1 minute', 'count': 100}
+    """
+    given = {field.name: getattr(rule, field.name) for field in fields(rule)}
+    texts = {
+        name: value.label if isinstance(value, Window) else value for name, value in given.items()
+    }
+    return {"kind": type(rule).__name__} | {k: v for k, v in texts.items() if v is not None}
+
+
+def _rule(table: Mapping[str, Any], where: str) -> Rule:
+    kind = table.get("kind")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise _unknown(where, "kind", kind, list(_KINDS))
+    given = {name: value for name, value in table.items() if name != "kind"}
+    parameters = signature(_KINDS[kind]).parameters
+    for name in given:
+        if name not in parameters:
+            place = f"{where} ({kind})"
+            raise _unknown(place, "field", name, ["kind", *parameters])
+    missing = [name for name, p in parameters.items() if p.default is p.empty and name not in given]
+    if missing:
+        message = f"{where}: {kind} lacks {missing[0]!r}."
+        raise ConfigurationError(message, hint=f"It takes: {', '.join(parameters)}.")
+    _check_window(given, where)
+    try:
+        return _KINDS[kind](**given)
+    except ConfigurationError as error:
+        message = f"{where}: {error.message}"
+        raise ConfigurationError(message, hint=error.hint) from error
+
+
+def _check_window(given: Mapping[str, Any], where: str) -> None:
+    window = given.get("window", "")
+    if not isinstance(window, str):
+        message = f"{where}: window = {window!r} is no text."
+        raise ConfigurationError(message, hint="Write a length of time: window = '1 hour'.")
+
+
+def _unknown(where: str, what: str, found: object, allowed: list[str]) -> ConfigurationError:
+    near = get_close_matches(str(found), allowed, n=1, cutoff=0.5)
+    guess = f"Did you mean {near[0]!r}? " if near else ""
+    shown = f"no {what}" if found is None else f"an unknown {what} {found!r}"
+    message = f"{where} has {shown}."
+    return ConfigurationError(message, hint=f"{guess}Allowed: {', '.join(allowed)}.")
+
+
+_LAST_SHORT = 0xFFFF
+
+
+def rules_to_toml(rules: Iterable[Rule]) -> str:
+    """Return rules as :func:`~kstoolkit.load_rules` reads them.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.rules import Ceiling
+    >>> print(rules_to_toml([Ceiling("1 minute", 100, actions=["log in"])]))
+    [[rule]]
+    kind = "Ceiling"
+    window = "1 minute"
+    count = 100
+    actions = ["log in"]
+    <BLANKLINE>
+    """
+    return "\n".join(_table(rule_table(rule)) for rule in rules)
+
+
+def _table(fields: dict[str, Any]) -> str:
+    lines = [f"{name} = {_value(value)}\n" for name, value in fields.items()]
+    return "".join(["[[rule]]\n", *lines])
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return toml_text(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)
+
+
+def toml_text(value: str) -> str:
+    r"""Return a text as TOML writes it, on one line; what is unseen stands as its code point.
+
+    Raises
+    ------
+    ConfigurationError
+        If it has half of a surrogate pair, which no file in UTF-8 can hold.
+
+    Examples
+    --------
+    >>> print(toml_text('a "b"\\c\n'))
+    "a \"b\"\\c\u000A"
+    """
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        message = f"The name {value!r} is no text that a file can hold: it has half a character."
+        raise ConfigurationError(message, hint="Exempt it by a pattern: Exempt(pattern='…').")
+    return f'"{"".join(map(_escaped, value))}"'
+
+
+def _escaped(char: str) -> str:
+    if char in '"\\':
+        return f"\\{char}"
+    if plain(char) == char:
+        return char
+    return f"\\u{ord(char):04X}" if ord(char) <= _LAST_SHORT else f"\\U{ord(char):08X}"
+
+
+_LONGEST_NOTE = 400
+_ONE_LIST = "Write its rules as [[rule]] tables: then one can be added."
+
+
+def exempt_user(
+    path: str | os.PathLike[str],
+    user: str,
+    *,
+    note: str = "",
+    begin_with: Iterable[Rule] = (),
+) -> bool:
+    r"""Add a rule that exempts a user to a file of rules; return whether it had to be added.
+
+    What is in the file stays as it is, byte for byte. The file is replaced as a whole, so that
+    whoever reads it finds all of it or what was there before; a link to it stays a link.
+
+    Parameters
+    ----------
+    path
+        A TOML file, as :func:`~kstoolkit.load_rules` reads it; made if it is not there.
+    user
+        Any name.
+    note
+        Why, as a comment above the rule.
+    begin_with
+        What a file that is not there yet begins with: a run that is given nothing but exemptions
+        looks for nothing.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file holds something else than rules; it stays as it was.
+    OutputError
+        If it can't be written; it stays as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "rules.toml"
+    >>> exempt_user(path, 'Anna "the bot"', note="nightly backup"), exempt_user(path, "Anna")
+    (True, True)
+    >>> exempt_user(path, "Anna")
+    False
+    >>> print(path.read_text())
+    # nightly backup
+    [[rule]]
+    kind = "Exempt"
+    users = ["Anna \"the bot\""]
+    <BLANKLINE>
+    [[rule]]
+    kind = "Exempt"
+    users = ["Anna"]
+    <BLANKLINE>
+    """
+    place = Path(path).resolve()
+    rule = _exemption(user, note)
+    try:
+        with _alone_in(place.parent):
+            if known_users(place, [user]):
+                return False
+            _replace(place, _added(_before(place, begin_with), rule))
+    except OSError as error:
+        message = f"The rules in {str(path)!r} can't be written: {error.strerror}."
+        raise OutputError(message, hint="Give a file in a folder of your own.") from error
+    return True
+
+
+def known_users(path: str | os.PathLike[str], users: Iterable[str]) -> set[str]:
+    """Return which of some users the rules in a file exempt; none if there is no such file.
+
+    Raises
+    ------
+    ConfigurationError
+        If the file can't be read, or holds something else than rules.
+
+    Examples
+    --------
+    >>> known_users("no/such/rules.toml", ["Anna"])
+    set()
+    """
+    asked = list(users)
+    flags = exempted(_rules(Path(path)), pa.array(asked, pa.string())).to_pylist()
+    return {user for user, flag in zip(asked, flags, strict=True) if flag}
+
+
+def _rules(place: Path) -> tuple[Rule, ...]:
+    try:
+        content = place.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError:
+        return load_rules(place)  # which says what is wrong
+    return () if _is_bare(content) else load_rules(place)
+
+
+def _is_bare(content: bytes) -> bool:
+    """Return whether there are only comments: no rules yet, and no mistake."""
+    lines = (line.strip() for line in content.splitlines())
+    return all(not line or line.startswith(b"#") for line in lines)
+
+
+def _before(place: Path, begin_with: Iterable[Rule]) -> bytes:
+    return place.read_bytes() if place.exists() else rules_to_toml(begin_with).encode()
+
+
+def _exemption(user: str, note: str) -> str:
+    comment = f"# {plain(shortened(note, _LONGEST_NOTE))}\n" if note else ""
+    return comment + rules_to_toml([Exempt([user])])
+
+
+def _added(before: bytes, rule: str) -> bytes:
+    """Return a file with one rule more, in the line ends that it has, a blank line before it."""
+    end = "\r\n" if b"\r\n" in before else "\n"
+    blank = "" if not before else end if before.endswith(b"\n") else 2 * end
+    return before + (blank + rule.replace("\n", end)).encode()
+
+
+def _replace(place: Path, content: bytes) -> None:
+    """Write a file as a whole, once it is known to be readable; with the mode that it had."""
+    hidden = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with hidden.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if place.exists():
+            hidden.chmod(place.stat().st_mode & 0o7777)
+        _check(hidden, place)
+        hidden.replace(place)
+    finally:
+        with suppress(FileNotFoundError):
+            hidden.unlink()
+
+
+def _check(hidden: Path, place: Path) -> None:
+    try:
+        rules_from_toml(hidden.read_text(encoding="utf-8"), str(place))
+    except ConfigurationError as error:
+        message = f"No rule can be added to {str(place)!r}: {error.message}"
+        raise ConfigurationError(message, hint=_ONE_LIST) from error
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold a folder: of two who add a rule at the same time, none loses the other's."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

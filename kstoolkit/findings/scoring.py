@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.prior import Prior
 from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
+from kstoolkit.findings.tails import Prior
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def score(
         ``window_start_ms``, ``user``, ``action``, ``count``; and, for rules that need a baseline,
         ``n`` and ``sum`` of the cell's other windows.
     moments
-        What peers do, of :data:`~kstoolkit.findings.moments.MOMENTS_SCHEMA`, all buckets pooled. A
+        What peers do, of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`, all buckets pooled. A
         window is scored with the newest moments by its start; without any there are no findings
         but those of ceilings.
     rules

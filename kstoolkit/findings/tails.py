@@ -13,13 +13,51 @@ Examples
 >>> import numpy as np
 >>> log_upper_tail(np.array([0, 3, 4000]), np.array([1.0]), np.array([2.0])).round(6)
 array([ 0.00000000e+00, -2.07944200e+00, -2.77258872e+03])
+
+What count to expect of a cell's next window, and how improbable another one is.
+
+A user's rate is known from peers and from n windows of its own, its counts are burstier than
+Poisson by κ. With A = alpha + S and B = beta + n, the next count has
+
+    mean       m = A / B
+    variance   m + R + κ (m² + R),   R = m / B + ρ m²,   ρ = κ S / (A B)
+
+R is what is not known of the rate: m / B from counting, ρ m² since a bursty history tells less.
+For κ = 0 this is the classic negative binomial NB(A, B / (B + 1)): Gelman et al., *Bayesian Data
+Analysis*, §2.6.
+
+That law has the right variance, but too short a tail: with κ = 2 and 12 windows, counts of
+probability 1e-4 come up thirty times as often. So rare tails are averaged, at the seven nodes of a
+Gauss-Hermite rule through Wilson and Hilferty's cube root (1931) of a gamma variable,
+
+- over the rate, where a cell has history of its own: where bursts are gamma-distributed, the rate
+  given n bursty windows is inverse-gamma with the shape 1 / ρ;
+- over the burst of this window, gamma with the shape 1 / κ, where it is only known from peers.
+
+What peers say of a cell (user, action) before its own history does.
+
+From the pooled sums come the numbers that say how the rates of all users spread, and how bursty
+each one is:
+
+    κ = max(mean(sᵢ² - x̄ᵢ) / mean(x̄ᵢ²), 0)                  Var = m + κ m² within a user
+    μ = mean(x̄ᵢ)
+    v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)          between users
+    alpha = μ² / v,  beta = μ / v                             gamma prior of a user's rate
+
+over all cells (user, action) with n ≥ 2 windows of history; what to expect of a cell then
+is said in :mod:`~kstoolkit.findings.tails`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.findings.peers import SUMS, codes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +65,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
 
 HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
@@ -282,3 +321,240 @@ def _beta_step(step: int, fixed: Floats, moving: Floats) -> Floats:
     beta = step + w / s + e * (c + step * (1 + q))
     scale = alpha * over_before + beta
     return np.stack([now / scale, 1 / scale, (alpha * before + beta * now) / scale])
+
+
+# ruff: noqa: RUF002 - rho is the letter of the formula
+
+
+_RARE = float(np.log(0.01))
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+_Z, _WEIGHTS = _NODES[:, None], _WEIGHTS / _WEIGHTS.sum()
+_LEAST_ROOT = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expectation:
+    """What is expected of some cells: one number a cell in each; NaN where nothing is known.
+
+    Parameters
+    ----------
+    mean
+        The expected count, m.
+    windows
+        How many windows it rests on, peers' worth included: B.
+    dispersion
+        How much burstier than Poisson a cell is: κ.
+    doubt
+        How uncertain a bursty history leaves the rate: ρ, relative to m².
+
+    Examples
+    --------
+    >>> one = Expectation(*(np.array([value]) for value in (6.0, 20.0, 0.1, 0.005)))
+    >>> one.log_tail([61]).round(1).tolist(), [int(end[0]) for end in one.interval()]
+    ([-34.8], [1, 13])
+    """
+
+    mean: Floats
+    windows: Floats
+    dispersion: Floats
+    doubt: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """Of the count that is expected."""
+        return self._variance(self.mean, self.doubt)
+
+    def interval(self) -> tuple[Integers, Integers]:
+        """Return the counts between which 95 % of the next windows lie; the mean must be known."""
+        return interval(self.mean, self.variance)
+
+    def log_tail(self, count: ArrayLike) -> Floats:
+        """Return ln P(X >= count) for the next window."""
+        x = np.asarray(count, np.float64)
+        tail = log_upper_tail(x, self.mean, self.variance)
+        rows = np.flatnonzero((tail < _RARE) & (self.dispersion > 0))
+        tail[rows] = _average(log_upper_tail(x[rows], *self.take(rows).at_nodes()))
+        return tail
+
+    def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> NDArray[np.bool_]:
+        """Return where ln P(X >= count) is not above a limit, which takes bounds alone mostly.
+
+        Parameters
+        ----------
+        count
+            Whole numbers from 1 on.
+        log_p
+            The limit; one for each count, or one for all.
+
+        Examples
+        --------
+        >>> two = Expectation(*(np.array([value] * 2) for value in (6.0, 20.0, 0.1, 0.005)))
+        >>> two.is_rarer([14, 61], np.log(1e-6)).tolist()
+        [False, True]
+        """
+        x, limit = np.broadcast_arrays(np.asarray(count, np.float64), log_p)
+        low, high = self._tail_bounds(x)
+        rarer = high <= limit
+        unsure = np.flatnonzero((low <= limit) & ~rarer)
+        rarer[unsure] = self.take(unsure).log_tail(x[unsure]) <= limit[unsure]
+        return rarer
+
+    def _tail_bounds(self, x: Floats) -> tuple[Floats, Floats]:
+        """Return what :meth:`log_tail` is at least and at most."""
+        low, high = tail_bounds(x, self.mean, self.variance)
+        rows = np.flatnonzero(self.dispersion > 0)
+        bounds = tail_bounds(x[rows], *self.take(rows).at_nodes())
+        low[rows], averaged = np.minimum(_average(bounds[0]), _RARE), _average(bounds[1])
+        high[rows] = np.where(high[rows] < _RARE, averaged, np.maximum(high[rows], averaged))
+        return low, high
+
+    def take(self, rows: Integers) -> Expectation:
+        """Return the expectation of some rows."""
+        return Expectation(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    def at_nodes(self) -> tuple[Floats, Floats]:
+        """Return mean and variance of the laws that a rare tail is averaged over, one a line.
+
+        Over the rates that a bursty history of its own leaves possible; where there is none, over
+        the bursts of a window, the rate being any of the peers'.
+        """
+        rate = self.mean / _cubed(1 - self.doubt / 9 - _Z * np.sqrt(self.doubt) / 3)
+        burst = _cubed(1 - self.dispersion / 9 + _Z * np.sqrt(self.dispersion) / 3)
+        mean = self.mean * burst / (_WEIGHTS @ burst)
+        any_rate = mean + mean * mean / (self.mean * self.windows)
+        own = self.doubt > 0
+        variance = np.where(own, self._variance(rate, np.zeros_like(rate)), any_rate)
+        return np.where(own, rate, mean), variance
+
+    def _variance(self, mean: Floats, doubt: Floats) -> Floats:
+        unknown = mean / self.windows + doubt * mean * mean
+        return mean + unknown + self.dispersion * (mean * mean + unknown)
+
+
+def _cubed(root: Floats) -> Floats:
+    return np.maximum(root, _LEAST_ROOT) ** 3
+
+
+def _average(log_p: Floats) -> Floats:
+    return np.asarray(np.logaddexp.reduce(log_p + np.log(_WEIGHTS)[:, None], axis=0))
+
+
+FEWEST_PEERS = 30
+"""Fewer cells with history than this say nothing about peers."""
+
+FEWEST_WINDOWS = 12
+"""From here on a user's own history counts; until then peers are all there is to compare with."""
+
+_COLUMNS = ("cells", "pooled_cells", *SUMS)
+_LEAST_SPREAD = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """What peers say of a cell before its own history does; one number, or one a cell, in each.
+
+    Parameters
+    ----------
+    alpha, beta
+        Of the gamma distribution of rates: the mean rate is ``alpha / beta``.
+    dispersion
+        κ, how much burstier than Poisson a user is.
+    peers
+        On how many cells it rests.
+    tests
+        How many cells there are to test in one window.
+
+    Where peers are too few everything but ``peers`` and ``tests`` is NaN.
+    """
+
+    alpha: Floats
+    beta: Floats
+    dispersion: Floats
+    peers: Floats
+    tests: Floats
+
+    @classmethod
+    def of_sums(cls, sums: Floats, everyone: Floats) -> Prior:
+        """Return the prior of each row of :func:`moment_sums`.
+
+        A row with fewer than :data:`FEWEST_PEERS` peers takes ``everyone``, the row of all actions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kstoolkit.findings.peers import moment_sums
+        >>> n, total = np.full(40, 10), np.repeat([10.0, 30.0], 20)
+        >>> sums = moment_sums(np.zeros(40, int), n, total, total**2 / 10 + total, 1)
+        >>> prior = Prior.of_sums(sums, sums[-1])
+        >>> (prior.alpha / prior.beta).tolist(), prior.peers.tolist()
+        ([2.0, 2.0], [40.0, 40.0])
+        """
+        few = sums[:, 1:2] < FEWEST_PEERS
+        used = np.where(few, everyone, sums)
+        _, pooled, excess, mean, square, mean_per_n, square_per_n = used.T
+        enough = (pooled >= FEWEST_PEERS) & (mean > 0)
+        k = np.where(enough, pooled, np.nan)
+        dispersion = np.maximum(excess / np.where(enough, square, np.nan), 0)
+        mu = mean / k
+        sampling = (mean_per_n + dispersion * square_per_n) / k
+        spread = np.maximum((square - k * mu * mu) / (k - 1) - sampling, _LEAST_SPREAD)
+        tests = np.broadcast_to(np.atleast_2d(everyone)[:, 0], k.shape)
+        return cls(mu * mu / spread, mu / spread, dispersion, pooled, tests)
+
+    @classmethod
+    def at(cls, moments: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Prior:
+        """Return the prior of each cell at its window: of the newest moments by then.
+
+        Parameters
+        ----------
+        moments
+            Of :data:`MOMENTS_SCHEMA`, one row a window start and action.
+        start_ms, action
+            One a cell; the action as text or dictionary.
+        """
+        starts, when = np.unique(moments["window_start_ms"].to_numpy(), return_inverse=True)
+        known = pc.unique(moments["action"]).drop_null()
+        width = len(known) + 1
+        keys = when * width + _action_codes(moments["action"], known)
+        order = np.argsort(keys)
+        sums = np.column_stack([moments[name].to_numpy() for name in _COLUMNS])[order]
+        row = np.searchsorted(starts, start_ms, side="right") - 1
+        mine = _rows_of(keys[order], sums, row * width + _action_codes(action, known))
+        everyone = _rows_of(keys[order], sums, row * width + width - 1)
+        return cls.of_sums(mine, everyone)
+
+    def take(self, rows: Integers) -> Prior:
+        """Return the prior of some rows."""
+        return Prior(*(getattr(self, name)[rows] for name in self.__slots__))
+
+    def expect(self, n: Integers, total: Integers | Floats) -> Expectation:
+        """Return what to expect of each cell's next window, from peers and its own history.
+
+        Own history speaks from :data:`FEWEST_WINDOWS` windows on.
+
+        Parameters
+        ----------
+        n, total
+            Windows of the cell's own, and the sum of their counts.
+        """
+        own = n >= FEWEST_WINDOWS
+        known = np.where(own, total, 0)
+        a, b = self.alpha + known, self.beta + np.where(own, n, 0)
+        return Expectation(a / b, b, self.dispersion, self.dispersion * known / (a * b))
+
+
+def _action_codes(action: pa.ChunkedArray, known: pa.Array) -> Integers:
+    """Return where each action stands among the known ones; others, and null, come after them."""
+    null = np.zeros(len(action), bool)
+    if action.null_count:
+        null = action.is_null().to_numpy()
+        action = pc.fill_null(action, "")
+    codes = codes_in(action, known)
+    return np.where(null | (codes < 0), len(known), codes)
+
+
+def _rows_of(keys: Integers, sums: Floats, wanted: Integers) -> Floats:
+    """Return the sums of the wanted keys; those of a key that is not there are zero."""
+    padded_keys, padded = np.append(keys, -1), np.vstack([sums, np.zeros(len(_COLUMNS))])
+    found = np.searchsorted(keys, wanted)
+    return padded[np.where(padded_keys[found] == wanted, found, len(keys))]

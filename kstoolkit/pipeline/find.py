@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.findings.history import find_in_windows
 from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
+from kstoolkit.findings.stories import find_in_windows
 from kstoolkit.windows import Window
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.findings.rulefile import rules_from_json
-from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.report.content import Origin
 from kstoolkit.report.paths import quoted_path
 

@@ -15,7 +15,7 @@ from kstoolkit.events.opening import format_of
 from kstoolkit.events.pieces import Columns
 from kstoolkit.events.sources import Files, Frame, is_plain
 from kstoolkit.events.topics import Topic
-from kstoolkit.findings.rulefile import rules_to_json
+from kstoolkit.findings.rules import rules_to_json
 from kstoolkit.pipeline import stream
 from kstoolkit.pipeline.cluster import check_shared
 from kstoolkit.pipeline.ending import Ending

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.findings.rulefile import rules_from_json
+from kstoolkit.findings.rules import rules_from_json
 from kstoolkit.pipeline.origin import from_files, origin_of
 from kstoolkit.pipeline.reportedletters import reported_letters
 from kstoolkit.pipeline.userhistory import LevelCounts

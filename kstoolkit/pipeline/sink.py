@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.changelog.outbox import Outbox
-from kstoolkit.findings.moments import MOMENTS_SCHEMA, pool_moments
+from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.pipeline.operator import MOMENTS, STATISTICS
 from kstoolkit.pipeline.parcels import from_ipc, to_ipc

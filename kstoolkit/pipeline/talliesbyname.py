@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import REASONS
-from kstoolkit.findings.rulefile import rules_from_json
-from kstoolkit.findings.rules import Exempt
+from kstoolkit.findings.rules import Exempt, rules_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.finding import Findings
-from kstoolkit.findings.sentence import expected
+from kstoolkit.findings.finding import Findings, expected
 from kstoolkit.pipeline.tidycounts import utc_times
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_count

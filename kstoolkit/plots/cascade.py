@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.findings.sentence import expected
+from kstoolkit.findings.finding import expected
 from kstoolkit.plots.axes import days, in_time, label, nothing
 from kstoolkit.plots.bars import bars_of, marks_of, notes_of
 from kstoolkit.plots.names import shown

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kstoolkit.findings.sentence import chance
+from kstoolkit.findings.finding import chance
 from kstoolkit.markup import element, isolated, joined, sentence, text
 from kstoolkit.report.content import ReportFinding
 from kstoolkit.report.facts import line

@@ -9,7 +9,7 @@ from ipywidgets import Checkbox, Combobox, Dropdown, Layout, NaiveDatetimePicker
 from traitlets import TraitError
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.choosing import Choice
+from kstoolkit.findings.finding import Choice
 from kstoolkit.markup import shortened
 from kstoolkit.widgets.findinglabels import most_frequent, option_label, window_labels
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from kstoolkit.findings.evidence import evidence
+from kstoolkit.findings.finding import evidence
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
 from kstoolkit.records import counted

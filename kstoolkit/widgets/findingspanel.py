@@ -11,10 +11,8 @@ import pyarrow as pa
 from ipywidgets import Button, HBox, Layout, Select
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
-from kstoolkit.findings.choosing import Choice
-from kstoolkit.findings.evidence import in_short
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.findings.rulefile import rules_from_json
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Choice, Findings, in_short
+from kstoolkit.findings.rules import rules_from_json
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.records import counted
 from kstoolkit.units import format_count

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipywidgets import Button, Layout, Text
 
-from kstoolkit.findings.exempting import exempt_user, known_users
+from kstoolkit.findings.rules import exempt_user, known_users
 from kstoolkit.markup import plain, shortened
 
 if TYPE_CHECKING:

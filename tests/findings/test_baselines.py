@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.findings.baselines import PROTECT_FROM_COUNT, Baselines
-from kstoolkit.findings.prior import FEWEST_WINDOWS, Prior
+from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
     from kstoolkit.findings.baselines import Observation

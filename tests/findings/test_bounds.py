@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kstoolkit.findings.expectation import Expectation
-from kstoolkit.findings.tails import log_upper_tail, tail_bounds
+from kstoolkit.findings.tails import Expectation, log_upper_tail, tail_bounds
 
 ROWS = 4_000
 

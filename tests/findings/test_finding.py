@@ -1,4 +1,3 @@
-# ruff: noqa: RUF001 - a range of numbers is written with an en dash
 from __future__ import annotations
 
 import json
@@ -7,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.findings.finding import Findings
-from kstoolkit.findings.sentence import chance
+from kstoolkit.findings.finding import Choice, Findings, chance, evidence
 from tests.findings.made import CEILING, DAY, HOUR, MINUTE, START, UNKNOWN, finding, findings
+
+# ruff: noqa: RUF001 - a range of numbers is written with an en dash
 
 
 def test_a_finding_reads_as_one_sentence() -> None:
@@ -140,3 +140,74 @@ def test_html_says_how_many_are_shown() -> None:
 def test_none_found_is_said() -> None:
     assert repr(findings()) == "Findings(none)"
     assert "none" in findings()._repr_html_()
+
+
+# ruff: noqa: RUF001 - a range of numbers is written with an en dash
+
+
+def test_a_finding_in_text_and_html_states_the_same_facts() -> None:
+    found = finding(other_levels={"1 minute": 7})
+    assert repr(found) == (
+        "Finding('ClueBot NG', 'Main': 61 in 1 hour from 2015-09-12 10:00:00 UTC, "
+        "expected 2–14, chance 3 in 10⁹)"
+    )
+    html = found._repr_html_()
+    for what, figure in evidence(found):
+        assert what in html
+        assert figure in html
+    assert found.sentence in html
+
+
+def test_what_is_unknown_is_said_with_its_reason() -> None:
+    told = dict(evidence(finding(**UNKNOWN | CEILING)))
+    assert told["expected"] == "unknown (no baseline)"
+    assert told["in other windows"] == "unknown (not kept)"
+    assert told["ceiling"] == "100"
+    assert "ceiling 100" in repr(finding(**UNKNOWN | CEILING))
+
+
+def test_a_finding_as_a_table_is_a_row_of_many() -> None:
+    found = finding(other_levels={"1 minute": 7})
+    assert found.to_pandas().equals(findings(found).to_pandas())
+
+
+def test_hostile_names_are_escaped() -> None:
+    html = finding(user="<script>alert(1)</script>")._repr_html_()
+    assert "<script>" not in html
+
+
+MINUTES = {"window": "1 minute", "window_ms": MINUTE, **UNKNOWN, **CEILING}
+ALL = findings(
+    finding(user="Anna"),
+    finding(user="Annabel", action="(write)"),
+    finding(user="Bo", window_start_ms=START + 2 * HOUR),
+    finding(user="Bo", **MINUTES, window_start_ms=START + 5 * MINUTE),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "users"),
+    [
+        ({}, ["Anna", "Annabel", "Bo", "Bo"]),
+        ({"user": "Anna"}, ["Anna"]),
+        ({"user": "ANN"}, ["Anna", "Annabel"]),
+        ({"user": "nobody"}, []),
+        ({"action": "(W"}, ["Annabel"]),
+        ({"window": "1 minute"}, ["Bo"]),
+        ({"rule": "Ceiling 100 per 1 minute", "user": "Anna"}, []),
+        ({"since_ms": START + HOUR}, ["Bo"]),
+        ({"since_ms": START + HOUR - 1}, ["Anna", "Annabel", "Bo"]),
+        ({"until_ms": START}, []),
+        ({"until_ms": START + 1}, ["Anna", "Annabel"]),
+        ({"since_ms": START, "until_ms": START + HOUR}, ["Anna", "Annabel", "Bo"]),
+    ],
+)
+def test_each_filter_leaves_what_it_names_in_its_order(
+    given: dict[str, Any], users: list[str]
+) -> None:
+    assert [each.user for each in Choice(**given).of(ALL)] == users
+
+
+def test_known_users_are_left_out_by_their_whole_names() -> None:
+    left = Choice().of(ALL, without_users={"Anna", "nobody"})
+    assert [each.user for each in left] == ["Annabel", "Bo", "Bo"]

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstoolkit.findings.moments import MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
-from kstoolkit.findings.prior import FEWEST_PEERS, FEWEST_WINDOWS, Prior
+from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
+from kstoolkit.findings.tails import FEWEST_PEERS, FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ import pytest
 
 from kstoolkit.findings.baselines import Baselines
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.findings.moments import pool_moments
+from kstoolkit.findings.peers import pool_moments
 from kstoolkit.findings.rules import Ceiling, Exempt, Unusual
 from kstoolkit.findings.scoring import score
 

@@ -15,8 +15,7 @@ import pytest
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import REASONS, letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.rulefile import rules_to_json
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_json
 from kstoolkit.pipeline.origin import command_of
 from kstoolkit.pipeline.reporting import report_of
 from kstoolkit.pipeline.run import Run

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.events.dead_letters import letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
-from kstoolkit.findings.rulefile import rules_to_json
-from kstoolkit.findings.rules import DEFAULT_RULES
+from kstoolkit.findings.rules import DEFAULT_RULES, rules_to_json
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
