@@ -143,7 +143,7 @@ def settings_of(config: str | None) -> dict[str, str]:
     InputError
         If it can't be read.
     """
-    from kstoolkit.events.connectionfile import options_of_environment, read_options  # noqa: PLC0415
+    from kstoolkit.events.topics import options_of_environment, read_options  # noqa: PLC0415
 
     return options_of_environment() if config is None else read_options(config)
 

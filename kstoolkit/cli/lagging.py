@@ -113,7 +113,7 @@ def _reader(
     reader: str, group: str | None, topic: str | None, config: str | None
 ) -> dict[str, Any]:
     """Return what reads, as the functions of Python take it."""
-    from kstoolkit.events.connectionfile import read_options  # noqa: PLC0415
+    from kstoolkit.events.topics import read_options  # noqa: PLC0415
 
     options = None if config is None else read_options(config)
     if group is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.event_files import gzip_pieces, replacing
+from kstoolkit.events.records import gzip_pieces, replacing
 from kstoolkit.events.simulator import simulate
 from kstoolkit.units import Duration, format_bytes, parse_duration
 

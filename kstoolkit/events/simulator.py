@@ -8,33 +8,731 @@ Examples
 ['time', 'user', 'action']
 >>> simulation.labels()["kind"].unique().to_pylist()
 ['burst', 'low-and-slow', 'new-user-flood', 'ramp', 'shared-account']
+
+Random draws that come out alike on every machine, to the last bit.
+
+Numpy promises stable raw bits of a generator, but not what its distributions make of them, and
+``log`` and ``exp`` differ in the last digit between processors. So all draws here are made of raw
+bits with ``+ - * /`` alone, which IEEE 754 fixes.
+
+Examples
+--------
+>>> draws = Draws(7, "example")
+>>> [round(float(u), 6) for u in draws.uniform(3)] == [
+...     round(float(u), 6) for u in Draws(7, "example").uniform(3)
+... ]
+True
+
+What ordinary users do: some much more than others, by day rather than by night, in bursts.
+
+A user's rate falls with its rank (Zipf). Hour by hour it follows the user's own daily rhythm, times
+a gamma factor of variance 1/2 that makes busy and idle hours. Actions follow a mix of the user's
+own. The number of all events is given: they are shared out by these weights, which is what a
+Poisson process is once its total is known.
+
+What abnormal users do: five kinds, each with what it adds and a label that says so.
+
+Examples
+--------
+>>> for kind in KINDS.values():
+...     print(f"{kind.name}: {kind.description}")
+burst: a user does one thing very often for some minutes
+ramp: a user does one thing more and more often over hours, then stops
+low-and-slow: an account does one thing at even distances, day and night, never often
+new-user-flood: accounts that were never seen before each do one thing often, at about one time
+shared-account: from some hour on, a second person with other habits uses the account too
+
+Who acts in a simulation: ordinary users, some of whom go astray, and abnormal accounts.
+
+All of it is in numbers; names come later.
+
+Who is abnormal in simulated events, how, when, and by how much: the answers to the exercise.
+
+What simulated users are called: names that say nothing about who is abnormal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.abnormal import KINDS
-from kstoolkit.events.draws import Draws
-from kstoolkit.events.event_files import replacing, write_events
-from kstoolkit.events.labels import label_lines, label_table
-from kstoolkit.events.names import user_names
-from kstoolkit.events.ordinary import Span
-from kstoolkit.events.scenario import Scenario
+from kstoolkit.events.records import replacing, write_events
 from kstoolkit.units import Duration, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
-    from kstoolkit.events.event_files import Compression, FileFormat
+    from numpy.typing import ArrayLike, NDArray
+
+    from kstoolkit.events.records import Compression, FileFormat
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+
+_LN_2 = 0.6931471805599453
+_SERIES_TERMS = 15
+"""The series' argument is at most 1/3, so that these reach double precision."""
+
+
+class Draws:
+    """A named stream of random draws: the same for the same seed and name.
+
+    Parameters
+    ----------
+    seed
+        Any whole number from 0 on.
+    stream
+        What the draws are for; streams of one seed are independent of each other.
+    """
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, seed: int, stream: str) -> None:
+        self._bits = np.random.PCG64(np.random.SeedSequence([seed, *stream.encode()]))
+
+    def uniform(self, size: int) -> Floats:
+        """Return ``size`` numbers in [0, 1), each a multiple of 2⁻⁵³."""
+        top = self._bits.random_raw(size) >> np.uint64(11)
+        return np.asarray(top * 2.0**-53, np.float64)
+
+    def between(self, low: ArrayLike, high: ArrayLike, size: int) -> Floats:
+        """Return ``size`` numbers in [low, high)."""
+        least = np.asarray(low, np.float64)
+        width: Floats = np.asarray(high, np.float64) - least
+        return least + self.uniform(size) * width
+
+    def integers(self, low: ArrayLike, high: ArrayLike, size: int) -> Ints:
+        """Return ``size`` whole numbers from ``low`` on and below ``high``."""
+        return np.floor(self.between(low, high, size)).astype(np.int64)
+
+    def gamma(self, shape: int, size: int) -> Floats:
+        """Return ``size`` gamma-distributed numbers with mean 1 and variance ``1 / shape``.
+
+        They are means of ``shape`` exponentials (an Erlang distribution), so never 0.
+        """
+        total = np.zeros(size)
+        for _ in range(shape):
+            total -= log(1.0 - self.uniform(size))
+        return total / shape + 2.0**-53
+
+    def order(self, size: int) -> Ints:
+        """Return the numbers below ``size`` in random order."""
+        return np.argsort(self._bits.random_raw(size), kind="stable").astype(np.int64)
+
+
+def log(values: Floats) -> Floats:
+    """Return the natural logarithm of positive numbers, alike on every machine.
+
+    ``ln(m · 2ᵉ) = e ln 2 + 2 artanh((m - 1) / (m + 1))``, with the series of artanh.
+
+    Examples
+    --------
+    >>> bool(np.allclose(log(np.array([1e-9, 0.5, 1.0])), [-20.72326584, -0.69314718, 0.0]))
+    True
+    """
+    mantissa, exponent = np.frexp(values)
+    ratio = (mantissa - 1.0) / (mantissa + 1.0)
+    square = ratio * ratio
+    series = np.zeros_like(ratio)
+    for term in range(_SERIES_TERMS, -1, -1):
+        series = series * square + 1.0 / (2 * term + 1)
+    return 2.0 * ratio * series + exponent * _LN_2
+
+
+def pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
+    """Return a column for each of ``rows``, chosen by that row's weights.
+
+    Parameters
+    ----------
+    weights
+        Two-dimensional, not negative, with something positive in each row that is used.
+    rows, uniform
+        For each choice, its row and its draw in [0, 1).
+
+    Examples
+    --------
+    >>> weights = np.array([[1.0, 1.0], [0.0, 3.0]])
+    >>> pick(weights, np.array([0, 0, 1]), np.array([0.2, 0.7, 0.2])).tolist()
+    [0, 1, 1]
+    """
+    columns = weights.shape[1]
+    # One running sum over all rows makes the choices of all rows a single search. np.sum would
+    # add in an order that depends on the processor; a running sum does not.
+    reached = np.concatenate([[0.0], np.cumsum(weights)])
+    low, high = reached[rows * columns], reached[(rows + 1) * columns]
+    found = np.searchsorted(reached, low + uniform * (high - low), side="right") - 1
+    chosen: Ints = np.clip(found - rows * columns, 0, columns - 1)
+    return chosen
+
+
+HOUR_MS = 3_600_000
+
+DAILY_RHYTHM = np.array(
+    [3, 2, 1, 1, 1, 2, 4, 8, 14, 18, 20, 19, 16, 18, 20, 19, 17, 14, 12, 13, 14, 12, 8, 5], float
+)
+"""How busy the hours of a user's day are; a user's phase says when that day begins."""
+
+HOME_PHASES = np.array([0, 0, 0, 1, 1, 2, 23, 5, 16, 18])
+"""Hours that a user's day is ahead of UTC: most live near it, some far away."""
+
+_FLATTENING_RANKS = 10
+"""Rates fall as 1 / (rank + this), so that the busiest few do not make most of the events."""
+
+_BURSTINESS_SHAPE = 2
+_TASTE_SHAPE = 3
+"""How much users differ in what they prefer: a gamma factor of variance 1/3 for each action."""
+
+_USERS_AT_A_TIME = 65_536
+"""Bounds the memory for weights of (user, hour) cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of time, from ``start_ms`` on and before ``end_ms``, cut into hours.
+
+    Examples
+    --------
+    >>> Span(0, 5_400_000).widths_ms.tolist()
+    [3600000, 1800000]
+    """
+
+    start_ms: int
+    end_ms: int
+
+    @property
+    def length_ms(self) -> int:
+        """How long it is."""
+        return self.end_ms - self.start_ms
+
+    @property
+    def hour_starts_ms(self) -> Ints:
+        """Where its hours begin, counted from its own start."""
+        return np.arange(self.start_ms, self.end_ms, HOUR_MS, dtype=np.int64)
+
+    @property
+    def widths_ms(self) -> Ints:
+        """How long its hours are: the last one may be cut short."""
+        return np.minimum(HOUR_MS, self.end_ms - self.hour_starts_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Acts:
+    """Events as columns: number of the user, time in epoch ms, number of the action."""
+
+    user: Ints
+    time_ms: Ints
+    action: Ints
+
+    @classmethod
+    def joined(cls, parts: Iterable[Acts]) -> Acts:
+        """Return the events of all ``parts``, in order of time; ties as they come."""
+        parts = list(parts)
+        times = np.concatenate([part.time_ms for part in parts])
+        order = np.argsort(times, kind="stable")
+        users = np.concatenate([part.user for part in parts])
+        actions = np.concatenate([part.action for part in parts])
+        return cls(users[order], times[order], actions[order])
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How users spend their days: one row a user.
+
+    Parameters
+    ----------
+    phase
+        Hours that the user's day is ahead of UTC.
+    mix
+        Weight of each action.
+    """
+
+    phase: Ints
+    mix: Floats
+
+
+def rates(users: int) -> Floats:
+    """Return each user's share of all events, the busiest user first.
+
+    Examples
+    --------
+    >>> [round(float(share), 3) for share in rates(3)]
+    [0.365, 0.331, 0.304]
+    """
+    weights = 1.0 / np.arange(_FLATTENING_RANKS, users + _FLATTENING_RANKS)
+    shares: Floats = weights / np.cumsum(weights)[-1]
+    return shares
+
+
+def share_out(draws: Draws, number: int, shares: Floats) -> Ints:
+    """Return how many of ``number`` events each user makes, at random by its share."""
+    owners = pick(shares[np.newaxis, :], np.zeros(number, np.int64), draws.uniform(number))
+    return np.bincount(owners, minlength=len(shares)).astype(np.int64)
+
+
+def habits(draws: Draws, users: int, actions: int) -> Habits:
+    """Return habits for ``users``; the k-th action is done 1/k as often as the first."""
+    home = HOME_PHASES[draws.integers(0, len(HOME_PHASES), users)]
+    taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
+    return Habits(
+        phase=(home + draws.integers(0, 2, users)) % 24,
+        mix=taste / np.arange(1, actions + 1),
+    )
+
+
+def act(
+    draws: Draws, counts: Ints, habits: Habits, span: Span, *, first_hours: Ints | None = None
+) -> Acts:
+    """Return the events of users who do as many things as ``counts`` says, by their habits.
+
+    Parameters
+    ----------
+    counts
+        Number of events of each user; users are numbered by their place here.
+    first_hours
+        For each user, the hour of the span that it starts in; by default the first.
+    """
+    first = np.zeros(len(counts), np.int64) if first_hours is None else first_hours
+    blocks = []
+    for low in range(0, len(counts), _USERS_AT_A_TIME):
+        some = slice(low, low + _USERS_AT_A_TIME)
+        own = Habits(habits.phase[some], habits.mix[some])
+        block = _act(draws, counts[some], own, span, first[some])
+        blocks.append(replace(block, user=block.user + low))
+    return Acts.joined(blocks)
+
+
+def _act(draws: Draws, counts: Ints, habits: Habits, span: Span, first_hours: Ints) -> Acts:
+    rows = np.repeat(np.arange(len(counts)), counts)
+    weights = _hour_weights(draws, habits.phase, span)
+    weights[np.arange(weights.shape[1]) < first_hours[:, np.newaxis]] = 0.0
+    hours = pick(weights, rows, draws.uniform(len(rows)))
+    within = np.floor(draws.uniform(len(rows)) * span.widths_ms[hours]).astype(np.int64)
+    actions = pick(habits.mix, rows, draws.uniform(len(rows)))
+    return Acts(rows, span.hour_starts_ms[hours] + within, actions)
+
+
+def _hour_weights(draws: Draws, phase: Ints, span: Span) -> Floats:
+    of_day = span.hour_starts_ms // HOUR_MS
+    rhythm = DAILY_RHYTHM[(of_day + phase[:, np.newaxis]) % len(DAILY_RHYTHM)]
+    mood = draws.gamma(_BURSTINESS_SHAPE, rhythm.size).reshape(rhythm.shape)
+    weights: Floats = rhythm * mood * span.widths_ms
+    return weights
+
+
+MINUTE_MS = 60_000
+NO_ACTION = -1
+"""Stands for "several actions" among numbers of actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What abnormal users of one kind meet.
+
+    Parameters
+    ----------
+    draws
+        The kind's own stream of draws.
+    span
+        The time simulated.
+    actions
+        How many actions there are.
+    hourly
+        Events per hour that each of them makes anyway, on average; of an ordinary user for those
+        that make none.
+    phase
+        Hours that each one's day is ahead of UTC, where it has one.
+    """
+
+    draws: Draws
+    span: Span
+    actions: int
+    hourly: Floats
+    phase: Ints
+
+    @property
+    def number(self) -> int:
+        """How many abnormal users of the kind there are."""
+        return len(self.hourly)
+
+    def moments(self, low: float, high: float) -> Ints:
+        """Return a time for each user, between two shares of the span."""
+        shares = self.draws.between(low, high, self.number)
+        return self.span.start_ms + np.floor(shares * self.span.length_ms).astype(np.int64)
+
+    def lengths(self, low_ms: int, high_ms: int, at_most: float) -> Ints:
+        """Return a length for each user, no more than a share of the span."""
+        limit = int(self.span.length_ms * at_most)
+        return self.draws.integers(min(low_ms, limit), min(high_ms, limit) + 1, self.number)
+
+    def rare_actions(self) -> Ints:
+        """Return an action for each user: any but the most frequent one, if there are more."""
+        return self.draws.integers(min(1, self.actions - 1), self.actions, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What abnormal users of one kind add: a label's columns, and the events.
+
+    Users are numbered by their place; ``action`` is ``NO_ACTION`` where there are several.
+    """
+
+    since_ms: Ints
+    until_ms: Ints
+    action: Ints
+    acts: Acts
+
+    @property
+    def extra_events(self) -> Ints:
+        """How many events each user adds."""
+        return np.bincount(self.acts.user, minlength=len(self.since_ms)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of abnormal user.
+
+    Parameters
+    ----------
+    name, description
+        What people call it, and what such a user does.
+    is_account
+        Whether it is an account of its own; else an ordinary user goes astray.
+    make
+        Makes the extra events.
+    """
+
+    name: str
+    description: str
+    is_account: bool
+    make: Callable[[Stage], Trouble]
+
+
+def _burst(stage: Stage) -> Trouble:
+    since = stage.moments(0.6, 0.9)
+    until = since + stage.lengths(2 * MINUTE_MS, 5 * MINUTE_MS, 1 / 20)
+    counts = 240 + _times(stage.hourly, 15) + stage.draws.integers(0, 160, stage.number)
+    return _one_action(stage, since, until, counts, place=_evenly_at_random)
+
+
+def _ramp(stage: Stage) -> Trouble:
+    since = stage.moments(0.6, 0.75)
+    until = since + stage.lengths(6 * HOUR_MS, 8 * HOUR_MS, 1 / 5)
+    counts = 300 + _times(stage.hourly, 40) + stage.draws.integers(0, 100, stage.number)
+    return _one_action(stage, since, until, counts, place=_more_and_more)
+
+
+def _low_and_slow(stage: Stage) -> Trouble:
+    since = np.full(stage.number, stage.span.start_ms)
+    until = np.full(stage.number, stage.span.end_ms)
+    distance = stage.draws.integers(4 * MINUTE_MS, 8 * MINUTE_MS, stage.number)
+    counts = np.maximum(24, stage.span.length_ms // distance)
+    return _one_action(stage, since, until, counts, place=_at_even_distances)
+
+
+def _new_user_flood(stage: Stage) -> Trouble:
+    """Make one campaign: all accounts begin within an hour, and do the same thing."""
+    campaign = stage.moments(0.6, 0.9)[:1]
+    since = campaign + stage.lengths(0, HOUR_MS, 1 / 40)
+    until = since + stage.lengths(10 * MINUTE_MS, 20 * MINUTE_MS, 1 / 20)
+    counts = 80 + _times(stage.hourly, 10) + stage.draws.integers(0, 80, stage.number)
+    actions = np.repeat(stage.rare_actions()[:1], stage.number)
+    return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=actions)
+
+
+def _shared_account(stage: Stage) -> Trouble:
+    """Add a second person: another mix, and a day that begins half a day later."""
+    own_start = stage.moments(0.5, 0.7)
+    first_hours = (own_start - stage.span.start_ms) // HOUR_MS
+    since = stage.span.hour_starts_ms[first_hours]
+    hours_left = (stage.span.end_ms - since) / HOUR_MS
+    counts = 300 + _times(stage.hourly * hours_left, 10)
+    fresh = habits(stage.draws, stage.number, stage.actions)
+    second = Habits((stage.phase + 12) % 24, fresh.mix)
+    acts = act(stage.draws, counts, second, stage.span, first_hours=first_hours)
+    until = np.full(stage.number, stage.span.end_ms)
+    return Trouble(since, until, np.full(stage.number, NO_ACTION), acts)
+
+
+def _times(hourly: Floats, factor: int) -> Ints:
+    return np.floor(hourly * factor).astype(np.int64)
+
+
+def _one_action(
+    stage: Stage,
+    since_ms: Ints,
+    until_ms: Ints,
+    counts: Ints,
+    *,
+    place: Callable[[Draws, Ints], Floats],
+    actions: Ints | None = None,
+) -> Trouble:
+    actions = stage.rare_actions() if actions is None else actions
+    users = np.repeat(np.arange(stage.number), counts)
+    offsets = place(stage.draws, counts) * (until_ms - since_ms)[users]
+    times = since_ms[users] + np.floor(offsets).astype(np.int64)
+    return Trouble(since_ms, until_ms, actions, Acts(users, times, actions[users]))
+
+
+def _evenly_at_random(draws: Draws, counts: Ints) -> Floats:
+    return draws.uniform(int(counts.sum()))
+
+
+def _more_and_more(draws: Draws, counts: Ints) -> Floats:
+    # The root of a uniform draw has a density that grows from nothing in a straight line.
+    return np.sqrt(draws.uniform(int(counts.sum())))
+
+
+def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
+    """Put each event in its own slot, at most a tenth of a slot away from the middle."""
+    total = int(counts.sum())
+    slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+    jitter = draws.between(0.4, 0.6, total)
+    return (slot + jitter) / np.repeat(counts, counts)
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "burst",
+            "a user does one thing very often for some minutes",
+            is_account=False,
+            make=_burst,
+        ),
+        Kind(
+            "ramp",
+            "a user does one thing more and more often over hours, then stops",
+            is_account=False,
+            make=_ramp,
+        ),
+        Kind(
+            "low-and-slow",
+            "an account does one thing at even distances, day and night, never often",
+            is_account=True,
+            make=_low_and_slow,
+        ),
+        Kind(
+            "new-user-flood",
+            "accounts that were never seen before each do one thing often, at about one time",
+            is_account=True,
+            make=_new_user_flood,
+        ),
+        Kind(
+            "shared-account",
+            "from some hour on, a second person with other habits uses the account too",
+            is_account=False,
+            make=_shared_account,
+        ),
+    )
+}
+"""All kinds by name."""
+
+
+_MIDDLE = (20, 2)
+"""Users who go astray are among the busier half, but not among the busiest twentieth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The abnormal users of one kind: their numbers, and the trouble that they make."""
+
+    kind: str
+    users: Ints
+    trouble: Trouble
+
+    @property
+    def acts(self) -> Acts:
+        """What they do beyond the ordinary."""
+        own = self.trouble.acts
+        return Acts(self.users[own.user], own.time_ms, own.action)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """A simulation in numbers.
+
+    Users are numbered: ordinary ones first, the busiest at 0, then the abnormal accounts, kind by
+    kind. Each purpose has its own stream of draws, so that another number of bursts, say, leaves
+    ordinary users as they are.
+    """
+
+    event_count: int
+    users: int
+    actions: int
+    span: Span
+    seed: int
+    abnormal: Mapping[str, int]
+
+    @property
+    def all_users(self) -> int:
+        """How many users there are with the abnormal accounts."""
+        return self.users + sum(self.abnormal.get(kind.name, 0) for kind in _kinds(accounts=True))
+
+    def acts(self) -> Acts:
+        """Return all events, in order of time."""
+        counts = share_out(Draws(self.seed, "shares"), self.event_count, rates(self.users))
+        ordinary = act(Draws(self.seed, "ordinary"), counts, self._habits(), self.span)
+        return Acts.joined([ordinary, *(part.acts for part in self.parts())])
+
+    def parts(self) -> list[Part]:
+        """Return what is abnormal, kind by kind."""
+        return [self._part(kind, self._who(kind)) for kind in KINDS.values() if self._number(kind)]
+
+    def _part(self, kind: Kind, users: Ints) -> Part:
+        hours = self.span.length_ms / HOUR_MS
+        hourly = rates(self.users) * self.event_count / hours
+        stage = Stage(
+            draws=Draws(self.seed, kind.name),
+            span=self.span,
+            actions=self.actions,
+            hourly=np.full(len(users), 1 / self.users * self.event_count / hours)
+            if kind.is_account
+            else hourly[users],
+            phase=np.zeros(len(users), np.int64)
+            if kind.is_account
+            else self._habits().phase[users],
+        )
+        return Part(kind.name, users, kind.make(stage))
+
+    def _who(self, kind: Kind) -> Ints:
+        before = sum(self._number(other) for other in _kinds(accounts=kind.is_account, until=kind))
+        some = slice(before, before + self._number(kind))
+        return (
+            np.arange(self.users, self.all_users)[some] if kind.is_account else self._pool()[some]
+        )
+
+    def _pool(self) -> Ints:
+        """Return ordinary users in the order in which they go astray."""
+        first, last = (self.users // share for share in _MIDDLE)
+        wanted = sum(self._number(kind) for kind in _kinds(accounts=False))
+        pool = np.arange(first, last) if last - first >= wanted else np.arange(self.users)
+        return pool[Draws(self.seed, "astray").order(len(pool))]
+
+    def _number(self, kind: Kind) -> int:
+        return self.abnormal.get(kind.name, 0)
+
+    def _habits(self) -> Habits:
+        return habits(Draws(self.seed, "habits"), self.users, self.actions)
+
+
+def _kinds(*, accounts: bool, until: Kind | None = None) -> list[Kind]:
+    """Return the kinds that are accounts of their own, or are not, before the kind ``until``."""
+    kinds = list(KINDS.values())
+    return [
+        kind
+        for kind in kinds[: kinds.index(until) if until else None]
+        if kind.is_account == accounts
+    ]
+
+
+LABELS_SCHEMA = pa.schema(
+    {
+        "user": pa.string(),
+        "kind": pa.string(),
+        "since": pa.timestamp("ms", tz="UTC"),
+        "until": pa.timestamp("ms", tz="UTC"),
+        "action": pa.string(),
+        "extra_events": pa.int64(),
+    }
+)
+
+
+def label_table(parts: Sequence[Part], names: pa.Array, actions: Sequence[str]) -> pa.Table:
+    """Return a label for each abnormal user, kind by kind and name by name.
+
+    Parameters
+    ----------
+    parts
+        What is abnormal, in numbers.
+    names, actions
+        What users and actions are called.
+    """
+    tables = [_labels(part, names, actions) for part in parts]
+    labels = pa.concat_tables([LABELS_SCHEMA.empty_table(), *tables])
+    return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
+
+
+def _labels(part: Part, names: pa.Array, actions: Sequence[str]) -> pa.Table:
+    trouble = part.trouble
+    action = pa.array(trouble.action, mask=trouble.action == NO_ACTION)
+    columns = [
+        names.take(pa.array(part.users)),
+        pa.array(np.full(len(part.users), part.kind)),
+        pa.array(trouble.since_ms).cast(LABELS_SCHEMA.field("since").type),
+        pa.array(trouble.until_ms).cast(LABELS_SCHEMA.field("until").type),
+        pa.array(actions, pa.string()).take(action),
+        pa.array(trouble.extra_events),
+    ]
+    return pa.Table.from_arrays(columns, schema=LABELS_SCHEMA)
+
+
+def label_lines(labels: pa.Table) -> Iterator[bytes]:
+    """Yield labels as JSON lines, with times in ISO 8601.
+
+    Examples
+    --------
+    >>> list(label_lines(LABELS_SCHEMA.empty_table()))
+    []
+    """
+    for label in labels.to_pylist():
+        text = {name: _iso(value) for name, value in label.items()}
+        yield json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def _iso(value: datetime | str | int | None) -> str | int | None:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03}Z"
+    return value
+
+
+_GIVEN = """
+ada alan amina anna björn carlos chen chloé dana david elena emil fatima felix grace hana
+hugo ines ivan jana joão juan kaito karim lars leila lena liam lina luca lucía malik
+mara maria mei mila nadia nils noor olga omar paul pedro priya rosa ruth sami
+sara søren tala tariq theo uma vera victor wanda wei yara yuki yusuf zara zoë łukasz
+"""
+_FAMILY = """
+abe ali bauer berg blanc bose brown castro chan costa cruz diaz dubois eriksen fischer
+gomez grant gupta haas hansen hoang hughes ito jensen jones kaya khan kim klein kovač
+lang lee li lopez mallik martin meyer moreau mori nagy nkosi novak okafor olsen park patel
+pereira petrov ramos reyes rossi sato shah silva singh smith stein suzuki tanaka
+torres wang weber yilmaz zhang
+"""
+
+
+def user_names(draws: Draws, number: int) -> pa.Array:
+    """Return ``number`` different names in random order, such as ``"zoë.kim"``.
+
+    Once all pairs of names are used up, they carry a number: ``"zoë.kim.2"``. None of them needs
+    escaping in JSON or CSV.
+
+    Examples
+    --------
+    >>> from kstoolkit.events.simulator import Draws
+    >>> names = user_names(Draws(1, "names"), 10_000)
+    >>> len(names), len(names.unique())
+    (10000, 10000)
+    """
+    all_given, all_family = _GIVEN.split(), _FAMILY.split()
+    pairs = len(all_given) * len(all_family)
+    rounds = -(-number // pairs)
+    round_, place = np.divmod(draws.order(rounds * pairs)[:number], pairs)
+    given = pa.array(all_given).take(pa.array(place % len(all_given)))
+    family = pa.array(all_family).take(pa.array(place // len(all_given)))
+    suffix = pc.binary_join_element_wise("", pa.array(round_ + 1).cast(pa.string()), ".")
+    suffix = pc.if_else(pa.array(round_ == 0), "", suffix)
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(given, family, "."), suffix, "")
 
 
 EVENTS_SCHEMA = pa.schema(

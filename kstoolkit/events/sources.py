@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.judging import Limits
+from kstoolkit.events.event import UNITS, Columns, Limits
 from kstoolkit.events.opening import FORMATS
-from kstoolkit.events.pieces import Columns
-from kstoolkit.events.times import UNITS
 from kstoolkit.units import Duration, parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kstoolkit.events.times import TimeUnit
+    from kstoolkit.events.event import TimeUnit
 
 
 _PLAIN = re.compile(r"[^\W\d]\w*")

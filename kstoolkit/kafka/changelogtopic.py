@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of
+from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.mirror import TopicMirror
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.connectionfile import (
+from kstoolkit.events.topics import (
     text_of,
 )
 from kstoolkit.kafka.pemkeys import for_java_to_read

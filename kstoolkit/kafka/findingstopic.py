@@ -32,8 +32,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of
+from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.outputtopic import OutputTopic
 from kstoolkit.units import parse_duration
 

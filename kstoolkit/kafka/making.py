@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of
+from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import topic_made as made

@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.ledger import list_files
-from kstoolkit.events.preview import check_columns
-from kstoolkit.events.rawrecords import read_raw_records, simulated_records
+from kstoolkit.events.files import check_columns, list_files
+from kstoolkit.events.records import read_raw_records, simulated_records
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, files, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.events.rawrecords import RawRecords
-    from kstoolkit.events.times import TimeUnit
+    from kstoolkit.events.event import TimeUnit
+    from kstoolkit.events.records import RawRecords
 
 
 Events = Files | Simulation | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -10,8 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of
+from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.newtopic import check_partitions, retention_ms, topic_made
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.events.rawrecords import RawRecords
-    from kstoolkit.events.times import TimeUnit
+    from kstoolkit.events.event import TimeUnit
+    from kstoolkit.events.records import RawRecords
     from kstoolkit.kafka.outgoing import Events
 
     RecordTimes = NDArray[np.int64]

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
-from kstoolkit.events.jsonchunks import LONGEST_LINE_BYTES
+from kstoolkit.events.json import LONGEST_LINE_BYTES
 from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.kafka.librdkafka import clients
 from kstoolkit.units import format_count, format_duration

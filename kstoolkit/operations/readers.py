@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of, parse_address
+from kstoolkit.events.topics import address_of, options_given, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
 from kstoolkit.pipeline.offsets import newest_commit, offsets_reached

@@ -7,8 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.connectionfile import options_given
-from kstoolkit.events.topics import address_of
+from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.kafka.cluster import Cluster

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.counters.counters import Counters
-from kstoolkit.events.dead_letters import letters
-from kstoolkit.events.jsonvalues import unreadable_values
-from kstoolkit.events.judging import Limits, judge
+from kstoolkit.events.event import Limits, judge, letters
+from kstoolkit.events.json import unreadable_values
 from kstoolkit.pipeline.feeds import panes
 from kstoolkit.pipeline.parcels import Tally
 

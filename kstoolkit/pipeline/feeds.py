@@ -20,11 +20,18 @@ from pyspark.sql.types import StructType
 
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ColumnError
-from kstoolkit.events.judging import Limits
-from kstoolkit.events.ledger import Ledger, list_files
-from kstoolkit.events.pieces import Columns
-from kstoolkit.events.reading import broken_file, read_events
-from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, read_rows
+from kstoolkit.events.event import Columns, Limits
+from kstoolkit.events.files import (
+    BROKEN,
+    FILE,
+    NOW,
+    RAW,
+    Ledger,
+    broken_file,
+    list_files,
+    read_events,
+    read_rows,
+)
 from kstoolkit.pipeline.parcels import PARCEL_DDL, Tally
 
 if TYPE_CHECKING:

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kstoolkit.errors import InputError
-from kstoolkit.events.ledger import list_files
+from kstoolkit.events.files import check_columns, list_files, row_types
 from kstoolkit.events.opening import format_of
-from kstoolkit.events.preview import check_columns
-from kstoolkit.events.rows import row_types
 from kstoolkit.pipeline import stream
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.events.dead_letters import SCHEMA, DeadLetters, count_reasons
+from kstoolkit.events.event import SCHEMA, DeadLetters, count_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

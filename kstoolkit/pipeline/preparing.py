@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.judging import Limits
+from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.opening import format_of
-from kstoolkit.events.pieces import Columns
 from kstoolkit.events.sources import Files, Frame, is_plain
 from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import rules_to_json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
-from kstoolkit.events.ledger import Ledger
+from kstoolkit.events.files import Ledger
 from kstoolkit.pipeline.offsets import files_taken
 
 if TYPE_CHECKING:

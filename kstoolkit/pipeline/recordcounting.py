@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ColumnError
-from kstoolkit.events.dead_letters import letters
-from kstoolkit.events.jsonvalues import Values, read_json_values
-from kstoolkit.events.judging import judge
+from kstoolkit.events.event import judge, letters
+from kstoolkit.events.json import Values, read_json_values
 from kstoolkit.pipeline.counting import POISONED
 from kstoolkit.pipeline.feeds import panes
 from kstoolkit.pipeline.parcels import Tally
@@ -25,8 +24,7 @@ from kstoolkit.pipeline.parcels import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kstoolkit.events.judging import Limits
-    from kstoolkit.events.pieces import Columns
+    from kstoolkit.events.event import Columns, Limits
     from kstoolkit.events.topics import Reader
 
 

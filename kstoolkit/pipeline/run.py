@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kstoolkit.events.dead_letters import DeadLetters
+    from kstoolkit.events.event import DeadLetters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.progress import Progress

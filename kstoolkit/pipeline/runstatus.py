@@ -8,7 +8,7 @@ from enum import StrEnum
 from html import escape
 from typing import TYPE_CHECKING
 
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
-from kstoolkit.events.rows import BROKEN, FILE, NOW, RAW, first_lines
+from kstoolkit.events.files import BROKEN, FILE, NOW, RAW, first_lines
 from kstoolkit.pipeline.columns import column_of, unreadable
 from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from kstoolkit.events.judging import Limits
-    from kstoolkit.events.pieces import Columns
+    from kstoolkit.events.event import Columns, Limits
 
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

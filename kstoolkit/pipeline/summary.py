@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.statesizes import NOT_KEPT
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Exempt, rules_from_json
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.rows import BROKEN
+from kstoolkit.events.files import BROKEN
 from kstoolkit.events.sources import is_plain
 from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.connection import for_java

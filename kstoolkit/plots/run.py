@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from kstoolkit.plots.axes import in_counts, label, nothing, title
 from kstoolkit.plots.batches import plot_batches
 from kstoolkit.plots.cascade import plot_history
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.events.dead_letters import DeadLetters
+    from kstoolkit.events.event import DeadLetters
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.summary import Summary
 
@@ -109,7 +109,7 @@ def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from kstoolkit.events.dead_letters import DeadLetters
+    >>> from kstoolkit.events.event import DeadLetters
     >>> letters = DeadLetters(pa.table({"reason": ["no_user"]}))
     >>> plot_dead_letters(letters).get_title(loc="left")
     '1 dead letter for 1 reason'

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.errors import ConfigurationError, InputError, OutputError
-from kstoolkit.events.abnormal import KINDS
 from kstoolkit.events.sample import (
     BAD_RECORDS,
     SAMPLE,
@@ -26,6 +25,7 @@ from kstoolkit.events.sample import (
     fetch_wikiticker,
     write_sample,
 )
+from kstoolkit.events.simulator import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,7 @@ from typing import Any, cast
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.judging import DAY_MS, Limits
-from kstoolkit.events.pieces import Columns
+from kstoolkit.events.event import DAY_MS, Columns, Limits
 from kstoolkit.events.sources import Files, Frame, files, frame, is_plain
 
 NAMES: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}

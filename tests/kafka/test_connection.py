@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.connectionfile import read_options
+from kstoolkit.events.topics import read_options
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java, for_librdkafka
 

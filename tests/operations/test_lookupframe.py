@@ -11,7 +11,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ColumnError, ConfigurationError
-from kstoolkit.events import rows
+from kstoolkit.events import files as rows
 from kstoolkit.operations.lookupframe import BROKEN
 from tests.operations.lookupserver import country_of, lookup_server
 

@@ -16,7 +16,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.events.ledger import Admitted, Ledger
+from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until
 from tests.plots.made import HOSTILE, OVER, found, made_run

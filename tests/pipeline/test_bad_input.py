@@ -20,7 +20,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ColumnError, InputError, OutputError, UserError
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from tests.pipeline.harness import (
     NAMES,
     ROOT,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kstoolkit.events.judging import Limits
+from kstoolkit.events.event import Limits
 from kstoolkit.pipeline.counting import COLUMNS, POISONED, counting
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
 

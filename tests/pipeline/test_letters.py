@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.events.dead_letters import letters
+from kstoolkit.events.event import letters
 from kstoolkit.pipeline.letters import iter_letters, read_letters
 
 if TYPE_CHECKING:

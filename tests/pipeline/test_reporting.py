@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.events.dead_letters import REASONS, letters
+from kstoolkit.events.event import REASONS, letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_json
 from kstoolkit.pipeline.origin import command_of

@@ -9,7 +9,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import RunFailed
-from kstoolkit.events.connectionfile import CONFIG_FILE
+from kstoolkit.events.topics import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline import stream

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
-from kstoolkit.events.connectionfile import CONFIG_FILE
+from kstoolkit.events.topics import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline.preparing import BatchLimits, prepare
 from kstoolkit.pipeline.progress import Progress

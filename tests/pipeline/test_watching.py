@@ -9,7 +9,7 @@ import pytest
 
 from kstoolkit.changelog.batches import BatchFolders
 from kstoolkit.errors import InputError
-from kstoolkit.events.ledger import Admitted, Ledger
+from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.batchtimes import BatchTimes
 from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runstatus import RunState, RunStatus

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.events.dead_letters import letters
+from kstoolkit.events.event import letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_to_json
 from kstoolkit.pipeline.run import Run

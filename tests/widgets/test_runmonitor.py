@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.events.dead_letters import REASONS
+from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.restarts import RestartLog
 from kstoolkit.pipeline.runstatus import RunState
 from kstoolkit.pipeline.statistics import BatchStatistics

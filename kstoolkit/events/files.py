@@ -1,0 +1,488 @@
+"""Files as rows with their raw text, for those who name columns by SQL expressions.
+
+JSON goes out line by line, unparsed: Spark parses it by the schema that the run fixed. CSV and
+Parquet go out as columns. A file is read to its end before its first row goes out, so that of a
+damaged one nothing is counted.
+
+Which files a run has taken in, in which order: a file counts once, by its path.
+
+The ledger is a text file of one JSON object a line, only ever appended to. A position in it is how
+many files have been taken, and is what Spark's offset log remembers. A file's ``admitted_ms`` is
+the clock by which its times are judged, so that a replayed batch judges alike.
+
+A file of events, counted by pane while it is read: what every task of the file feed does.
+
+A look at the first records, so that a wrong column is said before Spark is started for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from dataclasses import asdict, dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.csv as pv
+import pyarrow.parquet as pq
+
+from kstoolkit.errors import FormatError, InputError
+from kstoolkit.events.csv import csv_header, parquet_names, read_csv, read_parquet
+from kstoolkit.events.event import Limits, judge, letters, require, storable
+from kstoolkit.events.json import (
+    CHUNK_BYTES,
+    LONGEST_LINE_BYTES,
+    chunks_of,
+    read_json_lines,
+    read_json_texts,
+)
+from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
+from kstoolkit.events.sources import is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kstoolkit.events.event import Columns, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A file that a run has taken in."""
+
+    path: str
+    size_bytes: int
+    admitted_ms: int
+
+
+def list_files(
+    pattern: str, file_format: str | None = None, *, without: str | None = None
+) -> list[str]:
+    """Return the files that a path, folder or glob names, sorted, as absolute paths.
+
+    Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
+    over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
+    names say no known format, unless the format is given. Links to files count under their own
+    names; links to folders are not followed. Output folders of runs are passed over, and so is
+    what lies in the folder ``without``, this run's own, unless the pattern begins in there.
+
+    Raises
+    ------
+    InputError
+        If a single path does not exist.
+    """
+    if not pattern:
+        message = "The input is an empty text."
+        raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
+    if has_magic(pattern) and not Path(pattern).exists():
+        names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
+        spelt_out = _hidden_parts(pattern)
+        shown = (Path(name) for name in names if _hidden_parts(name) <= spelt_out)
+        found = [each for path in shown for each in _walk(path)]
+    elif Path(pattern).exists():
+        found = list(_walk(Path(pattern)))
+        if Path(pattern).is_file():
+            format_of(pattern, file_format)
+            return [os.path.abspath(pattern)]  # noqa: PTH100 - links keep their own names
+    else:
+        message = f"No such file or folder: {pattern!r}."
+        raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
+    paths = {os.path.abspath(path) for path in found if _is_events(path, file_format)}  # noqa: PTH100
+    if without is not None and not _is_in(os.path.abspath(pattern), without):  # noqa: PTH100
+        paths = {path for path in paths if not _is_in(path, without)}
+    return sorted(paths)
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return Path(path).is_relative_to(folder)
+
+
+def _hidden_parts(path: str) -> int:
+    return sum(part.startswith((".", "_")) for part in Path(path).parts)
+
+
+def _walk(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        yield path
+        return
+    for folder, names, files in os.walk(path):
+        if Path(folder) != path and "run.json" in files and "checkpoint" in names:
+            names.clear()  # an earlier run's output
+            continue
+        names[:] = [name for name in names if not name.startswith((".", "_"))]
+        yield from (Path(folder) / name for name in files if not name.startswith((".", "_")))
+
+
+def _is_events(path: Path, file_format: str | None) -> bool:
+    try:
+        format_of(path, file_format)
+    except InputError:
+        return False
+    return True
+
+
+class Ledger:
+    """The files that a run has taken in.
+
+    Parameters
+    ----------
+    path
+        The ledger's own file; made when the first file is admitted.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "files.jsonl")
+    >>> ledger.admit([__file__, __file__]), ledger.admit([__file__]), len(ledger)
+    (1, 0, 1)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._is_torn = False
+        self._entries = self._read()
+        self._known = {entry.path for entry in self._entries}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self, start: int, end: int) -> list[Admitted]:
+        """Return the files between two positions."""
+        return self._entries[start:end]
+
+    def admit(self, paths: Iterable[str]) -> int:
+        """Take in the files that are not known yet, durably, and return how many these are.
+
+        A file that is gone by now is passed over, and so is what is no file, such as a pipe.
+        """
+        now_ms = time.time_ns() // 1_000_000
+        fresh = []
+        for path in paths:
+            if path in self._known:
+                continue
+            found = _stat(path)
+            if found is None or not stat.S_ISREG(found.st_mode):
+                continue
+            fresh.append(Admitted(path, found.st_size, now_ms))
+            self._known.add(path)
+        if fresh:
+            self._append(fresh)
+        return len(fresh)
+
+    def _read(self) -> list[Admitted]:
+        if not self.path.exists():
+            return []
+        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+        self._is_torn = bool(torn)
+        try:
+            return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
+        except (ValueError, TypeError) as error:
+            message = f"The ledger {self.path} is damaged: {error}."
+            hint = "Restore it from a copy, or begin with a new output folder."
+            raise FormatError(message, hint=hint) from error
+
+    def _append(self, fresh: list[Admitted]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self._is_torn:
+            self._forget_torn()
+        lines = "".join(json.dumps(asdict(entry)) + "\n" for entry in fresh)
+        with self.path.open("ab") as file:
+            file.write(lines.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._entries.extend(fresh)
+
+    def _forget_torn(self) -> None:
+        """Cut off the line that a crash cut short: it was never answered for.
+
+        Who only reads leaves it: it may be one that another process is writing just now.
+        """
+        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+        if torn:
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole) + 1 if whole else 0)
+        self._is_torn = False
+
+
+def _stat(path: str) -> os.stat_result | None:
+    try:
+        return Path(path).stat()
+    except FileNotFoundError:
+        return None
+
+
+_READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Good:
+    """Events of one piece, as columns, and the dead letters beside them."""
+
+    time_ms: NDArray[np.int64]
+    users: pa.Array
+    actions: pa.Array
+    letters: list[pa.RecordBatch]
+
+
+def read_events(
+    path: str, columns: Columns, *, now_ms: int, limits: Limits, file_format: str | None = None
+) -> Iterator[Good]:
+    """Yield the events of a file piece by piece, and its dead letters.
+
+    Raises
+    ------
+    OSError
+        If the file is damaged or gone: none of what was yielded may count then.
+    """
+    for piece in _READERS[format_of(path, file_format)](path, columns):
+        yield sift(piece, now_ms=now_ms, limits=limits, file=path)
+
+
+def sift(piece: Piece, *, now_ms: int, limits: Limits, file: str | None) -> Good:
+    """Judge the records of a piece: events here, dead letters there."""
+    judged = judge(piece.times, piece.users, piece.actions, now_ms=now_ms, limits=limits)
+    dead = []
+    if piece.unparseable:
+        raws, details = zip(*piece.unparseable, strict=True)
+        dead.append(letters(["unparseable"] * len(raws), raws, file=file, details=details))
+    if judged.bad.size:
+        dead.append(letters(judged.reasons, piece.raw(judged.bad), file=file))
+    return Good(judged.time_ms, judged.users, judged.actions, dead)
+
+
+def broken_file(path: str, detail: str) -> pa.RecordBatch:
+    """Return the one dead letter of a file that can't be read to its end."""
+    return letters(["broken_file"], [""], file=path, details=detail)
+
+
+_FIRST_BYTES = 1 << 20
+_FIRST_FILES = 3
+
+
+def check_columns(paths: Sequence[str], columns: Columns, file_format: str | None) -> None:
+    """Check that the first files have the columns; files that can't be read are judged later.
+
+    Raises
+    ------
+    ColumnError
+        If none of the first records has a column, or a header has it twice.
+    """
+    if not is_plain(columns):
+        return
+    for path in paths[:_FIRST_FILES]:
+        names = column_names(path, file_format)
+        if names:
+            require(columns, names, path)
+
+
+def column_names(path: str, file_format: str | None = None) -> list[str]:
+    """Return the names that a file's first records have; none if it is empty or damaged.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.json"
+    >>> _ = path.write_text('{"time": 1, "user": "a"}')
+    >>> column_names(str(path))
+    ['time', 'user']
+    """
+    try:
+        match format_of(path, file_format):
+            case "parquet":
+                return parquet_names(path)
+            case "csv":
+                return csv_header(path)
+            case "json":
+                return _json_names(path)
+    except OSError:
+        return []
+
+
+def _json_names(path: str) -> list[str]:
+    with open_stream(path) as stream:
+        first = stream.read(_FIRST_BYTES)
+    names: dict[str, None] = {}
+    for line in first.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            names.update(dict.fromkeys(record))
+    return list(names)
+
+
+RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"
+"""Columns beside the file's own: raw text, path, the clock to judge by, what was wrong."""
+
+_CHUNK_BYTES = 4 << 20
+_DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError, KeyError)
+"""What Arrow raises of files that are not what they should be; KeyError of a name that is twice."""
+
+_Told = tuple[pa.RecordBatch, list[str] | None]
+
+
+def row_types(path: str, file_format: str | None) -> pa.Schema:
+    """Return the columns that rows of such files have, beside those of ours.
+
+    JSON has none of its own here: its lines are parsed by Spark.
+    """
+    match format_of(path, file_format):
+        case "parquet":
+            return _plain(pq.read_schema(path))
+        case "csv":
+            return pa.schema([pa.field(name, pa.string()) for name in csv_header(path)])
+        case "json":
+            return pa.schema([])
+
+
+def first_lines(path: str) -> list[str]:
+    """Return the first lines of a file, at most a megabyte of them."""
+    with open_stream(path) as stream:
+        read = stream.read(_FIRST_BYTES)
+    whole_lines, newline, _ = read.rpartition(b"\n")
+    cut = len(read) == _FIRST_BYTES and newline
+    return [
+        line.decode("utf-8-sig", "replace")
+        for line in (whole_lines if cut else read).split(b"\n")
+        if line.strip()
+    ]
+
+
+def read_rows(
+    path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield a file's rows; of one that can't be read to its end, a single row that says so."""
+    try:
+        _read_to_the_end(path, file_format, types)
+    except _DAMAGE as error:
+        yield _with_ours(_nothing(types), path, admitted_ms, broken=[str(error)])
+        return
+    for batch, broken in _batches(path, file_format, types):
+        if batch.num_rows:
+            yield _with_ours(batch, path, admitted_ms, broken=broken)
+    if format_of(path, file_format) == "csv":
+        yield from _ragged(path, admitted_ms, types)
+
+
+def _read_to_the_end(path: str, file_format: str | None, types: pa.Schema) -> None:
+    if format_of(path, file_format) == "json":  # its lines are judged one by one, as they go out
+        pieces: Iterator[object] = chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES)
+    else:
+        pieces = _batches(path, file_format, types)
+    for _ in pieces:
+        pass
+
+
+def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_Told]:
+    """Yield the file's columns, a text column :data:`RAW` the last, and what is wrong with each."""
+    match format_of(path, file_format):
+        case "parquet":
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(use_threads=False):
+                    yield _conformed(batch, types), None
+        case "csv":
+            if csv_header(path):
+                yield from _csv(path, types)
+        case "json":
+            for good, bad in read_json_texts(path):
+                yield _texts(good), None
+                yield _texts([raw for raw, _ in bad]), [why for _, why in bad]
+
+
+def _csv(path: str, types: pa.Schema) -> Iterator[_Told]:
+    for batch in _open_csv(path, lambda _: "skip"):
+        yield _conformed(batch, types), None
+
+
+def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield a row for each record that has more or fewer values than the header."""
+    found: list[tuple[str, str]] = []
+
+    def keep(row: pv.InvalidRow) -> str:
+        told = f"{row.actual_columns} values in place of {row.expected_columns}"
+        found.append((row.text or "", told))
+        return "skip"
+
+    if csv_header(path):
+        for _ in _open_csv(path, keep):
+            pass
+    for text, told in found:
+        nothing = [pa.nulls(1, field.type) for field in types]
+        row = pa.record_batch([*nothing, pa.array([text])], names=[*types.names, RAW])
+        yield _with_ours(row, path, admitted_ms, broken=[told])
+
+
+def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa.RecordBatch]:
+    reading = pv.ReadOptions(use_threads=False, block_size=_CHUNK_BYTES)
+    parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=invalid)
+    converting = pv.ConvertOptions(column_types={name: pa.string() for name in csv_header(path)})
+    with (
+        pa.PythonFile(WholeLineEnds(open_stream(path)), "r") as stream,
+        pv.open_csv(stream, reading, parsing, converting) as reader,
+    ):
+        yield from reader
+
+
+def _texts(lines: list[str]) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(lines, pa.string())], names=[RAW])
+
+
+def _conformed(batch: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
+    """Return the columns that the run fixed, in their types; one that a file lacks is null."""
+    columns = [
+        _cast(batch.column(field.name), field)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in types
+    ]
+    raw = pa.nulls(batch.num_rows, pa.string())  # told from the columns where it is needed
+    return pa.record_batch([*columns, raw], names=[*types.names, RAW])
+
+
+def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Return a column in the type that the run fixed, if that leaves what it means.
+
+    A number cast to a timestamp would be taken for microseconds, whatever it counts.
+    """
+    if pa.types.is_temporal(column.type) != pa.types.is_temporal(field.type) and not (
+        pa.types.is_string(column.type) or pa.types.is_string(field.type)
+    ):
+        message = f"its column {field.name!r} is {column.type}; this run's is {field.type}"
+        raise pa.ArrowInvalid(message)
+    return column.cast(field.type)
+
+
+def _nothing(types: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.nulls(1, field.type) for field in types]
+    return pa.record_batch([*columns, pa.array([""])], names=[*types.names, RAW])
+
+
+def _with_ours(
+    batch: pa.RecordBatch, path: str, admitted_ms: int, *, broken: list[str] | None = None
+) -> pa.RecordBatch:
+    rows = batch.num_rows
+    return pa.record_batch(
+        [
+            *batch.columns,
+            pa.repeat(pa.scalar(storable(path), pa.string()), rows),
+            pa.repeat(pa.scalar(admitted_ms, pa.int64()), rows),
+            pa.nulls(rows, pa.string()) if broken is None else pa.array(broken, pa.string()),
+        ],
+        names=[*batch.schema.names, FILE, NOW, BROKEN],
+    )
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with dictionaries as the texts that they stand for."""
+    fields = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema([pa.field(field.name, field.type) for field in fields])

@@ -1,0 +1,500 @@
+"""JSON values: one object each, as the records of a topic have them.
+
+They go through the parser of JSON lines, so a field reads alike wherever it comes from; but a value
+may be of several lines, and which record is the bad one must be known by its place.
+
+JSON lines as bytes: runs of whole lines, and where each line of a run begins and ends.
+
+JSON lines: one object a line.
+
+Whole chunks of lines go through Arrow's parser. Where a line of a chunk is not what it should be,
+the chunk is halved until the culprit's neighbours are few; these are read line by line, which
+keeps the raw text of each bad one. Both ways read a good line alike.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from kstoolkit.events.event import Piece
+from kstoolkit.events.opening import open_stream
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.events.event import Columns
+
+
+CHUNK_BYTES = 8 << 20
+LONGEST_LINE_BYTES = 32 << 20
+_BOM = b"\xef\xbb\xbf"
+_NEWLINE, _RETURN, _OPEN, _CLOSE = b"\n\r{}"
+
+
+def chunks_of(path: str | Path, chunk_bytes: int, longest_bytes: int) -> Iterator[bytes]:
+    """Yield runs of whole lines; of a line that is too long, a beginning that is too long."""
+    held, skipping = b"", False
+    with open_stream(path) as stream:
+        begin = stream.read(len(_BOM)).removeprefix(_BOM)
+        while read := begin + stream.read(chunk_bytes):
+            begin = b""
+            if skipping:
+                _, newline, read = read.partition(b"\n")
+                skipping = not newline
+            if skipping:
+                continue
+            lines, newline, rest = read.rpartition(b"\n")
+            if newline:
+                yield held + lines
+                held = b""
+            held += rest
+            if len(held) > longest_bytes:
+                yield held[: longest_bytes + 1]
+                held, skipping = b"", True
+    if held:
+        yield held
+
+
+class Lines:
+    """Where the lines of a chunk that hold something begin and end."""
+
+    __slots__ = ("chunk", "ends", "longest_bytes", "one_object_each", "starts")
+
+    def __init__(self, chunk: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp]) -> None:
+        self.chunk, self.starts, self.ends = chunk, starts, ends
+        self.longest_bytes = int((ends - starts).max(initial=0))
+        self.one_object_each = False
+
+    @classmethod
+    def of(cls, chunk: bytes) -> Lines:
+        """Find the lines, and whether each begins with { and ends with }.
+
+        If each does, no row of the parser can be anything but one line, given that there are as
+        many rows as lines: after a closing brace, nothing inside an object may go on with an
+        opening one.
+        """
+        data = np.frombuffer(chunk, dtype=np.uint8)
+        breaks = np.flatnonzero(data == _NEWLINE)
+        starts, ends = np.r_[0, breaks + 1], np.r_[breaks, len(data)]
+        filled = ends > starts
+        lines = cls(chunk, starts[filled], ends[filled])
+        lines.ends = lines.ends - (data[lines.ends - 1] == _RETURN)
+        filled = lines.ends > lines.starts
+        lines.starts, lines.ends = lines.starts[filled], lines.ends[filled]
+        opened, closed = data[lines.starts] == _OPEN, data[lines.ends - 1] == _CLOSE
+        lines.one_object_each = bool(opened.all() and closed.all())
+        return lines
+
+    def may_be_objects(self, longest_bytes: int) -> bool:
+        """Whether a parser that takes as many rows from the chunk as it has lines took each line.
+
+        Such a parser passes over NUL and over bytes that are no UTF-8, so there must be none.
+        """
+        is_short = self.longest_bytes <= longest_bytes
+        return (
+            self.one_object_each and is_short and b"\0" not in self.chunk and _is_utf8(self.chunk)
+        )
+
+    def raw(self, chosen: NDArray[np.intp]) -> list[str]:
+        """Return the chosen lines."""
+        return [
+            self.chunk[self.starts[place] : self.ends[place]].decode("utf-8", "replace")
+            for place in chosen
+        ]
+
+
+def shown(line: bytes) -> str:
+    """Return a line as text for people, whatever its bytes are."""
+    return line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _is_utf8(chunk: bytes) -> bool:
+    if chunk.isascii():
+        return True
+    try:
+        chunk.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+_FEW_BYTES = 64 << 10
+_MOST_DIGITS = 4_000
+"""Python turns no longer number into an int."""
+
+_TEXT = pa.string()
+_TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+Types = dict[str, pa.DataType]
+"""The type of each field that is read."""
+
+
+def read_json_lines(
+    path: str | Path,
+    columns: Columns,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    longest_bytes: int = LONGEST_LINE_BYTES,
+) -> Iterator[Piece]:
+    """Yield the file's records, some megabytes at a time.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed. A byte order mark at its start is passed over.
+    columns
+        Which fields are what.
+    chunk_bytes
+        How much is read at a time.
+    longest_bytes
+        A longer line is not parsed; its beginning becomes a dead letter.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read to its end; what was yielded before is of a damaged file.
+    """
+    types: Types = dict.fromkeys(columns, _TEXT)
+    for chunk in chunks_of(path, chunk_bytes, longest_bytes):
+        yield from _pieces(chunk, columns, types, longest_bytes)
+
+
+def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[str, str]]]]:
+    """Yield the file's records as text, one JSON object each, and (raw text, why) of what is none.
+
+    For parsers that take more than that: Spark's passes over what follows an object, and takes
+    single quotes.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read to its end; what was yielded before is of a damaged file.
+    """
+    for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
+        lines = Lines.of(chunk)
+        if lines.may_be_objects(LONGEST_LINE_BYTES) and rows_in(chunk) == len(lines.starts):
+            yield lines.raw(np.arange(len(lines.starts))), []
+        else:
+            yield _sifted_lines(chunk)
+
+
+def rows_in(chunk: bytes) -> int | None:
+    """Return how many objects a chunk holds; ``None`` if not all of it is such."""
+    try:
+        return _parsed(chunk, {}).num_rows if chunk.strip() else 0
+    except pa.ArrowInvalid:
+        return None
+
+
+def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
+    good, bad = [], []
+    for line in chunk.split(b"\n"):
+        if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
+            continue
+        try:
+            parse_record(line, (), LONGEST_LINE_BYTES)
+            good.append(shown(line))
+        except ValueError as error:
+            bad.append((shown(line), str(error)))
+    return good, bad
+
+
+def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
+    """Parse a chunk at once; else its halves; else line by line."""
+    piece = parse_chunk(chunk, columns, types, longest_bytes)
+    middle = chunk.find(b"\n", len(chunk) // 2) if piece is None else -1
+    if piece is not None:
+        yield piece
+    elif len(chunk) <= _FEW_BYTES or middle < 0:
+        yield _line_by_line(chunk, columns, types, longest_bytes)
+    else:
+        yield from _pieces(chunk[:middle], columns, types, longest_bytes)
+        yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
+
+
+def parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece | None:
+    """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
+    lines = Lines.of(chunk)
+    if not lines.may_be_objects(longest_bytes):
+        return None
+    if not len(lines.starts):
+        return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
+    try:
+        table = _parsed(chunk, types)
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines.starts):
+        return None
+    times, users, actions = (_one(table.column(name)) for name in columns)
+    return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
+
+
+def _parsed(chunk: bytes, types: Types) -> pa.Table:
+    """Return the fields that have a type; other fields are passed over, however deep they are."""
+    schema = pa.schema([pa.field(name, kind) for name, kind in types.items()])
+    parse = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    # Twice the length: a block must hold the longest row and its successor's start.
+    read = pj.ReadOptions(use_threads=False, block_size=2 * len(chunk) + 64)
+    return pj.read_json(pa.BufferReader(chunk), read, parse)
+
+
+def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
+    """Parse each line on its own, and learn the types from the first good one."""
+    rows: list[dict[str, Any]] = []
+    lines: list[bytes] = []
+    unparseable: list[tuple[str, str]] = []
+    for line in chunk.split(b"\n"):
+        if not line.strip() and len(line) <= longest_bytes:
+            continue
+        try:
+            rows.append(parse_record(line, columns, longest_bytes))
+            lines.append(line)
+        except ValueError as error:
+            unparseable.append((shown(line), str(error)))
+    if rows:
+        types.update(learnt(rows[0], columns))
+    texts = [pa.array([text_of(row.get(name)) for row in rows], _TEXT) for name in columns]
+
+    def raw(chosen: NDArray[np.intp]) -> list[str]:
+        return [shown(lines[place]) for place in chosen]
+
+    return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
+
+
+def parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
+    """Return the object that a line, or a value of several lines, is.
+
+    Raises
+    ------
+    ValueError
+        If it is no single JSON object, or a longer one.
+    """
+    if len(line) > longest_bytes:
+        message = f"a line longer than {format_bytes(longest_bytes)}"
+        raise ValueError(message)
+    text = line.decode()
+    try:
+        record = json.loads(text, parse_int=_integer)
+        if "\\u" in text:
+            json.dumps(record, ensure_ascii=False).encode()  # lone surrogates have no UTF-8
+    except RecursionError:
+        return _deep(line, columns)
+    if not isinstance(record, dict):
+        message = f"a JSON object was expected, not {type(record).__name__}"
+        raise ValueError(message)  # noqa: TRY004 - one error for all that is wrong with a line
+    return record
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+
+
+def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
+    """Read the columns alone: Arrow's parser does not recurse, but wants to know their types."""
+    if _parsed(line, {}).num_rows != 1 or not line.rstrip().endswith(b"}"):
+        message = "more than one JSON value in a line"
+        raise ValueError(message)
+    record: dict[str, Any] = {}
+    for name in columns:
+        for kind in _TYPES.values():
+            try:
+                record.setdefault(name, _parsed(line, {name: kind}).column(name)[0].as_py())
+            except pa.ArrowInvalid:
+                continue
+    return record
+
+
+def learnt(record: dict[str, Any], columns: Columns) -> Types:
+    """Return the types of a record's fields, as far as columns of them read like single values.
+
+    Users and actions that are fractions do not: an int among them would lose digits.
+    """
+    kinds = {name: _TYPES.get(type(record.get(name))) for name in columns}
+    return {
+        name: kind
+        for name, kind in kinds.items()
+        if kind is not None and (kind != pa.float64() or name == columns.event_time)
+    }
+
+
+def text_of(value: Any) -> str | None:
+    """Return a value as text, as the chunk-wise parser and a cast would."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    return value if isinstance(value, str) else None
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+_FEW = 64
+_IN_QUOTES = rb'(?:[^"\\\r\n]|\\[^\r\n])*'
+_BROKEN_NAME = rb'\A(?:[^"]|"' + _IN_QUOTES + rb'")*"' + _IN_QUOTES + rb"\\?[\r\n]"
+NO_VALUE = "the record has no value"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """Some values that could be read, and those around them that could not.
+
+    Parameters
+    ----------
+    times, users, actions
+        One each, as the values have them.
+    rows
+        Which values these are: their places among those that were given.
+    unreadable
+        (place, why) of those that are no JSON object.
+    """
+
+    times: pa.Array
+    users: pa.Array
+    actions: pa.Array
+    rows: NDArray[np.intp]
+    unreadable: list[tuple[int, str]] = field(default_factory=list)
+
+
+def read_json_values(values: pa.Array, columns: Columns, types: Types) -> Iterator[Values]:
+    """Yield what the values say, as many at once as can be parsed at once.
+
+    Parameters
+    ----------
+    values
+        Binary, one a record. One that is null, or nothing but spaces, is no object.
+    columns
+        Which fields are what.
+    types
+        The fields' types: text to begin with. What is learnt of them is kept there.
+
+    Examples
+    --------
+    >>> from kstoolkit.events.event import Columns
+    >>> values = pa.array([b'{"t": 1, "u": "Ann", "a": "x"}', b"no", None])
+    >>> columns, text = Columns("t", "u", "a"), pa.string()
+    >>> for part in read_json_values(values, columns, dict.fromkeys(columns, text)):
+    ...     print(part.users.to_pylist(), part.rows.tolist(), [row for row, _ in part.unreadable])
+    ['Ann'] [0] [1, 2]
+    """
+    yield from _read_values(_flat(values), 0, columns, types)
+
+
+def unreadable_values(values: pa.Array) -> list[tuple[int, str]]:
+    """Return (place, why) of the values that :func:`read_json_values` would not read.
+
+    For values that another parser reads, so that both judge alike: Spark's passes over what follows
+    an object, takes single quotes, and minds no bytes that are no UTF-8.
+
+    Examples
+    --------
+    >>> [place for place, _ in unreadable_values(pa.array([b'{"a": 1}', b"{'a': 1}", None]))]
+    [1, 2]
+    """
+    return list(_unreadable(_flat(values), 0))
+
+
+def _unreadable(values: pa.Array, first: int) -> Iterator[tuple[int, str]]:
+    """Look at values at once; else at each half; else one by one."""
+    if _are_objects(values):
+        return
+    if len(values) <= _FEW:
+        yield from _sifted_values(values, first, ())[2]
+        return
+    middle = len(values) // 2
+    yield from _unreadable(values.slice(0, middle), first)
+    yield from _unreadable(values.slice(middle), first + middle)
+
+
+def _are_objects(values: pa.Array) -> bool:
+    if values.null_count:
+        return False
+    chunk = _joined(values)
+    lines = Lines.of(chunk)
+    if len(lines.starts) != len(values) or not lines.may_be_objects(LONGEST_LINE_BYTES):
+        return not len(values)
+    return rows_in(chunk) == len(values)
+
+
+def _flat(values: pa.Array) -> pa.Array:
+    """Return values of one line each: between what a JSON text names, a line end is but a space.
+
+    Inside of a name it is none of JSON's, and stays, so that the parser stumbles over it.
+    """
+    flat = pc.replace_substring(pc.replace_substring(values, b"\n", b" "), b"\r", b" ")
+    if pc.all(pc.equal(flat, values)).as_py() is not False:
+        return flat
+    return pc.if_else(pc.match_substring_regex(values, _BROKEN_NAME), values, flat)
+
+
+def _read_values(values: pa.Array, first: int, columns: Columns, types: Types) -> Iterator[Values]:
+    """Parse values at once; else each half; else one by one."""
+    if not len(values):
+        return
+    found = None if values.null_count else _at_once(values, first, columns, types)
+    if found is not None:
+        yield found
+    elif len(values) <= _FEW:
+        yield _one_by_one(values, first, columns, types)
+    else:
+        middle = len(values) // 2
+        yield from _read_values(values.slice(0, middle), first, columns, types)
+        yield from _read_values(values.slice(middle), first + middle, columns, types)
+
+
+def _at_once(values: pa.Array, first: int, columns: Columns, types: Types) -> Values | None:
+    piece = parse_chunk(_joined(values), columns, types, LONGEST_LINE_BYTES)
+    if piece is None or len(piece.times) != len(values):
+        return None
+    rows = np.arange(first, first + len(values))
+    return Values(piece.times, piece.users, piece.actions, rows)
+
+
+def _joined(values: pa.Array) -> bytes:
+    lines: pa.Scalar = pc.binary_join(_one_list(values), pa.scalar(b"\n", values.type))[0]
+    return bytes(lines.as_py())
+
+
+def _one_list(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
+    """Parse each on its own, and learn the types from the first good one."""
+    records, rows, unreadable = _sifted_values(values, first, columns)
+    if records:
+        types.update(learnt(records[0], columns))
+    texts = [
+        pa.array([text_of(each.get(name)) for each in records], pa.string()) for name in columns
+    ]
+    return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
+
+
+def _sifted_values(
+    values: pa.Array, first: int, columns: Iterable[str]
+) -> tuple[list[dict[str, Any]], list[int], list[tuple[int, str]]]:
+    """Return the objects, their places, and (place, why) of what is none."""
+    records: list[dict[str, Any]] = []
+    rows: list[int] = []
+    unreadable: list[tuple[int, str]] = []
+    for row, value in enumerate(values.to_pylist(), first):
+        if value is None or not value.strip():
+            unreadable.append((row, NO_VALUE))
+            continue
+        try:
+            records.append(parse_record(value, columns, LONGEST_LINE_BYTES))
+            rows.append(row)
+        except ValueError as error:
+            unreadable.append((row, str(error)))
+    return records, rows, unreadable

@@ -1,0 +1,497 @@
+"""Files as records of a topic: what each holds, byte for byte, and whose and of when it is.
+
+A line of JSON is a record as it stands, whatever is in it: whoever reads the topic judges. A row of
+CSV or Parquet is a JSON object of its columns; what is no row of CSV is its raw text.
+
+Rows as JSON objects: what a record of a topic holds of a row of CSV or Parquet.
+
+Columns are encoded one by one, each different text once, and joined row by row in Arrow.
+
+Events as files: JSON lines, CSV or Parquet, plain or compressed; the same bytes every time.
+
+Text is joined in columns, not row by row. A gzip file carries no time and no name, and its deflate
+stream is fed in fixed pieces, so that its bytes depend on the events (and on zlib) alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import math
+import os
+import struct
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.events.csv import csv_header, parquet_names, read_csv_rows, read_parquet_rows
+from kstoolkit.events.event import as_text, only_utf8, require, to_epoch_ms
+from kstoolkit.events.json import (
+    CHUNK_BYTES,
+    LONGEST_LINE_BYTES,
+    Lines,
+    chunks_of,
+    read_json_values,
+)
+from kstoolkit.events.opening import format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.events.event import Columns, TimeUnit
+    from kstoolkit.events.simulator import Simulation
+
+
+_NULL = "null"
+
+
+def json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
+    """Return each row as a JSON object in UTF-8.
+
+    Numbers and booleans stay what they are, but what is no finite number is null; times are ISO
+    8601, in UTC if they have a zone; bytes are text, or Base64 if they are not UTF-8; text that is
+    not UTF-8 is null.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    names
+        What their columns are called.
+
+    Examples
+    --------
+    >>> rows = pa.record_batch({"0": ["Zoë", None], "1": [1.5, 2.0]})
+    >>> print(*(each.decode() for each in json_objects(rows, ["user", "size"])))
+    {"user":"Zoë","size":1.5} {"user":null,"size":2.0}
+    """
+    if not rows.num_columns:
+        return [b"{}"] * rows.num_rows
+    parts: list[Any] = []
+    for place, (name, column) in enumerate(zip(names, rows.columns, strict=True)):
+        parts += [f"{',' if place else '{'}{_compact(name)}:", _column_as_json(column)]
+    joined = pc.binary_join_element_wise(*parts, "}", "")
+    return joined.cast(pa.binary()).to_pylist()  # type: ignore[no-any-return]
+
+
+def _column_as_json(column: pa.Array) -> pa.Array:
+    """Return a column's values as JSON."""
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return _column_as_json(column.storage)
+    if pa.types.is_dictionary(kind):
+        return _column_as_json(column.dictionary_decode())
+    return _of_plain(column)
+
+
+def _of_plain(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return _or_null(column.cast(pa.string()))
+    if _is_text(kind):
+        return _each_once(only_utf8(column.cast(pa.string())))
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
+        return _each_once(pc.replace_substring(_in_utc(column).cast(pa.string()), " ", "T"))
+    if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind):
+        return pa.array(map(_compact, column.to_pylist()), pa.string())
+    return _each_once(column)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    )
+
+
+def _in_utc(column: pa.Array) -> pa.Array:
+    kind = column.type
+    is_zoned = pa.types.is_timestamp(kind) and kind.tz is not None
+    return column.cast(pa.timestamp(kind.unit, "UTC")) if is_zoned else column
+
+
+def _each_once(values: pa.Array) -> pa.Array:
+    """Encode each different value once, however often it occurs."""
+    if pa.types.is_binary_view(values.type):
+        values = values.cast(pa.binary())
+    coded = values.dictionary_encode()
+    texts = pa.array(map(_compact, coded.dictionary.to_pylist()), pa.string())
+    return _or_null(texts.take(coded.indices))
+
+
+def _or_null(texts: pa.Array) -> pa.Array:
+    return pc.fill_null(texts, _NULL)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can tell it."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case bytes():
+            return _of_bytes(value)
+        case dict():
+            return {str(key): _plain(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+    return value
+
+
+def _of_bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()
+
+
+FileFormat = Literal["json", "csv", "parquet"]
+Compression = Literal["gzip", "zstd"]
+
+_FORMATS = ("json", "csv", "parquet")
+_SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
+_ROWS_AT_A_TIME = 100_000
+_GZIP_HEADER = bytes.fromhex("1f8b 08 00 00000000 02 ff")
+"""Deflate, no flags, no time, best compression, unknown system (RFC 1952)."""
+
+
+def write_events(
+    events: pa.Table,
+    folder: Path,
+    *,
+    file_format: FileFormat,
+    compression: Compression | None,
+    files: int,
+) -> list[Path]:
+    """Write events to ``folder`` as ``files`` files of about equal size, and return their paths.
+
+    Each file appears under its name only once it is whole.
+
+    Parameters
+    ----------
+    events
+        Columns time (timestamp in ms), user and action.
+    file_format, compression
+        How to write them. A Parquet file is compressed inside and keeps its plain name.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such format or compression, or there are fewer events than files.
+    OutputError
+        If the folder can't be written, or holds other files of events.
+    """
+    _check(file_format, compression, files, events.num_rows)
+    suffix = "" if file_format == "parquet" else _SUFFIXES[compression]
+    names = [f"events-{number + 1:03}.{file_format}{suffix}" for number in range(files)]
+    _check_leftovers(folder, names)
+    ends = [events.num_rows * (number + 1) // files for number in range(files)]
+    for name, start, end in zip(names, [0, *ends], ends, strict=False):
+        with replacing(folder / name) as out:
+            _write(events.slice(start, end - start), out, file_format, compression)
+    return [folder / name for name in names]
+
+
+def _check(file_format: str, compression: str | None, files: int, rows: int) -> None:
+    if file_format not in _FORMATS:
+        message = f"There is no format {file_format!r} for events."
+        raise ConfigurationError(message, hint="Choose one of: json, csv, parquet.")
+    if compression not in _SUFFIXES:
+        message = f"There is no compression {compression!r}."
+        raise ConfigurationError(message, hint="Choose gzip, zstd, or None for none.")
+    if not 1 <= files <= rows:
+        message = f"{rows:,} events don't fill {files:,} files."
+        raise ConfigurationError(message, hint="Give a number of files between 1 and the events'.")
+
+
+def _check_leftovers(folder: Path, names: list[str]) -> None:
+    left = sorted({path.name for path in folder.glob("events-*")} - set(names))
+    if left:
+        message = f"{folder} already holds {left[0]}, which these events would not replace."
+        raise OutputError(message, hint="Remove the old events, or give another folder.")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of ``path`` when all of it is written, and not before.
+
+    Raises
+    ------
+    OutputError
+        If it can't be written.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with unfinished.open("wb") as out:
+            yield out
+        unfinished.replace(path)
+    except OSError as error:
+        message = f"Can't write {path}: {error.strerror or error}."
+        raise OutputError(message, hint="Give a folder that you may write to.") from error
+    finally:
+        if unfinished.parent.is_dir():
+            unfinished.unlink(missing_ok=True)
+
+
+def _write(
+    events: pa.Table, out: BinaryIO, file_format: FileFormat, compression: Compression | None
+) -> None:
+    if file_format == "parquet":
+        pq.write_table(events, out, compression=compression or "none")
+        return
+    pieces = _TEXT[file_format](events)
+    if compression == "gzip":
+        out.writelines(gzip_pieces(pieces))
+    elif compression == "zstd":
+        with pa.CompressedOutputStream(pa.PythonFile(out), "zstd") as stream:
+            for piece in pieces:
+                stream.write(piece)
+    else:
+        out.writelines(pieces)
+
+
+def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield a gzip file that holds ``pieces``, the same bytes for the same pieces.
+
+    Examples
+    --------
+    >>> import gzip
+    >>> gzip.decompress(b"".join(gzip_pieces([b"one ", b"two"])))
+    b'one two'
+    """
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    checksum = size_bytes = 0
+    yield _GZIP_HEADER
+    for piece in pieces:
+        checksum = zlib.crc32(piece, checksum)
+        size_bytes += len(piece)
+        yield deflate.compress(piece)
+    yield deflate.flush() + struct.pack("<LL", checksum, size_bytes & 0xFFFFFFFF)
+
+
+def json_lines(events: pa.Table) -> Iterator[bytes]:
+    """Yield events as JSON lines, many at a time.
+
+    Examples
+    --------
+    >>> row = {"time": 1_757_667_600_000, "user": "zoë.kim", "action": "edit"}
+    >>> schema = pa.schema({"time": pa.timestamp("ms"), "user": pa.string(), "action": pa.string()})
+    >>> print(b"".join(json_lines(pa.Table.from_pylist([row], schema=schema))).decode(), end="")
+    {"time":"2025-09-12T09:00:00.000Z","user":"zoë.kim","action":"edit"}
+    """
+    head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
+    for time, users, actions in _columns(events, lambda text: json.dumps(text, ensure_ascii=False)):
+        yield _as_one(
+            pc.binary_join_element_wise(head, time, user, users, action, actions, end, "")
+        )
+
+
+def _csv(events: pa.Table) -> Iterator[bytes]:
+    yield b"time,user,action\n"
+    for time, users, actions in _columns(events, _quoted):
+        yield _as_one(pc.binary_join_element_wise(time, "Z,", users, ",", actions, "\n", ""))
+
+
+def _quoted(text: str) -> str:
+    line = io.StringIO()
+    # Only characters of the line's end make the writer quote a line break, so it is needed here.
+    csv.writer(line, lineterminator="\r\n").writerow([text])
+    return line.getvalue().removesuffix("\r\n")
+
+
+def _columns(
+    events: pa.Table, encode: Callable[[str], str]
+) -> Iterator[tuple[pa.Array, pa.Array, pa.Array]]:
+    for start in range(0, events.num_rows, _ROWS_AT_A_TIME):
+        some = events.slice(start, _ROWS_AT_A_TIME).combine_chunks()
+        times = some["time"].cast(pa.int64()).to_numpy().astype("datetime64[ms]")
+        yield (
+            pa.array(np.datetime_as_string(times)),
+            _encoded_once(some["user"], encode),
+            _encoded_once(some["action"], encode),
+        )
+
+
+def _encoded_once(column: pa.ChunkedArray, encode: Callable[[str], str]) -> pa.Array:
+    """Encode each different text once, however often it occurs."""
+    texts = column.combine_chunks().dictionary_encode()
+    return pa.array(map(encode, texts.dictionary.to_pylist()), pa.string()).take(texts.indices)
+
+
+def _as_one(lines: pa.Array) -> bytes:
+    """Return all lines as one: they already lie one after the other in memory."""
+    offsets = np.frombuffer(lines.buffers()[1], np.int32)
+    start, end = offsets[lines.offset], offsets[lines.offset + len(lines)]
+    return memoryview(lines.buffers()[2])[start:end].tobytes()
+
+
+_TEXT: dict[str, Callable[[pa.Table], Iterator[bytes]]] = {"json": json_lines, "csv": _csv}
+
+
+_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawRecords:
+    """Some records, in the order of their file.
+
+    Parameters
+    ----------
+    values
+        What each holds.
+    users
+        Whose each is, in UTF-8; ``None`` where that can't be told.
+    time_ms, has_time
+        Its event time, and whether that could be read.
+    """
+
+    values: list[bytes]
+    users: list[bytes | None]
+    time_ms: NDArray[np.int64]
+    has_time: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def read_raw_records(
+    path: str,
+    columns: Columns,
+    *,
+    file_format: str | None = None,
+    time_unit: TimeUnit | None = None,
+) -> Iterator[RawRecords]:
+    r"""Yield a file's records, some megabytes at a time.
+
+    Lines of nothing but spaces are passed over, and so is the end of a line. Of a line longer than
+    32 MiB there is a beginning that is longer than that.
+
+    Parameters
+    ----------
+    path
+        The file, plain or compressed.
+    columns
+        Which columns are what; plain names.
+    file_format
+        ``"json"``, ``"csv"`` or ``"parquet"``; told from the name if not given.
+    time_unit
+        The unit of epoch times; told from their size if not given.
+
+    Raises
+    ------
+    ColumnError
+        If the header of a file with columns lacks one.
+    OSError
+        If the file can't be read to its end.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from kstoolkit.events.event import Columns
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.json"
+    >>> _ = path.write_text('{"at": "1970-01-01T00:00:01Z", "who": "Zoë"}\nrubbish\n')
+    >>> (found,) = read_raw_records(str(path), Columns("at", "who", "who"))
+    >>> found.values[1], [each and each.decode() for each in found.users], found.time_ms.tolist()
+    (b'rubbish', ['Zoë', None], [1000, 0])
+    """
+    match format_of(path, file_format):
+        case "json":
+            yield from _of_json(path, columns, time_unit)
+        case "csv":
+            yield from _of_csv(path, columns, time_unit)
+        case "parquet":
+            yield from _of_parquet(path, columns, time_unit)
+
+
+def simulated_records(simulation: Simulation) -> Iterator[RawRecords]:
+    """Yield the events of a simulation, as its own files of JSON lines would have them.
+
+    Examples
+    --------
+    >>> from kstoolkit.events.simulator import simulate
+    >>> first = next(simulated_records(simulate(event_count=1000, users=50)))
+    >>> first.values[0][:8], first.has_time.all()
+    (b'{"time":', np.True_)
+    """
+    events = simulation.events()
+    for start in range(0, events.num_rows, _ROWS):
+        some = events.slice(start, _ROWS).combine_chunks()
+        values = b"".join(json_lines(some)).split(b"\n")[:-1]
+        yield _records(values, some["user"].chunk(0), some["time"].chunk(0), None)
+
+
+def _of_json(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
+    types: dict[str, pa.DataType] = dict.fromkeys(columns, pa.string())
+    for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
+        values = _lines(chunk)
+        users: NDArray[np.object_] = np.full(len(values), None)
+        time_ms, has_time = np.zeros(len(values), np.int64), np.zeros(len(values), np.bool_)
+        for part in read_json_values(pa.array(values, pa.binary()), columns, types):
+            users[part.rows] = np.array(_names(part.users), dtype=object)
+            time_ms[part.rows], has_time[part.rows] = to_epoch_ms(part.times, unit)
+        yield RawRecords(values, users.tolist(), time_ms, has_time)
+
+
+def _lines(chunk: bytes) -> list[bytes]:
+    lines = Lines.of(chunk)
+    every = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
+    return [line for start, end in every if not (line := chunk[start:end]).isspace()]
+
+
+def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
+    names = csv_header(path)
+    for rows, bad in read_csv_rows(path, columns):
+        users, times = (
+            rows.column(names.index(each)) for each in (columns.user, columns.event_time)
+        )
+        found = _records(json_objects(rows, names), users, times, unit)
+        yield _with_raw(found, [text.encode("utf-8", "replace") for text, _ in bad])
+
+
+def _with_raw(found: RawRecords, raw: list[bytes]) -> RawRecords:
+    """Return records with some behind them of which nothing is known."""
+    if not raw:
+        return found
+    return RawRecords(
+        found.values + raw,
+        found.users + [None] * len(raw),
+        np.append(found.time_ms, np.zeros(len(raw), np.int64)),
+        np.append(found.has_time, np.zeros(len(raw), np.bool_)),
+    )
+
+
+def _of_parquet(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
+    names = parquet_names(path)
+    require(columns, names, path)
+    for rows in read_parquet_rows(path, _ROWS):
+        users, times = (rows.column(each) for each in (columns.user, columns.event_time))
+        yield _records(json_objects(rows, names), users, times, unit)
+
+
+def _records(
+    values: list[bytes], users: pa.Array, times: pa.Array, unit: TimeUnit | None
+) -> RawRecords:
+    return RawRecords(values, _names(users), *to_epoch_ms(times, unit))
+
+
+def _names(users: pa.Array) -> list[bytes | None]:
+    """Return users as text in UTF-8; nobody is called by an empty one."""
+    texts = as_text(users)
+    distinct = [each or None for each in texts.dictionary.cast(pa.binary()).to_pylist()]
+    distinct.append(None)
+    return [distinct[code] for code in pc.fill_null(texts.indices, -1).to_pylist()]

@@ -1,0 +1,569 @@
+"""Files as rows for SQL expressions: all of a file goes out, or that it is damaged."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kstoolkit.errors import ColumnError, FormatError, InputError
+from kstoolkit.events.event import Columns, Limits
+from kstoolkit.events.files import (
+    BROKEN,
+    FILE,
+    NOW,
+    RAW,
+    Good,
+    Ledger,
+    broken_file,
+    check_columns,
+    column_names,
+    first_lines,
+    list_files,
+    read_events,
+    read_rows,
+    row_types,
+)
+
+
+def made(folder: Path, *names: str) -> list[str]:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}\n")
+    return [str(folder / name) for name in names]
+
+
+def listed(pattern: Path | str, base: Path, file_format: str | None = None) -> list[str]:
+    return [os.path.relpath(path, base) for path in list_files(str(pattern), file_format)]
+
+
+def test_a_folder_is_searched_to_the_bottom_in_order(tmp_path: Path) -> None:
+    made(tmp_path, "b.json", "a/z.csv", "a/b/c.parquet", "a.json.gz")
+    assert listed(tmp_path, tmp_path) == ["a.json.gz", "a/b/c.parquet", "a/z.csv", "b.json"]
+
+
+def test_hidden_and_unfinished_files_are_passed_over(tmp_path: Path) -> None:
+    made(
+        tmp_path, ".a.json", "_b.json", "_temporary/0/c.json", ".git/d.json", "e.json.tmp", "f.log"
+    )
+    made(tmp_path, "g.json", "h.json.crc")
+    assert listed(tmp_path, tmp_path) == ["g.json"]
+    assert listed(tmp_path / "*", tmp_path) == ["g.json"]
+    assert listed(tmp_path / "**", tmp_path) == ["g.json"]
+    assert listed(tmp_path / "**" / "*.json", tmp_path) == ["g.json"]
+
+
+def test_a_hidden_file_that_is_spelt_out_is_meant(tmp_path: Path) -> None:
+    made(tmp_path, "_b.json", "_in/c.json", "_in/_d.json")
+    assert listed(tmp_path / "_b.json", tmp_path) == ["_b.json"]
+    assert listed(tmp_path / "_*.json", tmp_path) == ["_b.json"]
+    assert listed(tmp_path / "_in", tmp_path) == ["_in/c.json"]
+    assert listed(tmp_path / "_in" / "*.json", tmp_path) == ["_in/c.json"]
+
+
+def test_with_a_format_given_every_name_will_do(tmp_path: Path) -> None:
+    made(tmp_path, "a.log", "b", "_c.log")
+    assert listed(tmp_path, tmp_path, "json") == ["a.log", "b"]
+
+
+def test_a_glob_takes_files_and_whole_folders_once_each(tmp_path: Path) -> None:
+    made(tmp_path, "day=1/a.json", "day=1/b.json", "day=2/a.json", "other/a.json")
+    assert listed(tmp_path / "day=*", tmp_path) == ["day=1/a.json", "day=1/b.json", "day=2/a.json"]
+    assert listed(tmp_path / "day=*" / "a.json", tmp_path) == ["day=1/a.json", "day=2/a.json"]
+    assert listed(tmp_path / "day=[2-9]*", tmp_path) == ["day=2/a.json"]
+    assert listed(tmp_path / "none*", tmp_path) == []
+
+
+def test_a_path_that_looks_like_a_glob_is_a_path_if_it_exists(tmp_path: Path) -> None:
+    made(tmp_path, "a[1].json", "a1.json")
+    assert listed(tmp_path / "a[1].json", tmp_path) == ["a[1].json"]
+
+
+def test_a_relative_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, "in/a.json")
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    expected = [str(tmp_path / "in" / "a.json")]
+    assert list_files("../in") == list_files("../in/a.json") == list_files("../in/*") == expected
+
+
+@pytest.mark.parametrize("name", ["événements.json", "😀 ser.json", "tab\there.json", "a\nb.json"])
+def test_names_of_any_letters_are_kept(tmp_path: Path, name: str) -> None:
+    (path,) = made(tmp_path, name)
+    ledger = Ledger(tmp_path / "run" / "files.jsonl")
+    ledger.admit(list_files(str(tmp_path)))
+    again = Ledger(tmp_path / "run" / "files.jsonl")
+    assert [entry.path for entry in again.entries(0, 9)] == [path]
+
+
+def test_links_count_under_their_own_names_and_broken_ones_not_at_all(tmp_path: Path) -> None:
+    made(tmp_path, "real/a.json")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "link.json").symlink_to(tmp_path / "real" / "a.json")
+    (data / "broken.json").symlink_to(tmp_path / "nowhere.json")
+    (data / "folder").symlink_to(tmp_path / "real")
+    (data / "circle").symlink_to(data)
+    ledger = Ledger(tmp_path / "files.jsonl")
+    assert ledger.admit(list_files(str(data))) == 1
+    assert ledger.entries(0, 1)[0].path == str(data / "link.json")
+    assert listed(data / "folder", data) == ["folder/a.json"]
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    assert Ledger(tmp_path / "files.jsonl").admit([str(tmp_path / "pipe.json")]) == 0
+
+
+def test_a_path_that_does_not_exist_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"No such file or folder: .*none\.json"):
+        list_files(str(tmp_path / "none.json"))
+
+
+def test_a_single_file_of_no_known_format_is_told(tmp_path: Path) -> None:
+    (path,) = made(tmp_path, "a.log")
+    with pytest.raises(InputError, match=r"'a\.log' does not say which format"):
+        list_files(path)
+    assert list_files(path, "json") == [path]
+
+
+def test_an_empty_folder_has_no_files(tmp_path: Path) -> None:
+    assert list_files(str(tmp_path)) == []
+
+
+def test_a_file_is_admitted_once_with_its_size_and_the_clock(tmp_path: Path) -> None:
+    paths = made(tmp_path, "a.json", "b.json")
+    before_ms = time.time_ns() // 1_000_000
+    ledger = Ledger(tmp_path / "run" / "files.jsonl")
+    assert ledger.admit([paths[0], paths[0]]) == 1
+    assert ledger.admit(paths) == 1
+    assert ledger.admit(paths) == 0
+    entries = ledger.entries(0, len(ledger))
+    assert [(entry.path, entry.size_bytes) for entry in entries] == [(path, 3) for path in paths]
+    after_ms = time.time_ns() // 1_000_000
+    assert all(before_ms <= entry.admitted_ms <= after_ms for entry in entries)
+
+
+def test_a_file_that_vanished_before_it_was_admitted_is_passed_over(tmp_path: Path) -> None:
+    paths = made(tmp_path, "a.json", "b.json")
+    Path(paths[0]).unlink()
+    ledger = Ledger(tmp_path / "files.jsonl")
+    assert ledger.admit(paths) == 1
+    made(tmp_path, "a.json")
+    assert ledger.admit(paths) == 1
+    assert [entry.path for entry in ledger.entries(0, 2)] == [paths[1], paths[0]]
+
+
+def test_a_file_that_changed_or_went_after_it_was_admitted_stays_admitted(tmp_path: Path) -> None:
+    (path,) = made(tmp_path, "a.json")
+    ledger = Ledger(tmp_path / "files.jsonl")
+    ledger.admit([path])
+    Path(path).write_text("more than before\n")
+    assert ledger.admit([path]) == 0
+    Path(path).unlink()
+    assert len(Ledger(tmp_path / "files.jsonl")) == 1
+
+
+def test_nothing_is_written_before_a_file_is_admitted(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "run" / "files.jsonl")
+    assert (ledger.admit([]), len(ledger)) == (0, 0)
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_reader_finds_the_same_positions(tmp_path: Path) -> None:
+    paths = made(tmp_path, *(f"{number}.json" for number in range(9)))
+    ledger = Ledger(tmp_path / "files.jsonl")
+    for path in reversed(paths):
+        ledger.admit([path])
+    again = Ledger(tmp_path / "files.jsonl")
+    assert again.entries(0, 9) == ledger.entries(0, 9)
+    assert [entry.path for entry in again.entries(2, 5)] == paths[6:3:-1]
+
+
+@given(st.integers(0, 10**6))
+def test_a_torn_last_line_is_forgotten_and_the_file_can_be_admitted_again(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    folder = tmp_path_factory.mktemp("torn")
+    paths = made(folder, "a.json", "é.json", "c.json")
+    log = folder / "files.jsonl"
+    Ledger(log).admit(paths)
+    whole = log.read_bytes()
+    kept = whole[: cut % (len(whole) + 1)]
+    log.write_bytes(kept)
+    ledger = Ledger(log)
+    assert len(ledger) == kept.count(b"\n")
+    assert ledger.admit(paths) == 3 - kept.count(b"\n")
+    again = Ledger(log)
+    assert [entry.path for entry in again.entries(0, 9)] == paths
+    assert log.read_bytes().count(b"\n") == 3
+
+
+def test_a_ledger_that_is_damaged_inside_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "files.jsonl"
+    entry = {"path": "a.json", "size_bytes": 1, "admitted_ms": 2}
+    for line in ("oops", "[]", '{"path": "a"}'):
+        log.write_text(f"{line}\n{json.dumps(entry)}\n")
+        with pytest.raises(FormatError, match=r"files\.jsonl is damaged.*\n.*Restore"):
+            Ledger(log)
+
+
+def test_a_runs_own_output_is_no_input_unless_it_is_meant(tmp_path: Path) -> None:
+    out = tmp_path / "in" / "out"
+    (out / "simulated").mkdir(parents=True)
+    for path in (tmp_path / "in" / "a.json", out / "run.json", out / "simulated" / "b.json"):
+        path.touch()
+    inside = str(tmp_path / "in")
+    assert list_files(inside, without=str(out)) == [str(tmp_path / "in" / "a.json")]
+    assert list_files(f"{inside}/**", without=str(out)) == [str(tmp_path / "in" / "a.json")]
+    meant = str(out / "simulated")
+    assert list_files(meant, without=str(out)) == [str(out / "simulated" / "b.json")]
+
+
+def test_the_output_of_earlier_runs_is_no_input(tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    (earlier / "checkpoint").mkdir(parents=True)
+    for path in (tmp_path / "a.json", earlier / "run.json", earlier / "files.jsonl"):
+        path.touch()
+    assert list_files(str(tmp_path)) == [str(tmp_path / "a.json")]
+    assert list_files(str(earlier)) == [str(earlier / "files.jsonl"), str(earlier / "run.json")]
+
+
+def test_an_empty_text_is_no_folder() -> None:
+    with pytest.raises(InputError, match="empty text"):
+        list_files("")
+
+
+def test_a_reader_leaves_a_line_that_another_process_is_writing(tmp_path: Path) -> None:
+    path = tmp_path / "files.jsonl"
+    writer = Ledger(path)
+    writer.admit(made(tmp_path, "a.json"))
+    written = path.read_bytes() + b'{"path": "/b'
+    path.write_bytes(written)
+    assert len(Ledger(path)) == 1
+    assert path.read_bytes() == written
+
+
+COLUMNS = Columns("time", "user", "action")
+NOW_MS = 1_500_000_000_000
+RECORDS = [
+    {"time": "2015-09-12T00:00:00Z", "user": "Anna", "action": "read"},
+    {"time": "2015-09-12T00:00:01Z", "user": "Čeněk", "action": "read"},
+    {"time": "2015-09-12T00:00:02Z", "user": "", "action": "read"},
+    {"time": "2099-01-01T00:00:00Z", "user": "Bo", "action": "read"},
+    {"time": "soon", "user": "Bo", "action": "read"},
+]
+
+
+def read(path: Path | str, **options: str) -> list[Good]:
+    return list(read_events(str(path), COLUMNS, now_ms=NOW_MS, limits=Limits(), **options))
+
+
+def events(goods: list[Good]) -> list[tuple[int, str, str]]:
+    return [
+        (int(time_ms), user, action)
+        for good in goods
+        for time_ms, user, action in zip(
+            good.time_ms, good.users.to_pylist(), good.actions.to_pylist(), strict=True
+        )
+    ]
+
+
+def letters(goods: list[Good]) -> list[dict[str, str | None]]:
+    return [letter for good in goods for batch in good.letters for letter in batch.to_pylist()]
+
+
+def written(folder: Path, file_format: str) -> Path:
+    path = folder / f"events.{file_format}"
+    if file_format == "json":
+        path.write_text("\n".join(json.dumps(record) for record in RECORDS))
+    elif file_format == "csv":
+        rows = [",".join(COLUMNS), *(",".join(record.values()) for record in RECORDS)]
+        path.write_text("\n".join(rows))
+    else:
+        pq.write_table(pa.Table.from_pylist(RECORDS), path)
+    return path
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "parquet"])
+def test_a_file_of_any_format_gives_the_same_events_and_dead_letters(
+    tmp_path: Path, file_format: str
+) -> None:
+    path = written(tmp_path, file_format)
+    goods = read(path)
+    start_ms = 1_442_016_000_000
+    assert events(goods) == [(start_ms, "Anna", "read"), (start_ms + 1_000, "Čeněk", "read")]
+    dead = letters(goods)
+    assert [letter["reason"] for letter in dead] == ["no_user", "future_time", "bad_time"]
+    assert {letter["file"] for letter in dead} == {str(path)}
+    assert "2099-01-01" in str(dead[1]["raw"])
+
+
+def test_a_letter_holds_the_raw_text_and_what_the_parser_said(tmp_path: Path) -> None:
+    path = tmp_path / "events.json"
+    path.write_text('{"time": 5, "user": "a"}\n{"time": oops\n')
+    no_action, unparseable = sorted(letters(read(path)), key=lambda letter: str(letter["reason"]))
+    assert (no_action["raw"], no_action["detail"]) == ('{"time": 5, "user": "a"}', None)
+    assert unparseable["raw"] == '{"time": oops'
+    assert "Expecting value" in str(unparseable["detail"])
+
+
+def test_the_format_may_be_said(tmp_path: Path) -> None:
+    path = written(tmp_path, "csv").rename(tmp_path / "events.log")
+    assert len(events(read(path, file_format="csv"))) == 2
+    with pytest.raises(InputError):
+        read(path)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_missing_column_is_told(tmp_path: Path, file_format: str) -> None:
+    path = written(tmp_path, file_format)
+    with pytest.raises(ColumnError, match=r"No column 'usr'.*\n.*Did you mean 'user'"):
+        list(read_events(str(path), Columns("time", "usr", "action"), now_ms=0, limits=Limits()))
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "parquet"])
+def test_a_file_that_is_cut_is_an_os_error(tmp_path: Path, file_format: str) -> None:
+    path = written(tmp_path, file_format)
+    whole = path.read_bytes()
+    if file_format != "parquet":
+        path = tmp_path / f"events.{file_format}.gz"
+        whole = gzip.compress(whole * 50)
+    for length in (0, 10, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(OSError, match=r"."):
+            read(path)
+
+
+def test_a_broken_file_is_one_letter() -> None:
+    (letter,) = broken_file("a.json.gz", "Truncated compressed stream").to_pylist()
+    assert letter == {
+        "reason": "broken_file",
+        "raw": "",
+        "file": "a.json.gz",
+        "detail": "Truncated compressed stream",
+    }
+
+
+def test_the_real_sample_is_read_to_the_last_event(wikiticker: Path) -> None:
+    columns = Columns("time", "user", "namespace")
+    limits = Limits()
+    goods = list(read_events(str(wikiticker), columns, now_ms=NOW_MS, limits=limits))
+    with gzip.open(wikiticker, "rt") as file:
+        expected = Counter((row["user"], row["namespace"]) for row in map(json.loads, file))
+    assert Counter((user, action) for _, user, action in events(goods)) == expected
+    assert expected.total() == 39_244
+    assert letters(goods) == []
+
+
+def preview_written(folder: Path, name: str, data: str | bytes) -> str:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(path)
+
+
+def record(**fields: object) -> str:
+    return json.dumps(fields)
+
+
+def test_json_names_are_those_of_all_first_records(tmp_path: Path) -> None:
+    lines = [record(time=1), "oops", "[1]", record(user=2, time=1), "", record(action=3)]
+    path = preview_written(tmp_path, "a.json", "\ufeff" + "\n".join(lines))
+    assert column_names(path) == ["time", "user", "action"]
+
+
+def test_names_of_compressed_files_are_found(tmp_path: Path) -> None:
+    assert column_names(preview_written(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == ["a"]
+    assert column_names(preview_written(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
+        "a",
+        "b",
+    ]
+
+
+def test_names_of_csv_and_parquet_are_their_headers(tmp_path: Path) -> None:
+    assert column_names(preview_written(tmp_path, "a.csv", '\ufeffa,"b c"\n1,2')) == ["a", "b c"]
+    pq.write_table(pa.table({"a": [1], "é": [2]}), tmp_path / "a.parquet")
+    assert column_names(str(tmp_path / "a.parquet")) == ["a", "é"]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.csv", "a.parquet", "a.json.gz", "a.csv.gz"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0" * 200_000,
+        b"\x1f\x8b\x08",
+        gzip.compress(b"x" * 999)[:-9],
+        b"\xff\xfe",
+        b"[" * 10**5,
+    ],
+    ids=["empty", "zeros", "torn gzip", "cut gzip", "two bytes", "brackets"],
+)
+def test_a_file_that_can_not_be_read_is_judged_later(
+    tmp_path: Path, name: str, data: bytes
+) -> None:
+    path = preview_written(tmp_path, name, data)
+    if column_names(path):  # of CSV, nearly everything is a header
+        assert name.startswith("a.csv")
+    else:
+        check_columns([path], COLUMNS, None)
+
+
+def test_a_file_that_is_gone_is_judged_later(tmp_path: Path) -> None:
+    check_columns([str(tmp_path / "none.json")], COLUMNS, None)
+    check_columns([os.fsdecode(b"caf\xe9.parquet")], COLUMNS, None)
+
+
+def test_a_missing_column_is_told_with_the_nearest_and_the_file(tmp_path: Path) -> None:
+    path = preview_written(tmp_path, "a.json", record(time=1, usr="a", action="x"))
+    with pytest.raises(ColumnError) as told:
+        check_columns([path], COLUMNS, None)
+    assert told.value.message == f"No column 'user' in {path}."
+    assert told.value.hint == "Did you mean 'usr'? It has: action, time, usr."
+
+
+def test_a_missing_column_that_resembles_nothing_is_told_with_all(tmp_path: Path) -> None:
+    path = preview_written(tmp_path, "a.csv", "a,b\n1,2\n")
+    with pytest.raises(ColumnError) as told:
+        check_columns([path], COLUMNS, None)
+    assert told.value.hint == "It has: a, b."
+
+
+def test_a_column_that_a_header_has_twice_is_told(tmp_path: Path) -> None:
+    path = preview_written(tmp_path, "a.csv", "time,user,user,action\n")
+    with pytest.raises(ColumnError, match="2 columns 'user'"):
+        check_columns([path], COLUMNS, None)
+
+
+def test_a_later_file_is_looked_at_too(tmp_path: Path) -> None:
+    good = preview_written(tmp_path, "a.json", record(time=1, user="a", action="x"))
+    bad = preview_written(tmp_path, "b.json", record(time=1, user="a"))
+    check_columns([good], COLUMNS, None)
+    with pytest.raises(ColumnError, match=r"'action' in .*b\.json"):
+        check_columns([good, bad], COLUMNS, None)
+
+
+def test_expressions_are_left_to_spark(tmp_path: Path) -> None:
+    path = preview_written(tmp_path, "a.json", record(time=1))
+    check_columns([path], Columns("time", "lower(user)", "action"), None)
+
+
+def rows(path: Path, types: pa.Schema | None = None) -> list[dict[str, object]]:
+    chosen = row_types(str(path), None) if types is None else types
+    return [row for batch in read_rows(str(path), 7, None, chosen) for row in batch.to_pylist()]
+
+
+def test_json_goes_out_line_by_line_as_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n{"a": "\xc3\xa9"}')
+    assert [(row[RAW], row[BROKEN]) for row in rows(path)] == [
+        ('{"a": 1}', None),
+        ('{"a": "é"}', None),
+    ]
+    assert {(row[FILE], row[NOW]) for row in rows(path)} == {(str(path), 7)}
+    assert len(first_lines(str(path))) == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"rubbish",
+        b'{"a": "\xff"}',
+        b'{"a": 1}{"a": 2}',
+        b'{"a": 1},',
+        b'{"a": 1}\r{"a": 2}',
+        b"{'a': 1}",
+        b'{"a": "\\ud800"}',
+        b'{"a": 1} // told',
+        b"[1]",
+    ],
+)
+def test_a_line_that_is_not_one_json_object_says_so(tmp_path: Path, line: bytes) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a": 1}\n' + line + b'\n{"a": 2}\n')
+    told = {row[RAW]: row[BROKEN] for row in rows(path)}
+    assert len(told) == 3
+    assert told.pop('{"a": 1}') is told.pop('{"a": 2}') is None
+    assert all(told.values())
+
+
+def test_a_name_that_is_no_utf8_stops_nothing(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"bad\xff.json")
+    path.write_text('{"a": 1}\n')
+    assert [row[FILE] for row in rows(path)] == [str(tmp_path / "bad?.json")]
+
+
+@pytest.mark.parametrize(
+    ("table", "types"),
+    [
+        ({"time": [1_772_532_005_000]}, [("time", pa.timestamp("us"))]),
+        ({"time": [datetime(2026, 3, 3, tzinfo=UTC)]}, [("time", pa.int64())]),
+        ({"user": [["a", "b"]]}, [("user", pa.binary())]),
+        ({"user": ["a"]}, [("user", pa.list_(pa.string()))]),
+        ({"user": ["no number"]}, [("user", pa.int64())]),
+    ],
+)
+def test_a_column_that_would_mean_something_else_makes_its_file_broken(
+    tmp_path: Path, table: dict[str, list[object]], types: list[tuple[str, pa.DataType]]
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(table), path)
+    (row,) = rows(path, pa.schema(types))
+    assert row[RAW] == ""
+    assert row[BROKEN]
+
+
+def test_a_column_that_is_there_twice_makes_its_file_broken(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,a\n1,2\n")
+    (row,) = rows(path, pa.schema([("a", pa.string())]))
+    assert row[BROKEN]
+
+
+def test_a_file_of_another_encoding_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("a,b\n1,é\n".encode("utf-16"))
+    (row,) = rows(path, pa.schema([("a", pa.string())]))
+    assert row[BROKEN]
+
+
+def test_csv_goes_out_as_texts_and_a_ragged_record_with_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('a,b\n1,"x\ny"\n2\n')
+    whole, ragged = rows(path)
+    assert (whole["a"], whole["b"], whole[BROKEN]) == ("1", "x\ny", None)
+    assert (ragged["a"], ragged[RAW]) == (None, "2")
+    assert ragged[BROKEN] == "1 values in place of 2"
+
+
+def test_parquet_goes_out_in_the_types_that_the_run_fixed(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": pa.array(["x", "y"]).dictionary_encode(), "n": [1, 2]}), path)
+    assert row_types(str(path), None) == pa.schema([("a", pa.string()), ("n", pa.int64())])
+    types = pa.schema([("a", pa.string()), ("other", pa.int64())])
+    assert [(row["a"], row["other"]) for row in rows(path, types)] == [("x", None), ("y", None)]
+
+
+def test_of_a_damaged_file_goes_out_only_that_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(gzip.compress(b'{"a": 1}\n' * 1000)[:-10])
+    (row,) = rows(path)
+    assert row[RAW] == ""
+    assert row[BROKEN]
+
+
+def test_empty_files_have_no_rows(tmp_path: Path) -> None:
+    for name in ("a.json", "a.csv"):
+        (tmp_path / name).touch()
+        assert rows(tmp_path / name, pa.schema([])) == []
