@@ -25,17 +25,23 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.changelog.batches import DONE, FOLD, BatchFolders, sync
-from kstoolkit.changelog.changelog import Changelog, buckets_among, latest
-from kstoolkit.changelog.countsfile import CountsFile
-from kstoolkit.changelog.countswriter import ChangelogWriter
+from kstoolkit.changelog.changelog import (
+    DONE,
+    FOLD,
+    BatchFolders,
+    Changelog,
+    buckets_among,
+    latest,
+    sync,
+)
+from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile
 from kstoolkit.errors import OutputError
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.changelog.batches import Batch
+    from kstoolkit.changelog.changelog import Batch
 
 
 _LOCK = ".compact.lock"

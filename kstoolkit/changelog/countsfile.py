@@ -1,12 +1,23 @@
 """One file of the changelog, read no further than is asked for.
 
 The file's metadata says which row group holds which level of which bucket of users
-(:mod:`kstoolkit.changelog.countswriter`). A file that another tool wrote does not say; it is read
+(:mod:`kstoolkit.changelog.countsfile`). A file that another tool wrote does not say; it is read
 whole, and filtered.
+
+One file of the changelog, written a row group at a time.
+
+Each row group holds one level of one bucket of users. The file's metadata names them, as JSON
+under ``kstoolkit.row_groups``: ``{"buckets": 8, "groups": [[bucket, window_ms], ...]}``.
+
+A file of the changelog as Parquet: opened, and what it says of itself, or what is wrong with it.
+
+Pages carry a checksum, which is looked at: a flipped byte is told, and never counted.
 """
 
 from __future__ import annotations
 
+import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,15 +26,170 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kstoolkit.changelog.countsparquet import damaged, opened, told_groups, understood
-from kstoolkit.changelog.countswriter import CODED, SCHEMA, TIME
 from kstoolkit.counters.counters import Counters, buckets_of
+from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     _Bucket = tuple[int, int]
+
+
+TIME = pa.timestamp("ms", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        pa.field("window_ms", pa.int64()),
+        pa.field("window_start", TIME),
+        pa.field("user", pa.string()),
+        pa.field("action", pa.string()),
+        pa.field("count", pa.int64()),
+        pa.field("changed_at", TIME),
+    ]
+)
+"""The columns, as every reader sees them."""
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+CODED = SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
+"""The same, texts by dictionary: how they are at hand."""
+
+GROUPS_KEY = "kstoolkit.row_groups"
+_GROUP_ROWS = 8_000_000
+
+
+class ChangelogWriter:
+    """Writes one file: a row group for each level of each bucket.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    buckets
+        Among how many buckets users are spread.
+    changed_ms
+        The clock of the micro-batch that reports the counts, epoch ms UTC.
+    """
+
+    def __init__(self, path: Path, *, buckets: int, changed_ms: int) -> None:
+        self.buckets, self.changed_ms = buckets, changed_ms
+        self.groups: list[tuple[int, int]] = []
+        self.rows = 0
+        # Without Arrow's own schema inside, every reader sees plain strings.
+        self._file = pq.ParquetWriter(
+            path, CODED, compression="zstd", store_schema=False, write_page_checksum=True
+        )
+
+    def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
+        """Write the latest counts of one level of one bucket."""
+        for start in range(0, len(counters), _GROUP_ROWS):
+            part = counters.take(np.arange(start, min(start + _GROUP_ROWS, len(counters))))
+            self._file.write_batch(self._batch(part, window_ms), row_group_size=_GROUP_ROWS)
+            self.groups.append((bucket, window_ms))
+            self.rows += len(part)
+
+    def _batch(self, counters: Counters, window_ms: int) -> pa.RecordBatch:
+        columns = counters.to_batch().columns
+        rows = len(counters)
+        return pa.record_batch(
+            [
+                pa.repeat(pa.scalar(window_ms, pa.int64()), rows),
+                columns[0].cast(TIME),
+                columns[1],
+                columns[2],
+                columns[3].cast(pa.int64()),
+                pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows),
+            ],
+            schema=CODED,
+        )
+
+    def close(self) -> None:
+        """Write the file's end, with what its row groups hold."""
+        told = {"buckets": self.buckets, "groups": self.groups}
+        self._file.add_key_value_metadata({GROUPS_KEY: json.dumps(told)})
+        self._file.close()
+
+
+@contextmanager
+def understood(path: Path) -> Iterator[None]:
+    """Raise what Arrow makes of bytes that are not as they should be as an error of ours.
+
+    What the system says (no such file, no permission) passes as it is.
+
+    Raises
+    ------
+    FormatError
+        With the file and Arrow's reason, which is chained.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise damaged(path, error) from error
+
+
+def opened(path: Path) -> pq.ParquetFile:
+    """Return the file, open for reading; texts come by dictionary.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged, or lacks a column.
+    """
+    try:
+        with understood(path):
+            file = pq.ParquetFile(
+                path, read_dictionary=["user", "action"], page_checksum_verification=True
+            )
+    except KeyError as error:
+        raise _lacking(path, error.args[0].decode()) from error
+    for name in SCHEMA.names:
+        if name not in file.schema_arrow.names:
+            file.close()
+            raise _lacking(path, name)
+    return file
+
+
+def told_groups(file: pq.ParquetFile, path: Path) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+    """Return what the file says of its row groups: among how many buckets, and what each holds.
+
+    Returns
+    -------
+    tuple
+        ``None`` and nothing, if it does not say, or what it says is not of what it holds.
+
+    Raises
+    ------
+    FormatError
+        If what it says makes no sense.
+    """
+    text = (file.metadata.metadata or {}).get(GROUPS_KEY.encode())
+    # Arrow hands metadata on to whatever is written from a table, true or not by then.
+    if text is None or not file.schema_arrow.equals(CODED):
+        return None, ()
+    try:
+        told = json.loads(text)
+        groups = tuple((int(bucket), int(window_ms)) for bucket, window_ms in told["groups"])
+        buckets = int(told["buckets"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise damaged(path, error) from error
+    return (buckets, groups) if len(groups) == file.num_row_groups else (None, ())
+
+
+def damaged(path: Path, why: object) -> FormatError:
+    """Return the error of a file that can't be read."""
+    message = f"{path} is damaged, or no part of a changelog: {_in_a_line(why)}."
+    hint = "Restore it from a copy; without one, count its events again into another folder."
+    return FormatError(message, hint=hint)
+
+
+def _in_a_line(why: object) -> str:
+    return (str(why).splitlines() or ["no reason given"])[0].rstrip(".")
+
+
+def _lacking(path: Path, column: str) -> FormatError:
+    message = f"{path} is no part of a changelog: it has no column {column!r}."
+    return FormatError(message, hint=f"It takes: {', '.join(SCHEMA.names)}.")
 
 
 _COUNTER = ["window_start", "user", "action", "count"]

@@ -23,12 +23,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.changelog import BatchFolders, Changelog
 from kstoolkit.changelog.compaction import compact
-from kstoolkit.changelog.countswriter import ChangelogWriter
-from kstoolkit.changelog.topicblocks import counters_of_blocks
-from kstoolkit.changelog.topicrecords import counters_of
+from kstoolkit.changelog.countsfile import ChangelogWriter
+from kstoolkit.changelog.topic import counters_of, counters_of_blocks
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.reading import Records, lost, read_records

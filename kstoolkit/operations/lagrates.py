@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.kafka.groups import Partition
 from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.statistics import BatchStatistics

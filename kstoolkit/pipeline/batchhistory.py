@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.pipeline.statesizes import StateSize
 from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.records import Viewed

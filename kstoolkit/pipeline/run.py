@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.changelog import MIRROR, Changelog
+from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog
 from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWarning
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users

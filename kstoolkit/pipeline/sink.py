@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.outbox import Outbox
+from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.changelog.topic import Outbox
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.pipeline.operator import MOMENTS, STATISTICS

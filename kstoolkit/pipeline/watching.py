@@ -10,7 +10,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.pipeline.batchhistory import size_bytes
 from kstoolkit.pipeline.batchtimes import BatchTimes

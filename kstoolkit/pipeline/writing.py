@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from kstoolkit.changelog.countswriter import ChangelogWriter
+from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc
@@ -26,7 +26,7 @@ from kstoolkit.pipeline.worker import spare_collector
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.changelog.outbox import Outbox
+    from kstoolkit.changelog.topic import Outbox
 
 
 REPORT_DDL = "kind string, bucket int, level int, payload binary"
@@ -153,7 +153,7 @@ class _Part:
                 self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
             else:
                 # Only here: protobuf's classes can't travel to nodes that lack kstoolkit.
-                from kstoolkit.changelog.outbox import OutboxWriter  # noqa: PLC0415
+                from kstoolkit.changelog.topic import OutboxWriter  # noqa: PLC0415
 
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)

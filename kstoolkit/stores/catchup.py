@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kstoolkit.changelog.news import News
 from kstoolkit.errors import InputError
-from kstoolkit.stores.batches import News
 from kstoolkit.stores.expiring import expire_disk, expire_memory, newest_start_ms
 from kstoolkit.stores.filling import Filling
 from kstoolkit.stores.levels import remove_leftovers, segment_folder, segment_span_ms
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rocksdict import Options
 
     from kstoolkit.changelog.changelog import Changelog
-    from kstoolkit.stores.batches import Position
+    from kstoolkit.changelog.news import Position
     from kstoolkit.stores.levels import MemoryLevel
     from kstoolkit.stores.listening import RestoreListener
     from kstoolkit.stores.segment import Mark

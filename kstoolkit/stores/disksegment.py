@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rocksdict import Options
 
-    from kstoolkit.stores.batches import Position
+    from kstoolkit.changelog.news import Position
     from kstoolkit.stores.segment import Pairs
 
 

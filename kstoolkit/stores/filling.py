@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.stores.batches import Dated, Position
+    from kstoolkit.changelog.news import Dated, Position
     from kstoolkit.stores.segment import Mark, Segment
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
-from kstoolkit.changelog.batches import sync
+from kstoolkit.changelog.changelog import sync
 from kstoolkit.stores.replicafile import LevelState, segment_length_ms
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from kstoolkit.stores.segment import Mark
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.stores.batches import Position
+    from kstoolkit.changelog.news import Position
     from kstoolkit.stores.segment import Pairs
 
 

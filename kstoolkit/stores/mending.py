@@ -6,7 +6,7 @@ import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from kstoolkit.changelog.batches import sync
+from kstoolkit.changelog.changelog import sync
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import NoStoreError, StoreFault
 from kstoolkit.stores.disksegment import DiskSegment
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rocksdict import Options
 
-    from kstoolkit.stores.batches import News, Position
+    from kstoolkit.changelog.news import News, Position
     from kstoolkit.stores.segment import Mark
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.changelog.batches import FOLD, BatchFolders
+from kstoolkit.changelog.changelog import FOLD, BatchFolders
+from kstoolkit.changelog.news import News
 from kstoolkit.errors import InputError
-from kstoolkit.stores.batches import News
 from kstoolkit.stores.moments import moment_of
 from kstoolkit.units import format_duration
 

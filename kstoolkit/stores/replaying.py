@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.news import News, Position
 from kstoolkit.errors import InputError
-from kstoolkit.stores.batches import News, Position
 from kstoolkit.stores.filling import Filling
 from kstoolkit.stores.memorysegment import MemorySegment
 from kstoolkit.units import format_duration

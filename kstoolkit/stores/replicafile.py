@@ -12,9 +12,9 @@ import zlib
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.changelog.batches import sync
+from kstoolkit.changelog.changelog import sync
+from kstoolkit.changelog.news import Position
 from kstoolkit.errors import FormatError, InputError
-from kstoolkit.stores.batches import Position
 from kstoolkit.stores.segment import Mark
 
 if TYPE_CHECKING:

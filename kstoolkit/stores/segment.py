@@ -9,7 +9,7 @@ from kstoolkit.errors import FormatError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.stores.batches import Position
+    from kstoolkit.changelog.news import Position
 
 
 Pairs = tuple[list[bytes], list[bytes]]

@@ -6,9 +6,9 @@ import threading
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from kstoolkit.changelog.news import News
 from kstoolkit.errors import KafkaError
 from kstoolkit.records import counted
-from kstoolkit.stores.batches import News
 from kstoolkit.stores.lock import refusals_told, writing_alone
 from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.records import Lag

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 import kstoolkit as kst
-from kstoolkit.changelog.batches import DONE, BatchFolders
+from kstoolkit.changelog.changelog import DONE, BatchFolders
 from kstoolkit.pipeline.session import spark_session
 from tests.benchmarks.contestant import CORES
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import kstoolkit as kst
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.pipeline.session import spark_session
 from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.countswriter import ChangelogWriter
+from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.rocksdb.profiles.namedoptions import profile_names
 from kstoolkit.stores.windowstore import WindowStore

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from kstoolkit.changelog.batches import BatchFolders
-from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.changelog.countswriter import ChangelogWriter
+from kstoolkit.changelog.changelog import BatchFolders, Changelog
+from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.changelog import changelog as documented
-from kstoolkit.changelog.batches import DONE, FOLD
-from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.changelog.changelog import DONE, FOLD, Changelog
 from kstoolkit.changelog.compaction import Compaction, compact
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.errors import FormatError, InputError, OutputError

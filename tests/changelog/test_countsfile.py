@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstoolkit.changelog.countsfile import CountsFile
-from kstoolkit.changelog.countswriter import GROUPS_KEY
+from kstoolkit.changelog.countsfile import GROUPS_KEY, CountsFile
 from kstoolkit.errors import FormatError
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, rows_of, write
 

@@ -10,9 +10,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 import kstoolkit as kst
-from kstoolkit.changelog.batches import DONE
-from kstoolkit.changelog.topicblocks import blocks_of
-from kstoolkit.changelog.topicrecords import records_of
+from kstoolkit.changelog.changelog import DONE
+from kstoolkit.changelog.topic import blocks_of, records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.countblock import BlockKey

@@ -14,7 +14,7 @@ from urllib.error import URLError
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.statistics import BatchStatistics

@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 import kstoolkit as kst
-from kstoolkit.changelog.topicblocks import blocks_of
-from kstoolkit.changelog.topicrecords import records_of
+from kstoolkit.changelog.topic import blocks_of, records_of
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.pipeline.runfolder import RunFolder, Settings

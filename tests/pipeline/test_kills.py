@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.changelog.batches import DONE
+from kstoolkit.changelog.changelog import DONE
 from tests.pipeline.harness import (
     check_exact,
     counted,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import letters
 from kstoolkit.pipeline.letters import iter_letters, read_letters
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import InputError
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.batchtimes import BatchTimes

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kstoolkit.changelog import news as batches
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
-from kstoolkit.stores import batches, catchup
+from kstoolkit.stores import catchup
 from kstoolkit.stores.replicafile import FILE, ReplicaState
 from kstoolkit.stores.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.changelog.batches import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.compaction import compact
-from kstoolkit.changelog.countswriter import ChangelogWriter
+from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.stores.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, counters, newest, write

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kstoolkit.changelog import news as batches
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreResourceError
-from kstoolkit.stores import batches, catchup
+from kstoolkit.stores import catchup
 from kstoolkit.stores.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.stores.replicas import Told, held, restored, segment

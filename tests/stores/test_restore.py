@@ -15,10 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kstoolkit.changelog import news as batches
 from kstoolkit.changelog.compaction import compact
-from kstoolkit.changelog.countswriter import SCHEMA
+from kstoolkit.changelog.countsfile import SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.stores import batches, catchup, writing
+from kstoolkit.stores import catchup, writing
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.levels import segment_folder
 from kstoolkit.stores.lock import writing_alone

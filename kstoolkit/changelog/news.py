@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.changelog.batches import Batch
-    from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.changelog.changelog import Batch, Changelog
 
     Answer = TypeVar("Answer")
 

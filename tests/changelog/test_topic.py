@@ -1,3 +1,5 @@
+"""Records that wait to be sent: whole windows, blocks, and tombstones."""
+
 from __future__ import annotations
 
 import struct
@@ -5,12 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.changelog.topicblocks import blocks_of, counters_of_blocks
-from kstoolkit.changelog.topicrecords import counters_of, records_of
+from kstoolkit.changelog.topic import (
+    Outbox,
+    OutboxWriter,
+    blocks_of,
+    counters_of,
+    counters_of_blocks,
+    records_of,
+)
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import topicbundle
@@ -21,7 +30,9 @@ from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, counters, few, rows_of, texts
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from random import Random
+
 
 STARTS = st.integers(0, 5) | st.integers(-(2**63), 2**63 - 1)
 TOLD = st.dictionaries(
@@ -245,3 +256,43 @@ def test_a_reader_that_knows_only_the_drawn_layout_reads_a_record() -> None:
     assert struct.unpack(">qq", read_key[-16:]) == (-5, HOUR)
     assert value == bytes([2, 0x12, 2, 0xAC, 0x02, 0x18, 1, 0x22, 1]) + b"x"
     assert isinstance(keys, pa.Array)
+
+
+COUNTED = Counters.of(np.zeros(3, int), pa.array(["Ann", "Ann", "Bo"]), pa.array(["a", "b", "a"]))
+
+
+def outbox_written(path: Path, *, blocks: bool) -> tuple[pa.Table, OutboxWriter]:
+    writer = OutboxWriter(path, Outbox(0, 7, blocks), changed_ms=5)
+    writer.write(2, 60_000, COUNTED)
+    writer.forget(60_000, COUNTED)
+    writer.close()
+    return pq.read_table(path), writer
+
+
+def test_each_users_window_is_a_record_and_then_a_tombstone(tmp_path: Path) -> None:
+    table, writer = outbox_written(tmp_path / "records.parquet", blocks=False)
+
+    keys, values = table["key"].to_pylist(), table["value"].to_pylist()
+    assert keys[:2] == keys[2:]
+    assert values[2:] == [None, None]
+    told = counters_of(keys[:2], values[:2])[60_000]
+    assert told.counters.to_table().equals(COUNTED.to_table())
+    assert told.changed_ms.tolist() == [5, 5, 5]
+    assert writer.rows == 4
+    assert writer.size_bytes == sum(map(len, keys)) + sum(map(len, values[:2]))
+
+
+def test_blocks_hold_many_counts_and_are_never_taken_back(tmp_path: Path) -> None:
+    table, writer = outbox_written(tmp_path / "blocks.parquet", blocks=True)
+
+    assert writer.rows == table.num_rows == 1
+    told = counters_of_blocks(table["key"].to_pylist(), table["value"].to_pylist(), [5])[60_000]
+    assert told.counters.to_table().equals(COUNTED.to_table())
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_nothing_counted_is_nothing_written(tmp_path: Path, *, blocks: bool) -> None:
+    writer = OutboxWriter(tmp_path / "none.parquet", Outbox(0, 7, blocks), changed_ms=5)
+    writer.write(2, 60_000, Counters.empty())
+    writer.close()
+    assert (writer.rows, writer.size_bytes) == (0, 0)

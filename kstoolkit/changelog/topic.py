@@ -1,0 +1,365 @@
+"""Records of a changelog topic that wait to be sent: a Parquet file of keys and values.
+
+Tasks write them, then Spark sends them; a batch that is repeated writes and sends the same again,
+which changes nothing, as the last record of each key counts.
+
+Counts as the records of a changelog topic, and back.
+
+There are two forms, and a record's key says which it is of:
+
+- one record for each user and window, with all of the user's actions in it
+  (:mod:`kstoolkit.formats.keys`, :mod:`kstoolkit.formats.topicbundle`): compaction keeps the
+  last of each, and a tombstone says that the window is gone;
+- many counts as one block (:mod:`kstoolkit.changelog.topic`): far fewer and smaller records,
+  which compaction can't fold.
+
+Counts as blocks in a changelog topic, many in one record, and back.
+
+A block's key says which micro-batch wrote it (:mod:`kstoolkit.formats.countblock`), its value is a
+CountBlock (:mod:`kstoolkit.formats.countblock`), and its record's timestamp is when the counts
+changed. Only what changed is in it: the newest (epoch, batch) of each count is its value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kstoolkit.counters.counters import Counters, PackedKeys
+from kstoolkit.errors import FormatError
+from kstoolkit.formats import topicbundle
+from kstoolkit.formats.countblock import BlockKey
+from kstoolkit.formats.keys import decode_topic_keys, encode_topic_keys
+from kstoolkit.formats.topicbundle import ActionBundles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.keys import WindowKeys
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopicCounts:
+    """What records tell of the windows of one size.
+
+    Parameters
+    ----------
+    counters
+        The counts. A user's window that has any has no others: what was known of it before is void.
+    changed_ms
+        When each count's window last changed, epoch ms UTC.
+    gone
+        Users' windows of which the last record is a tombstone.
+    """
+
+    counters: Counters
+    changed_ms: NDArray[np.int64]
+    gone: WindowKeys
+
+
+def records_of(
+    counters: Counters, *, size_ms: int, changed_ms: NDArray[np.int64] | int
+) -> tuple[pa.Array, pa.Array]:
+    """Return keys and values, one record for each user and window, as Arrow large binary.
+
+    Parameters
+    ----------
+    counters
+        All counts of every user's window that is among them, those that did not change too.
+    size_ms
+        How long the windows are.
+    changed_ms
+        When the counts changed, epoch ms UTC: one number for all, or one a count, of which a
+        record takes the latest.
+
+    Examples
+    --------
+    >>> who, what = pa.array(["Anna", "Anna", "Bo"]), pa.array(["read", "edit", "read"])
+    >>> counted = Counters.of(np.array([0, 0, 0]), who, what)
+    >>> keys, values = records_of(counted, size_ms=60_000, changed_ms=5)
+    >>> len(keys), values[1].as_py().hex(" ")
+    (2, '02 12 01 01 18 05 22 04 72 65 61 64')
+    """
+    counters = counters.pruned()
+    differs = (np.diff(counters.user) != 0) | (np.diff(counters.start_ms) != 0)
+    first = np.flatnonzero(np.r_[len(counters) > 0, differs])
+    size = np.diff(first, append=len(counters))
+    changed = np.broadcast_to(np.asarray(changed_ms, np.int64), (len(counters),))
+    updated_ms = np.maximum.reduceat(changed, first) if first.size else changed
+    user, start_ms = counters.user[first], counters.start_ms[first]
+    keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
+    bundles = ActionBundles(size, counters.action, counters.count, updated_ms, counters.actions)
+    return keys, topicbundle.encode_many(bundles)
+
+
+def counters_of(
+    keys: Sequence[bytes] | pa.Array, values: Sequence[bytes | None] | pa.Array
+) -> dict[int, TopicCounts]:
+    """Return what records tell, by window size in ms.
+
+    Parameters
+    ----------
+    keys, values
+        One of each a record, in the order of their offsets: of one key, the last record counts
+        alone. A value that is null is a tombstone. Records of blocks are to be left out: see
+        :func:`kstoolkit.formats.keys.is_block_key`.
+
+    Raises
+    ------
+    FormatError
+        If a key is not of a user's window, or a value that counts no bundle.
+
+    Examples
+    --------
+    >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+    >>> keys, values = records_of(counted, size_ms=60_000, changed_ms=5)
+    >>> told = counters_of([*keys.to_pylist(), keys[0].as_py()], [*values.to_pylist(), None])
+    >>> told[60_000].counters.to_batch().to_pydict()["user"], told[60_000].gone.names.to_pylist()
+    (['b'], ['a'])
+    """
+    every = decode_topic_keys(keys)
+    if not len(every):
+        return {}
+    last = _last_of_each(every)
+    windows = every.take(last)
+    found = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
+    found = found.take(pa.array(last))
+    is_gone = np.asarray(found.is_null())
+    bundles = topicbundle.decode_many(found.drop_null())
+    window = np.repeat(np.flatnonzero(~is_gone), bundles.size)
+    changed_ms = np.repeat(bundles.updated_at_ms, bundles.size)
+    size_ms = windows.size_ms[window]
+    told = {}
+    for one in np.unique(windows.size_ms).tolist():
+        here = np.flatnonzero(size_ms == one)
+        counters, order = _counters(windows, window[here], bundles, here)
+        gone = windows.take(is_gone & (windows.size_ms == one))
+        told[one] = TopicCounts(counters, changed_ms[here][order], gone)
+    return told
+
+
+def _last_of_each(windows: WindowKeys) -> NDArray[np.intp]:
+    """Return where each window is the last time, ordered by user and start."""
+    _, size = np.unique(windows.size_ms, return_inverse=True)
+    packed = PackedKeys.of(windows.user, windows.start_ms, size.astype(np.int32)).packed
+    order = np.argsort(packed, kind="stable")
+    last: NDArray[np.intp] = order[np.append(np.diff(packed[order]) != 0, True)]
+    return last
+
+
+def _counters(
+    windows: WindowKeys,
+    window: NDArray[np.intp],
+    bundles: ActionBundles,
+    rows: NDArray[np.intp],
+) -> tuple[Counters, NDArray[np.intp]]:
+    """Return some counts, which belong to these windows, and the order that they are in now."""
+    if not rows.size:
+        return Counters.empty(), rows
+    user, start_ms, action = windows.user[window], windows.start_ms[window], bundles.action[rows]
+    packed = PackedKeys.of(user, start_ms, action).packed
+    order = np.argsort(packed, kind="stable")
+    again = np.flatnonzero(np.diff(packed[order]) == 0)
+    if again.size:
+        raise _twice(windows, window[order[again[0]]], bundles.actions[action[order[again[0]]]])
+    counters = Counters(
+        windows.users,
+        bundles.actions,
+        user[order],
+        action[order],
+        start_ms[order],
+        bundles.count[rows][order],
+    )
+    return counters, order
+
+
+def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatError:
+    who = windows.users[windows.user[window]].as_py()
+    message = (
+        f"The record of {who!r} from {windows.start_ms[window]} ms on names the action "
+        f"{action.as_py()!r} twice."
+    )
+    return FormatError(message, hint="Give a topic that only kstoolkit writes to.")
+
+
+MOST_BYTES = 900_000
+"""How long a block is at most: a broker takes a record of 1 MiB, if it is not told otherwise."""
+
+
+def blocks_of(
+    counters: Counters, first: BlockKey, *, most_bytes: int = MOST_BYTES
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys and values: one record if it is small enough, else more; none of no counts.
+
+    The same counts are cut in the same way, so that a batch which is written twice has the same
+    keys both times.
+
+    Parameters
+    ----------
+    counters
+        What changed in one bucket's windows of one size.
+    first
+        The key of the first record; the parts of the others count on from there.
+    most_bytes
+        How long a value is at most, unless a single count is longer.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+    >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
+    >>> [BlockKey.decode(key).part for key, _ in blocks_of(counted, key, most_bytes=1)]
+    [0, 1]
+    """
+    blocks = _cut(counters, most_bytes) if len(counters) else ()
+    for number, block in enumerate(blocks):
+        yield first._replace(part=first.part + number).encode(), block
+
+
+def counters_of_blocks(
+    keys: Sequence[bytes], values: Sequence[bytes | None], changed_ms: Sequence[int]
+) -> dict[int, TopicCounts]:
+    """Return what blocks tell, by window size in ms: of each count, what the newest batch says.
+
+    Parameters
+    ----------
+    keys, values
+        One of each a record, in any order; of one key, the last record counts alone. A value that
+        is None is a tombstone: of what that block told, nothing is known from it any more.
+    changed_ms
+        The timestamp of each record, epoch ms UTC.
+
+    Raises
+    ------
+    FormatError
+        If a key is not of a block, or a value that counts no CountBlock.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
+    >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
+    >>> [(key, block)] = blocks_of(counted, key)
+    >>> counters_of_blocks([key], [block], [9])[60_000].changed_ms.tolist()
+    [9, 9]
+    """
+    last = {key: number for number, key in enumerate(keys)}
+    named = sorted((BlockKey.decode(key), number) for key, number in last.items())
+    named.sort(key=_written)
+    told: dict[int, list[tuple[Counters, int]]] = {}
+    for key, number in named:
+        block = values[number]
+        if block is not None:
+            told.setdefault(key.size_ms, []).append((Counters.decode(block), changed_ms[number]))
+    return {size_ms: _newest(parts) for size_ms, parts in told.items()}
+
+
+def _cut(counters: Counters, most_bytes: int) -> Iterator[bytes]:
+    block = counters.encode()
+    if len(block) <= most_bytes or len(counters) <= 1:
+        yield block
+        return
+    rows, half = np.arange(len(counters)), len(counters) // 2
+    yield from _cut(counters.take(rows[:half]), most_bytes)
+    yield from _cut(counters.take(rows[half:]), most_bytes)
+
+
+def _written(named: tuple[BlockKey, int]) -> tuple[int, int]:
+    return named[0].epoch, named[0].batch
+
+
+def _newest(parts: list[tuple[Counters, int]]) -> TopicCounts:
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return TopicCounts(Counters.empty(), np.zeros(0, np.int64), decode_topic_keys([]))
+    joined, order = Counters.join([counters for counters, _ in parts])
+    lengths = [len(counters) for counters, _ in parts]
+    changed_ms = np.repeat(np.array([when for _, when in parts], np.int64), lengths)[order]
+    differs = np.diff(joined.user) != 0
+    differs |= np.diff(joined.start_ms) != 0
+    differs |= np.diff(joined.action) != 0
+    last = np.append(differs, True)
+    return TopicCounts(joined.take(last), changed_ms[last], decode_topic_keys([]))
+
+
+_SCHEMA = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Which micro-batch the records are of.
+
+    Parameters
+    ----------
+    epoch, batch
+        Its numbers.
+    blocks
+        Whether many counts share a record.
+    """
+
+    epoch: int
+    batch: int
+    blocks: bool
+
+
+class OutboxWriter:
+    """Writes one file of records.
+
+    Parameters
+    ----------
+    path
+        Where to.
+    outbox
+        Which batch they are of, and in which form.
+    changed_ms
+        The clock of the micro-batch that reports the counts, epoch ms UTC.
+    """
+
+    def __init__(self, path: Path, outbox: Outbox, *, changed_ms: int) -> None:
+        self.outbox, self.changed_ms = outbox, changed_ms
+        self.rows = 0
+        self.size_bytes = 0
+        self._file = pq.ParquetWriter(path, _SCHEMA, compression="zstd")
+
+    def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
+        """Write counts of one level of one bucket: whole users' windows, or what changed."""
+        if self.outbox.blocks:
+            first = BlockKey(
+                bucket=bucket,
+                epoch=self.outbox.epoch,
+                batch=self.outbox.batch,
+                part=0,
+                size_ms=window_ms,
+            )
+            blocks = list(blocks_of(counters, first))
+            self._write(pa.array([k for k, _ in blocks]), pa.array([v for _, v in blocks]))
+        else:
+            self._write(*records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms))
+
+    def forget(self, window_ms: int, counters: Counters) -> None:
+        """Write tombstones of the users' windows that some counts are of."""
+        if not self.outbox.blocks:
+            keys, _ = records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms)
+            self._write(keys, pa.nulls(len(keys), pa.binary()))
+
+    def close(self) -> None:
+        """Write the file's end."""
+        self._file.close()
+
+    def _write(self, keys: pa.Array, values: pa.Array) -> None:
+        batch = pa.record_batch([keys.cast(pa.binary()), values.cast(pa.binary())], schema=_SCHEMA)
+        self._file.write_batch(batch)
+        self.rows += batch.num_rows
+        self.size_bytes += sum(_bytes_of(column) for column in batch.columns)
+
+
+def _bytes_of(texts: pa.Array) -> int:
+    return pc.sum(pc.binary_length(texts)).as_py() or 0
