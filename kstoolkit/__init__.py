@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.metricnames import metric_names as metric_names
     from kstoolkit.rocksdb.profiles.named import bounded_memory as bounded_memory
     from kstoolkit.rocksdb.profiles.named import profile_named as profile_named
-    from kstoolkit.rocksdb.profiles.perstore import ProfileMap as ProfileMap
     from kstoolkit.rocksdb.profiles.profile import Profile as Profile
+    from kstoolkit.rocksdb.profiles.profile import ProfileMap as ProfileMap
     from kstoolkit.stores.comparing.comparing import diff_stores as diff_stores
     from kstoolkit.stores.discovery.discovering import discover as discover
     from kstoolkit.stores.growth.growing import growth as growth
@@ -85,7 +85,7 @@ _HOMES = {
     "MemoryPanel": "kstoolkit.widgets.memorypanel",
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
-    "ProfileMap": "kstoolkit.rocksdb.profiles.perstore",
+    "ProfileMap": "kstoolkit.rocksdb.profiles.profile",
     "ProfilePanel": "kstoolkit.widgets.profilepanel",
     "Report": "kstoolkit.report.report",
     "Restart": "kstoolkit.pipeline.restarts",

@@ -17,7 +17,7 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from kstoolkit.rocksdb.lab.comparing import Comparison
     from kstoolkit.rocksdb.lab.results import Trial
     from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -114,8 +114,8 @@ def compare_profiles(
     peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), tickers (RocksDB's
     own counters), and more; unknown says why a null is one.
     """
+    from kstoolkit.rocksdb.lab.comparing import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
-    from kstoolkit.rocksdb.lab.faults import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
@@ -175,8 +175,10 @@ def _print(found: Comparison, *, as_json: bool) -> None:
 
 
 def _tried_profile(name: str) -> Profile:
-    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415
-    from kstoolkit.rocksdb.profiles.namedoptions import profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import (  # noqa: PLC0415
+        profile_named,
+        profile_names,
+    )
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name not in profile_names() and Path(name).exists():

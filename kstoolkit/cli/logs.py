@@ -10,7 +10,7 @@ from kstoolkit.cli.options import AS_JSON, LIMIT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.log.rows import LogRows
+    from kstoolkit.rocksdb.log.jobs import LogRows
     from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
 
 

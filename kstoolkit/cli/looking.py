@@ -13,7 +13,7 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from kstoolkit.records import Figure
-    from kstoolkit.rocksdb.files.levels import Level
+    from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.store import Store
 
 

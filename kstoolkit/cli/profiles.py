@@ -80,8 +80,10 @@ def profile(
 def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
-    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415
-    from kstoolkit.rocksdb.profiles.namedoptions import profile_names  # noqa: PLC0415
+    from kstoolkit.rocksdb.profiles.named import (  # noqa: PLC0415
+        profile_named,
+        profile_names,
+    )
     from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
 
     if name != "bounded_memory" and (total_mb, stores) != (None, None):
@@ -97,7 +99,7 @@ def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Prof
 def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:
     match to:
         case Target.java:
-            from kstoolkit.rocksdb.profiles.javastatements import not_in_java  # noqa: PLC0415 - if asked
+            from kstoolkit.rocksdb.profiles.java import not_in_java  # noqa: PLC0415 - if asked
 
             return {"source": profile.to_java(class_name), "unset": not_in_java(profile)}
         case Target.spark:
@@ -114,7 +116,7 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
         return
     _say_lines(f"# {profile.name}: {profile.purpose}")
     if to is Target.rocksdict:
-        from kstoolkit.rocksdb.profiles.topython import python_source  # noqa: PLC0415 - if asked
+        from kstoolkit.rocksdb.profiles.rocksdict import python_source  # noqa: PLC0415 - if asked
 
         _say_lines(python_source(profile))
     else:

@@ -94,9 +94,9 @@ def find(
     Nothing is counted again; the findings are printed and not kept. The fields of --json
     are those of findings.
     """
-    from kstoolkit.findings.rules import (
-        DEFAULT_RULES,  # noqa: PLC0415
-        load_rules,  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.findings.rules import (  # noqa: PLC0415
+        DEFAULT_RULES,
+        load_rules,
     )
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.jars import to_stderr
-from kstoolkit.kafka.newtopic import topic_made as made
+from kstoolkit.kafka.newtopic import topic_made
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
@@ -67,4 +67,4 @@ def ensure_topic(
     cluster = Cluster(address.bootstrap, given)
     cluster.wait(patience_ms, to_stderr)
     cleanup = "compact" if compact else "delete"
-    return made(cluster, address.topic, partitions, to_stderr, cleanup=cleanup)
+    return topic_made(cluster, address.topic, partitions, to_stderr, cleanup=cleanup)

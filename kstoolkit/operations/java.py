@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kstoolkit.records import Record, Source, of_source
-from kstoolkit.rocksdb.memory.process import process_memory
+from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.units import format_bytes
 
 _ADDED = ("heap_committed_bytes", "non_heap_committed_bytes", "direct_bytes", "rocksdb_bytes")
@@ -58,7 +58,7 @@ class JavaMemory(Record):
         The sum: committed heap and non-heap, direct buffers, netty's memory, RocksDB.
     rss_bytes, pss_bytes
         All that the process has in memory; see
-        :class:`~kstoolkit.rocksdb.memory.process.ProcessMemory`.
+        :class:`~kstoolkit.rocksdb.memory.measured.ProcessMemory`.
     not_accounted_for_bytes
         ``rss_bytes`` less ``total_bytes``; what it may be stands at the head of the module. Below 0
         if more was asked of the system for the heap than has been touched yet.

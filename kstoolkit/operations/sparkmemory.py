@@ -16,8 +16,8 @@ from kstoolkit.operations.storeprofile import profile_of_settings
 from kstoolkit.operations.workers import WorkersMemory, workers_memory
 from kstoolkit.pipeline.run import Run
 from kstoolkit.records import Figure, Record, Records, Source, of_source
+from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
-from kstoolkit.rocksdb.memory.process import ProcessMemory, process_memory
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.rows.counts import changelog_counts
 from kstoolkit.stores.rows.readable import HasRows, Readable
 from kstoolkit.units import format_duration

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Record, Source, of_source
-from kstoolkit.rocksdb.memory.process import ProcessMemory, process_memory
+from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

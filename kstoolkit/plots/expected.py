@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.plots.axes import SMALL, days, in_time, label, new_axes
-from kstoolkit.plots.axes import title as head
+from kstoolkit.plots.axes import title as set_title
 from kstoolkit.plots.bars import MOST_MARKERS, Bars, Marks, bars_of, marks_of, notes_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.units import format_count, format_duration
@@ -86,7 +86,7 @@ def plot_expected(
     _draw_marks(axes, marks)
     _label(axes, window_ms, notes_of(bars, marks))
     seen = _range_seen(bars, marks, _range(expected_low, expected_high), ceiling)
-    head(axes, seen if title is None else title)
+    set_title(axes, seen if title is None else title)
     return axes
 
 

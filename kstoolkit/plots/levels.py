@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.records import Records
-    from kstoolkit.rocksdb.files.levels import Level
+    from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.profiles.profile import Profile
 
     Style = dict[str, Any]

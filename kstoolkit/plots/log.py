@@ -11,10 +11,8 @@ from kstoolkit.plots.notes import head, height, legend_lines, wrapped
 from kstoolkit.plots.stacked import Bar, StackedPart, draw_bars, labels_of, stacked_notes
 from kstoolkit.plots.timeline import draw_timeline
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.log.rows import LogRows
-from kstoolkit.rocksdb.log.writes import write_amplification
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows
+from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -23,9 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.records import Records
-    from kstoolkit.rocksdb.log.stalltime import StallTime
+    from kstoolkit.rocksdb.log.stats import StallTime, WriteAmplification
     from kstoolkit.rocksdb.log.storelog import StoreLog
-    from kstoolkit.rocksdb.log.writes import WriteAmplification
 
 
 def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:
@@ -71,7 +68,7 @@ def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = Non
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.log.stalls import Stall
+    >>> from kstoolkit.rocksdb.log.jobs import Stall
     >>> stall = Stall(None, None, "stopped", "memtable limit", 2, 2, None, None, None)
     >>> plot_log_rows(LogRows([stall], "stalls")).get_title(loc="left")
     '1 stall'
@@ -141,7 +138,7 @@ def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.log.stalltime import StallTime
+    >>> from kstoolkit.rocksdb.log.stats import StallTime
     >>> plot_stall_time(StallTime(2, 1, 600.0, 30.0, 5.0)).get_title(loc="left")
     'Writers waited 30.0 s of 600.0 s: 5.0 %'
     """

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.records import Record, Records
-    from kstoolkit.rocksdb.memory.measured import MemoryParts
-    from kstoolkit.rocksdb.memory.planning import MemoryPlan
-    from kstoolkit.rocksdb.memory.process import ProcessMemory
-    from kstoolkit.rocksdb.memory.terms import MemoryTerm
+    from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
+    from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
 
 
 _WIDTH = 7.2
@@ -104,7 +102,7 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.memory.process import process_memory
+    >>> from kstoolkit.rocksdb.memory.measured import process_memory
     >>> plot_process(process_memory()).get_title(loc="left").startswith("This process has ")
     True
     """

@@ -12,15 +12,14 @@ from kstoolkit.plots.notes import head, height, wrapped
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.plots.stacked import name_rows
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.profiles.difference import value_text
-from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.profile import Profile, value_text
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.records import Records
-    from kstoolkit.rocksdb.profiles.difference import Difference
+    from kstoolkit.rocksdb.profiles.profile import Difference
 
     Style = dict[str, Any]
 

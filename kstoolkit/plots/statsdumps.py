@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.rocksdb.log.levelstats import LevelStats
-    from kstoolkit.rocksdb.log.statsdumps import StatsDump
+    from kstoolkit.rocksdb.log.stats import LevelStats, StatsDump
 
 
 _OF_LEVELS = ("size_bytes", "num_files", "compaction_s", "num_compactions", "write_amplification")

@@ -14,11 +14,8 @@ from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HAT
 from kstoolkit.plots.spans import draw_spans
 from kstoolkit.plots.stacked import name_rows
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.log.stalls import Stall
-from kstoolkit.rocksdb.log.statsdumps import StatsDump
-from kstoolkit.rocksdb.log.writes import write_amplification
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, Stall
+from kstoolkit.rocksdb.log.stats import StatsDump, write_amplification
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Record, Records
-from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.comparing import Comparison
 from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 
@@ -25,7 +25,7 @@ class ToldTrials(Comparison):
     Parameters
     ----------
     trials, series, levels
-        As in :class:`~kstoolkit.rocksdb.lab.comparison.Comparison`.
+        As in :class:`~kstoolkit.rocksdb.lab.comparing.Comparison`.
     """
 
     def __init__(

@@ -15,18 +15,18 @@ from kstoolkit.rocksdb.faults import (
     NoStoreError,
     translated,
 )
-from kstoolkit.rocksdb.files.explaining import elsewhere_perhaps, explained
-from kstoolkit.rocksdb.files.finding import check_is_store, has_remains
-from kstoolkit.rocksdb.files.handles import families_past_bad_wal, opened_families
-from kstoolkit.rocksdb.files.losses import Losses
-from kstoolkit.rocksdb.files.manifest import check_manifest
-from kstoolkit.rocksdb.files.mending import mended_families
-from kstoolkit.rocksdb.files.otherfolders import (
+from kstoolkit.rocksdb.files.damage import Losses, mended_families
+from kstoolkit.rocksdb.files.finding import (
     MissingFolderError,
     OtherFolders,
+    check_is_store,
+    elsewhere_perhaps,
+    explained,
+    has_remains,
     other_folders_of,
 )
-from kstoolkit.rocksdb.files.shadow import Shadow
+from kstoolkit.rocksdb.files.manifest import check_manifest
+from kstoolkit.rocksdb.files.shadow import Shadow, families_past_bad_wal, opened_families
 from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.store import Store
 

@@ -2,44 +2,280 @@
 
 What is shown is the store as it was when it was opened. Rows that the process which writes it still
 holds in memory alone, without a WAL, are on no disk, and so not in here.
+
+What the writer of an open store left in its log.
+
+An open store that says what its writer needs in memory: its options, files and log together.
+
+The column families of an open store: which there are, and whether it is still open.
+
+Reads the rows of an open store: all of them, or as many as its damage leaves.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
+from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.advice.advising import advice_on, gather
-from kstoolkit.rocksdb.advice.measuredstore import MeasuredStore
-from kstoolkit.rocksdb.faults import NoStoreError, translated
-from kstoolkit.rocksdb.files.families import Families
+from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreClosedError, translated
+from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of, value_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
-from kstoolkit.rocksdb.files.levels import levels_of
-from kstoolkit.rocksdb.files.optionsections import read_options
-from kstoolkit.rocksdb.files.reader import Reader
-from kstoolkit.rocksdb.files.ssts import ssts_of
+from kstoolkit.rocksdb.files.options import read_options
+from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
+from kstoolkit.rocksdb.log.lines import log_files
+from kstoolkit.rocksdb.log.storelog import read_log
+from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory, told_cache
+from kstoolkit.rocksdb.memory.planning import plan_for
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import tzinfo
     from pathlib import Path
 
     from rocksdict import Rdict
 
     from kstoolkit.errors import FormatError
     from kstoolkit.records import Records
-    from kstoolkit.rocksdb.advice.advice import AdviceList
-    from kstoolkit.rocksdb.advice.circumstances import Circumstances
+    from kstoolkit.rocksdb.advice.advice import AdviceList, Circumstances
+    from kstoolkit.rocksdb.files.damage import Losses
     from kstoolkit.rocksdb.files.keystats import KeyStats
-    from kstoolkit.rocksdb.files.levels import Level
-    from kstoolkit.rocksdb.files.losses import Losses
-    from kstoolkit.rocksdb.files.optionsections import OptionsSection
+    from kstoolkit.rocksdb.files.options import OptionsSection
     from kstoolkit.rocksdb.files.shadow import Shadow
-    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.files.summary import Footprint, Summary
+    from kstoolkit.rocksdb.log.jobs import Compaction, LogRows, Stall
+    from kstoolkit.rocksdb.log.storelog import StoreLog
+    from kstoolkit.rocksdb.memory.measured import MemoryParts, ToldCache
+
+
+class LoggedStore:
+    """A store whose writer's log can be read; :class:`~kstoolkit.rocksdb.store.Store` is one.
+
+    Parameters
+    ----------
+    path
+        The store's folder, as the user knows it; an attribute too.
+    families
+        Its column families, as long as it is open.
+    """
+
+    def __init__(self, path: Path, families: Families) -> None:
+        self.path = path
+        self._families = families
+
+    def log_paths(self) -> list[Path]:
+        """Return the store's own LOG files, oldest first; empty if there is none."""
+        with suppress(InputError):
+            return log_files(self.path)
+        return []
+
+    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
+        """Return the log that the writer left; without ``zone`` its events tell the time zone.
+
+        Raises
+        ------
+        StoreClosedError
+            If the store is closed.
+        InputError
+            If there is no log, or it can't be read.
+        """
+        self._families.check_open()
+        return read_log(self.path, zone=zone)
+
+    def compactions(self) -> LogRows[Compaction]:
+        """Return the compactions of which the writer's log tells."""
+        return self.log().compactions()
+
+    def stalls(self) -> LogRows[Stall]:
+        """Return the write stalls of which the writer's log tells; or why it can't."""
+        return self.log().stalls()
+
+
+class MeasuredStore(LoggedStore, ABC):
+    """A store whose memory is known; :class:`~kstoolkit.rocksdb.store.Store` is one."""
+
+    @abstractmethod
+    def profile(self, cf: str = "default") -> Profile | None:
+        """Return what a column family was last opened with; None if no OPTIONS file tells it."""
+
+    @abstractmethod
+    def ssts(self, cf: str | None = None) -> Records[Sst]:
+        """Return the SST files, of all column families or one."""
+
+    def memory(
+        self,
+        *,
+        profile: Profile | str | None = None,
+        pid: int | None = None,
+        instances: int = 1,
+        iterators: int | None = None,
+    ) -> MemoryParts:
+        """Return what the store's writer needs and takes, and what the store takes here.
+
+        Parameters
+        ----------
+        profile
+            What the writer opens it with, or the name of that; None: what its OPTIONS file tells,
+            and for the block cache its log.
+        pid
+            The writer's process, on this machine; None: it is not measured.
+        instances, iterators
+            How many stores like this one the writer has open, and how many iterators in each.
+
+        Raises
+        ------
+        ConfigurationError
+            If a number makes no sense.
+        InputError
+            If there is no such process, or no such profile.
+        """
+        writer = None if pid is None else process_memory(pid)
+        handles = self._families.chosen()
+        plan = plan_for(
+            self.profile() if profile is None else profile,
+            self.ssts(),
+            cache=self._told_cache,
+            column_families=len(handles),
+            instances=instances,
+            iterators=iterators,
+        )
+        with translated(self.path):
+            return memory_parts(str(self.path), list(handles.values()), plan=plan, writer=writer)
+
+    @cached_property
+    def _told_cache(self) -> ToldCache | None:
+        with suppress(InputError):
+            return told_cache(self.log().options())
+        return None
+
+
+class Families:
+    """The column families of one store, until it is closed.
+
+    Parameters
+    ----------
+    path
+        The store as the user knows it.
+    handles
+        The column families by name; the first one is the database itself.
+    """
+
+    def __init__(self, path: Path, handles: dict[str, Rdict]) -> None:
+        self._path = path
+        self._handles = handles
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names; none once the store is closed."""
+        return tuple(self._handles)
+
+    def chosen(self, name: str | None = None) -> dict[str, Rdict]:
+        """Return all column families, or the one of a name.
+
+        Raises
+        ------
+        ColumnFamilyError
+            If there is no such column family.
+        StoreClosedError
+            If the store is closed.
+        """
+        self.check_open()
+        if name is None:
+            return self._handles
+        if name not in self._handles:
+            message = f"No column family {name!r} in {self._path}."
+            raise ColumnFamilyError(message, hint=f"It has: {', '.join(self._handles)}.")
+        return {name: self._handles[name]}
+
+    def check_open(self) -> None:
+        """Check that the store is open.
+
+        Raises
+        ------
+        StoreClosedError
+            If it is not.
+        """
+        if not self._handles:
+            message = f"The store {self._path} is closed."
+            raise StoreClosedError(message, hint="Open it again.")
+
+    def close(self) -> None:
+        """Close them all, the database last: rocksdict keeps it open for the others."""
+        handles, self._handles = self._handles, {}
+        for handle in reversed(handles.values()):
+            handle.close()
+
+
+class Reader:
+    """Reads values and rows of a store's column families, until it is closed.
+
+    Parameters
+    ----------
+    path
+        The store as the user knows it.
+    families
+        Its column families; whether they are open is asked at each row.
+    scratch
+        The scratch folder that they were opened from.
+    losses
+        What was lost of the store so far, and where to put more; None: what can't be read is
+        raised.
+    """
+
+    def __init__(
+        self, path: Path, families: Families, scratch: Path, losses: Losses | None
+    ) -> None:
+        self._path, self._families, self._losses = path, families, losses
+        self._view = View(families.chosen(), scratch, path)
+
+    @property
+    def damage(self) -> str | None:
+        """What is lost, in one line; None: nothing that is known."""
+        return None if self._losses is None else self._losses.text
+
+    def value(self, family: str, key: bytes) -> bytes | None:
+        """Return the value of a key, or None if it has none.
+
+        Raises
+        ------
+        DamagedStoreError
+            If it lies where the store can't be read.
+        """
+        handle = self._families.chosen(family)[family]
+        with translated(self._path):
+            return value_of(handle, key, self._losses)
+
+    def rows(
+        self, family: str, *, prefix: bytes, start: bytes | None, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Return rows as :meth:`kstoolkit.rocksdb.store.Store.iter_rows` does."""
+        handle = self._families.chosen(family)[family]
+        if self._losses is None or reverse:
+            return self._checked(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
+        found = readable_rows(self._view, family, self._losses, prefix=prefix, start=start)
+        return self._checked(found)
+
+    def pass_over(self, error: FormatError) -> None:
+        """Count what could not be read among what is lost."""
+        if self._losses is not None and pass_over(error, self._losses) is None:
+            self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
+
+    def close(self) -> None:
+        """Close what was opened to read beside damage; the column families are another's."""
+        self._view.close()
+
+    def _checked(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        with translated(self._path):
+            for row in rows:
+                yield row
+                self._families.check_open()
 
 
 _NAMED = 5  # column families in its representation
@@ -225,7 +461,7 @@ class Store(MeasuredStore):
         """Return what the store's figures advise, and which rules lack figures to judge by.
 
         What the folder doesn't tell may be given, such as ``bound_bytes=1 << 30``: see
-        :class:`~kstoolkit.rocksdb.advice.circumstances.Circumstances`.
+        :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`.
 
         Raises
         ------

@@ -39,7 +39,7 @@ def absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
     return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
 
 
-def counted(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
+def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
     """Return the counts of a bundle.
 
     Raises
@@ -59,7 +59,7 @@ def counted(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
     return UserCounts(user, start_ms, end_ms, by_action, updated_ms)
 
 
-def counted_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
+def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
     """Return the counts of those of some rows that are of one window, read as columns."""
     keys, values = rows
     chosen = [place for place, key in enumerate(keys) if is_of_window(key, start_ms)]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.faults import DamagedStoreError, StorePermissionError, StoreResourceError
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.torocksdict import rocksdict_options, shared_memory
+from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options, shared_memory
 
 if TYPE_CHECKING:
     from rocksdict import Options

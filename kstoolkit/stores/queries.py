@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.records import Records
-from kstoolkit.stores.answers import counted, counted_page, look_up, segment_state
+from kstoolkit.stores.answers import counts_of, counts_of_page, look_up, segment_state
 from kstoolkit.stores.levels import segment_folder, segment_span_ms
 from kstoolkit.stores.replicafile import segment_length_ms
 from kstoolkit.units import format_duration
@@ -71,7 +71,7 @@ class Queries:
             lambda segment: look_up(segment, key),
             _NOTHING,
         )
-        return counted(user, start_ms, start_ms + kind.size_ms, found)
+        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
 
     def many(self, users: Sequence[str], kind: Window, start_ms: int) -> list[UserCounts]:
         """Return the counts of some users in one window."""
@@ -79,7 +79,7 @@ class Queries:
         values, actions = self._found(kind, _segment_of(kind, start_ms), keys)
         end_ms = start_ms + kind.size_ms
         return [
-            counted(user, start_ms, end_ms, (value, actions))
+            counts_of(user, start_ms, end_ms, (value, actions))
             for user, value in zip(users, values, strict=True)
         ]
 
@@ -92,7 +92,7 @@ class Queries:
         if segment is None:
             return
         for rows in segment.pages(_PAGE_ROWS):
-            found += counted_page(rows, segment.actions, start_ms, start_ms + kind.size_ms)
+            found += counts_of_page(rows, segment.actions, start_ms, start_ms + kind.size_ms)
             while len(found) >= page:
                 yield Records(found[:page], "users' counts")
                 found = found[page:]
@@ -109,7 +109,7 @@ class Queries:
             values, actions = self._found(kind, segment_ms, keys)
             for start_ms, value in zip(starts, values, strict=True):
                 if value is not None:
-                    yield counted(user, start_ms, start_ms + kind.size_ms, (value, actions))
+                    yield counts_of(user, start_ms, start_ms + kind.size_ms, (value, actions))
 
     def segments(self) -> Iterator[SegmentState]:
         """Yield what there is to say of each segment."""

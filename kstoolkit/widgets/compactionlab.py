@@ -19,9 +19,9 @@ from ipywidgets import (
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.comparing import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.labviews import STEPS, TABLE, VIEWS, step_times, view_by_now
 from kstoolkit.widgets.newest import Newest

@@ -25,7 +25,7 @@ _LAB = "compactionlab.CompactionLab"
 
 PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
-    "kstoolkit.rocksdb.lab.comparison.Comparison": _LAB,
+    "kstoolkit.rocksdb.lab.comparing.Comparison": _LAB,
     "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
     "kstoolkit.rocksdb.memory.measured.MemoryParts": _MEMORY,
     "kstoolkit.rocksdb.memory.planning.MemoryPlan": _MEMORY,

@@ -20,7 +20,7 @@ from kstoolkit.widgets.profilechoice import short_name
 from kstoolkit.widgets.showing import table_html
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from kstoolkit.rocksdb.lab.comparing import Comparison
     from kstoolkit.widgets.showing import Shown
 
 

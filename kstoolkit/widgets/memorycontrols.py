@@ -9,8 +9,7 @@ from ipywidgets import BoundedIntText, Checkbox, Dropdown, HBox, Layout, Text, V
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import plain, shortened
 from kstoolkit.rocksdb.memory.planning import plan_memory, profile_given
-from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.units import format_bytes
 from kstoolkit.widgets.slider import Slider
 

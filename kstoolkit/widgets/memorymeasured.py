@@ -10,9 +10,9 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.memory import part_of
 from kstoolkit.plots.stacked import Bar, StackedPart
 from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.advice.measuredstore import MeasuredStore
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
+from kstoolkit.rocksdb.store import MeasuredStore
 from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import format_bytes

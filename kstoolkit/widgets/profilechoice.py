@@ -8,8 +8,8 @@ from ipywidgets import Checkbox, HBox, Layout
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import plain
-from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.lab.comparing import chosen_profiles
+from kstoolkit.rocksdb.profiles.named import profile_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

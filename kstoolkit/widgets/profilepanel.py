@@ -9,12 +9,10 @@ from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, text
 from kstoolkit.records import counted
-from kstoolkit.rocksdb.profiles.difference import value_text
-from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
-from kstoolkit.rocksdb.profiles.optiontext import parse_option
-from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.topython import python_source
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.options import parse_option
+from kstoolkit.rocksdb.profiles.profile import Profile, value_text
+from kstoolkit.rocksdb.profiles.rocksdict import python_source
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown
 
@@ -105,7 +103,7 @@ class ProfilePanel(Panel):
         option
             Its name.
         text
-            Its value, as :func:`~kstoolkit.rocksdb.profiles.optiontext.parse_option` reads it.
+            Its value, as :func:`~kstoolkit.rocksdb.profiles.options.parse_option` reads it.
         """
         try:
             changed = self.profile.changed(**{option: parse_option(option, text)})

@@ -6,9 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.lab.comparison import Comparison
-from kstoolkit.rocksdb.lab.faults import TrialFailed
-from kstoolkit.rocksdb.lab.listening import Listener
+from kstoolkit.rocksdb.lab.comparing import Comparison, Listener, TrialFailed
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.profilechoice import short_name
 

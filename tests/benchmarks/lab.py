@@ -20,7 +20,7 @@ from kstoolkit.rocksdb.lab.workloads import KINDS, Workload
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from kstoolkit.rocksdb.lab.comparing import Comparison
     from kstoolkit.rocksdb.lab.results import Trial
 
 SHOWN = (

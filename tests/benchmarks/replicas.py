@@ -25,7 +25,7 @@ import pyarrow as pa
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.counters.counters import Counters
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.windowstore import WindowStore
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.lab import watching
+from kstoolkit.rocksdb.lab import comparing as watching
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.changelog.changelogs import HOUR, write
 from tests.cli.commands import given, rows

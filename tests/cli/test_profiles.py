@@ -5,8 +5,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup, profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import (
+    bounded_memory,
+    point_lookup,
+    profile_named,
+    profile_names,
+)
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.cli.commands import given, rows
 

@@ -143,9 +143,6 @@ def test_a_finding_tells_the_final_count_of_its_window() -> None:
     assert final[0].other_levels == {}
 
 
-MINUTE, HOUR = 60_000, 3_600_000
-
-
 def level(every_ms: int, window: Any, user: Any, count: Any) -> pa.Table:
     return pa.table(
         {

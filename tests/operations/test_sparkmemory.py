@@ -21,7 +21,7 @@ from kstoolkit.operations.querystate import query_state
 from kstoolkit.operations.sparkmemory import _formula, _together
 from kstoolkit.operations.workers import python_workers
 from kstoolkit.records import Source
-from kstoolkit.rocksdb.memory.process import ProcessMemory
+from kstoolkit.rocksdb.memory.measured import ProcessMemory
 from kstoolkit.rocksdb.profiles.named import kafka_streams
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.pipeline.harness import SHORT_LIVED, events, source, until, write_files

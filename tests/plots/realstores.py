@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rocksdict import Rdict
 
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparing import compare_profiles
-from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.comparing import Comparison, compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store

@@ -9,7 +9,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.lab import FIGURES
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.comparing import Comparison
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import compared, lengths, renamed
 

@@ -19,8 +19,7 @@ from tests.plots.realstores import lengths, opened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.rocksdb.files.levels import Level
-    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.store import Store
 
 MIB = 1 << 20

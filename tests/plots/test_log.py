@@ -12,10 +12,8 @@ from kstoolkit.plots.log import plot_level_writes
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.plots.timeline import MOST_MARKS
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.log.rows import LogRows
-from kstoolkit.rocksdb.log.stalls import Stall
-from kstoolkit.rocksdb.log.stalltime import StallTime, stall_time
-from kstoolkit.rocksdb.log.statsdumps import StatsDump
+from kstoolkit.rocksdb.log.jobs import LogRows, Stall
+from kstoolkit.rocksdb.log.stats import StallTime, StatsDump, stall_time
 from kstoolkit.rocksdb.log.storelog import read_log
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, log_named, tight_store

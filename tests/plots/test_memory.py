@@ -10,10 +10,9 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import plot_memory
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.plots.stacked import REST
+from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import plan_memory
-from kstoolkit.rocksdb.memory.process import ProcessMemory, process_memory
-from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths, opened
 

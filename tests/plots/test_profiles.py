@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 

@@ -13,8 +13,8 @@ from kstoolkit.operations.workers import WorkersMemory, workers_memory
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.plots.sparkmemory import MOST_EXECUTORS
 from kstoolkit.records import Records
+from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import plan_memory
-from kstoolkit.rocksdb.memory.process import process_memory
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import lengths
 

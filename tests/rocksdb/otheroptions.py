@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstoolkit.rocksdb.profiles.optioncheck import options_of
+from kstoolkit.rocksdb.profiles.options import CHOICES, options_of
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.words import CHOICES
 
 OPTIONS = options_of(Profile)
 

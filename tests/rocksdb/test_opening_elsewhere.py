@@ -12,7 +12,7 @@ from rocksdict import DBPath, Options, Rdict
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.faults import MissingFileError
-from kstoolkit.rocksdb.files.otherfolders import MissingFolderError
+from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import appearance, key_of

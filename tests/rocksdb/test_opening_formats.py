@@ -11,7 +11,7 @@ import pytest
 from rocksdict import AccessType, Options, Rdict
 
 from kstoolkit.rocksdb.faults import EncryptedStoreError, NewerFormatError
-from kstoolkit.rocksdb.files.tableproperties import as_count, read_footer, read_properties
+from kstoolkit.rocksdb.files.ssts import as_count, read_footer, read_properties
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import LIVE, appearance, make_store, small_options
 

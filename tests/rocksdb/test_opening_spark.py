@@ -10,7 +10,7 @@ import pytest
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.faults import MissingFileError, NoStoreError, StoreFault
-from kstoolkit.rocksdb.files.otherfolders import MissingFolderError
+from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.opening import open_store
 from tests.pipeline.harness import write_lines
 from tests.rocksdb.madestores import appearance

@@ -16,7 +16,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.profiles.named import profile_names
 from kstoolkit.stores.disksegment import DiskSegment
 from kstoolkit.stores.opening import REPLICA, segment_options
 from kstoolkit.stores.replicafile import ReplicaState

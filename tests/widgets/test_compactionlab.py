@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from kstoolkit.rocksdb.lab.comparing import Comparison
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
 SMALL = Workload(writes=20_000, keys=10_000)

@@ -13,7 +13,7 @@ from rocksdict import Options, Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparison import Comparison
+from kstoolkit.rocksdb.lab.comparing import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb

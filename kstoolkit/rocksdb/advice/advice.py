@@ -1,14 +1,31 @@
-"""A piece of advice: what was measured, what to set otherwise, what that brings and costs."""
+"""A piece of advice: what was measured, what to set otherwise, what that brings and costs.
+
+What whoever asks for advice may know, and a store's folder doesn't tell.
+
+What rules of advice may look at: facts, each with whose it is, and why some are missing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from kstoolkit.records import Figure, Record, Records, counted
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import Figure, Record, Records, Source, counted
+from kstoolkit.rocksdb.memory.planning import check_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.log.jobs import Flush, LogRows, Stall
+    from kstoolkit.rocksdb.log.stats import WriteAmplification
+    from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
+    from kstoolkit.rocksdb.memory.planning import MemoryPlan
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -106,3 +123,166 @@ class AdviceList(Records[Advice]):
     def __repr__(self) -> str:
         told = counted(len(self), self.kind) if self.rows else "no advice"
         return f"AdviceList({told}; {counted(len(self.unjudged), 'rules')} unjudged)"
+
+
+_LEAST_ONE = {
+    "bound_bytes": "Give what RocksDB may take on the host, in bytes: 1 << 30.",
+    "instances": "Give how many stores like this one are open at once: 1 or more.",
+    "pid": "Give the number of a process that runs.",
+    "open_files_limit": "Give how many files the writer may open, as ulimit -n says it.",
+}
+_COUNTERS = "Give RocksDB's own names and counts: {'rocksdb.bloom.filter.useful': 12}."
+
+
+class Circumstances(TypedDict, total=False):
+    """What a store's folder doesn't tell, and whoever asks for advice may know.
+
+    Parameters
+    ----------
+    bound_bytes
+        What RocksDB may take on the host.
+    instances
+        How many stores like this one are open there at once.
+    profile
+        What the writer opens the store with, or the name of that; None: what the OPTIONS file
+        tells, and for the block cache the log.
+    tickers
+        The writer's counters by RocksDB's names (``"rocksdb.bloom.filter.useful"``), from its
+        metrics; None: those of the last dump of statistics in its log. Its sizes may be among
+        them, such as ``"rocksdb.block-cache-usage"``: sums over all that is under the bound.
+    pid
+        The writer's process, on this machine.
+    open_files_limit
+        How many files the writer may open; None: as many as this process.
+    """
+
+    bound_bytes: int | None
+    instances: int
+    profile: Profile | str | None
+    tickers: Mapping[str, int] | None
+    pid: int | None
+    open_files_limit: int | None
+
+
+def check_circumstances(given: Circumstances) -> None:
+    """Refuse what makes no sense.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such circumstance, a number is none or too small, or counters are none.
+
+    Examples
+    --------
+    >>> check_circumstances({"bound_bytes": "1G"})
+    Traceback (most recent call last):
+    kstoolkit.errors.ConfigurationError: bound_bytes is '1G', which is no whole number.
+    Hint: Give what RocksDB may take on the host, in bytes: 1 << 30.
+    """
+    _check_names(given)
+    for name, value in given.items():
+        if name in _LEAST_ONE and value is not None:
+            check_whole(name, value, least=1, hint=_LEAST_ONE[name])
+    _check_tickers(given.get("tickers"))
+
+
+def _check_tickers(tickers: object) -> None:
+    if tickers is None:
+        return
+    if not isinstance(tickers, Mapping):
+        message = f"tickers is {tickers!r}, which is no mapping of names to counts."
+        raise ConfigurationError(message, hint=_COUNTERS)
+    for name, count in tickers.items():
+        check_whole(f"tickers[{name!r}]", count, least=0, hint=_COUNTERS)
+
+
+def _check_names(given: Circumstances) -> None:
+    known = list(Circumstances.__annotations__)
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            guess = f"Did you mean {near[0]}? " if near else ""
+            message = f"advice() takes no {name}."
+            raise ConfigurationError(message, hint=f"{guess}It takes: {', '.join(known)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFacts:
+    """A column family: its options (None: no OPTIONS file), its files and how they stand.
+
+    Its rows are counted if that is what a rule needs, and they are not too many; else
+    ``why_not_counted`` says why not.
+    """
+
+    name: str
+    profile: Profile | None
+    ssts: Sequence[Sst]
+    summary: Summary
+    live_rows: int | None = None
+    why_not_counted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tickers:
+    """The writer's counters, or why there are none.
+
+    Examples
+    --------
+    >>> tickers = Tickers({"rocksdb.a.hit": 3, "rocksdb.a.miss": 1}, Source.METRICS)
+    >>> tickers.of("a.hit", "a.miss")
+    [3, 1]
+    >>> print(tickers.figures("a.hit")[0])
+    rocksdb.a.hit: 3 (the writer's metrics)
+    """
+
+    counts: Mapping[str, int]
+    source: Source
+    why_none: str = "these counters are not among the writer's"
+
+    def of(self, *names: str) -> list[int] | None:
+        """Return counters by name without ``rocksdb.``; None if one is missing."""
+        found = [self.counts.get(f"rocksdb.{name}") for name in names]
+        known = [each for each in found if each is not None]
+        return known if len(known) == len(found) else None
+
+    def figures(self, *names: str) -> tuple[Figure, ...]:
+        """Return counters as evidence."""
+        whole = [f"rocksdb.{name}" for name in names]
+        return tuple(Figure(each, self.counts.get(each), self.source) for each in whole)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known of a store, and of its circumstances.
+
+    Parameters
+    ----------
+    families
+        Its column families.
+    stalls, flushes, writes
+        What the writer's log tells.
+    tickers
+        The writer's counters.
+    memory, plan
+        What the store takes in this process, and what ``instances`` of it need by the formula.
+    process
+        The writer's, if its pid was given.
+    bound_bytes, instances, open_files_limit
+        See :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`.
+    limit_source
+        Whose ``open_files_limit`` is: given, or this process's.
+    """
+
+    families: Sequence[FamilyFacts]
+    stalls: LogRows[Stall]
+    flushes: LogRows[Flush]
+    writes: WriteAmplification
+    tickers: Tickers
+    memory: MemoryParts
+    plan: MemoryPlan | None
+    open_files_limit: int
+    limit_source: Source = Source.GIVEN
+    profile: Profile | None = None
+    process: ProcessMemory | None = None
+    bound_bytes: int | None = None
+    instances: int = field(default=1)

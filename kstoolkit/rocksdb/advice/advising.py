@@ -7,46 +7,48 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Source
-from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Unjudged
-from kstoolkit.rocksdb.advice.circumstances import check_circumstances
-from kstoolkit.rocksdb.advice.facts import Facts, FamilyFacts, Tickers
-from kstoolkit.rocksdb.advice.filerules import (
-    may_be_wide,
-    open_files,
-    small_files,
-    space_amplification,
-    tombstones,
+from kstoolkit.rocksdb.advice.advice import (
+    Advice,
+    AdviceList,
+    Facts,
+    FamilyFacts,
+    Tickers,
+    Unjudged,
+    check_circumstances,
 )
-from kstoolkit.rocksdb.advice.memoryrules import memory_over_bound
-from kstoolkit.rocksdb.advice.readrules import (
+from kstoolkit.rocksdb.advice.rules import (
     absent_keys,
     bloom_usefulness,
     hash_index_unpinned,
     index_and_filter_misses,
     iterator_pinning,
+    may_be_wide,
+    memory_over_bound,
+    open_files,
     shared_too_thinly,
-)
-from kstoolkit.rocksdb.advice.writerules import (
+    small_files,
     small_flushes,
+    space_amplification,
     stalls_by_compaction_debt,
     stalls_by_level0,
     stalls_by_memtables,
+    tombstones,
     write_amplification,
 )
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreFault
-from kstoolkit.rocksdb.log.rows import LogRows
+from kstoolkit.rocksdb.log.jobs import LogRows
+from kstoolkit.rocksdb.log.stats import write_amplification as no_writes
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
-from kstoolkit.rocksdb.log.writes import write_amplification as no_writes
+from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import profile_given
-from kstoolkit.rocksdb.memory.process import process_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from kstoolkit.rocksdb.advice.circumstances import Circumstances
+    from kstoolkit.rocksdb.advice.advice import Circumstances
     from kstoolkit.rocksdb.files.summary import Summary
-    from kstoolkit.rocksdb.log.statsdumps import StatsDump
+    from kstoolkit.rocksdb.log.stats import StatsDump
     from kstoolkit.rocksdb.store import Store
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, counted, of_source
-from kstoolkit.rocksdb.files.rows import rows_of
+from kstoolkit.rocksdb.files.damage import rows_of
 from kstoolkit.rocksdb.files.ssts import density
 from kstoolkit.units import format_bytes
 

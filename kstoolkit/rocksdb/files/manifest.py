@@ -4,16 +4,35 @@ RocksDB takes a torn end of its MANIFEST for the end: it opens the store as it w
 nothing, so that rows are missing. The file is a log: blocks of 32 KiB, in which records of
 ``checksum 4 · length 2 · type 1 · payload`` stand; the rest of a block that is too short for a
 record is padding (RocksDB's ``db/log_format.h``).
+
+The checksum that RocksDB writes before each record of its logs.
+
+The records of a file that RocksDB appends to: a MANIFEST.
+
+Blocks of 32 KiB, in which records of ``checksum 4 · length 2 · type 1 · payload`` stand; a record
+that does not fit into what is left of a block goes on in the next. The rest of a block that is too
+short for a record is padding (RocksDB's ``db/log_format.h``).
+
+Which SST files a MANIFEST lists, and how some of them are taken off its list.
+
+A MANIFEST is a log of edits: files that are added to a level of a column family, and files that are
+taken away. An edit is a sequence of ``tag · fields``, numbers as varints (RocksDB's
+``db/version_edit.cc``). rocksdict shows no file that is listed and missing, and drops none.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
-from kstoolkit.rocksdb.files.explaining import explained
+from kstoolkit.rocksdb.files.finding import explained
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 
@@ -101,3 +120,283 @@ def _walk(block: bytes, base: int, begun: int | None) -> tuple[int | None, bool]
         if at < len(block) < _BLOCK_BYTES:
             return base + at if begun is None else begun, True
     return begun, False
+
+
+_POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
+_ALL = 0xFFFFFFFF
+_MASK_DELTA = 0xA282EAD8
+
+
+def masked_crc32c(data: bytes) -> int:
+    """Return the CRC-32C of some bytes as RocksDB stores it: turned, and moved by a constant.
+
+    A checksum of data that has checksums in it would be weak: hence the mask (RocksDB's
+    ``util/crc32c.h``). Byte by byte: meant for a few hundred bytes.
+
+    Examples
+    --------
+    >>> f"{masked_crc32c(b'123456789'):08x}"
+    'c78ab0e5'
+    """
+    table, crc = _table(), _ALL
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= _ALL
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    return tuple(_of_byte(byte) for byte in range(256))
+
+
+def _of_byte(crc: int) -> int:
+    for _ in range(8):
+        crc = crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1
+    return crc
+
+
+def records_in(path: Path) -> Iterator[bytes]:
+    """Yield the records of a file, each put together; checksums are not looked at.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read.
+    """
+    with path.open("rb") as file:
+        begun = b""
+        while block := file.read(_BLOCK_BYTES):
+            for kind, payload in _pieces(block):
+                begun = payload if kind in {_FULL, _FIRST} else begun + payload
+                if kind in {_FULL, _LAST}:
+                    yield begun
+
+
+def append_record(path: Path, payload: bytes) -> None:
+    """Write one more record behind the last one of a whole file that nobody else writes to.
+
+    Raises
+    ------
+    OSError
+        If the file can't be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "MANIFEST-000001")
+    >>> path.touch()
+    >>> for record in (b"a", b"b" * 40_000):
+    ...     append_record(path, record)
+    >>> [len(record) for record in records_in(path)]
+    [1, 40000]
+    """
+    end = _end_of(path)
+    with path.open("r+b") as file:
+        file.truncate(end)  # what was set aside behind it
+        file.seek(end)
+        first = True
+        while first or payload:
+            left = _BLOCK_BYTES - file.tell() % _BLOCK_BYTES
+            if left <= _HEADER_BYTES:
+                file.write(bytes(left))
+                continue
+            piece, payload = payload[: left - _HEADER_BYTES], payload[left - _HEADER_BYTES :]
+            file.write(_framed(piece, _kind(is_first=first, is_last=not payload)))
+            first = False
+
+
+def _pieces(block: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the type and payload of each whole piece of a record in a block."""
+    at = 0
+    while at + _HEADER_BYTES <= len(block):
+        length, kind = int.from_bytes(block[at + 4 : at + 6], "little"), block[at + 6]
+        begin = at + _HEADER_BYTES
+        at = begin + length
+        if at > len(block) or (kind == 0 and length == 0):
+            return  # torn, or room that was set aside
+        yield kind, block[begin:at]
+
+
+def _end_of(path: Path) -> int:
+    end = base = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            at = base
+            for _, payload in _pieces(block):
+                end = at = at + _HEADER_BYTES + len(payload)
+            base += len(block)
+    return end
+
+
+def _kind(*, is_first: bool, is_last: bool) -> int:
+    if is_first:
+        return _FULL if is_last else _FIRST
+    return _LAST if is_last else _MIDDLE
+
+
+def _framed(piece: bytes, kind: int) -> bytes:
+    typed = bytes([kind]) + piece
+    checksum = masked_crc32c(typed).to_bytes(4, "little")
+    return checksum + len(piece).to_bytes(2, "little") + typed
+
+
+_DELETED_FILE, _FAMILY, _FAMILY_DROP, _BLOB_ADDED, _BLOB_GARBAGE = 6, 200, 202, 400, 401
+_NUMBERS = {2: 1, 3: 1, 4: 1, 9: 1, 10: 1, 203: 1, 300: 1}
+"""Tags that are followed by so many varints."""
+_NEW_FILES = {7: 0, 100: 0, 102: 1, 103: 0}
+"""Tags of files that are added, and whether a path's number stands before their sizes."""
+_TEXTS = {1, 201}
+_COMPACT_CURSOR = 5
+_NEWER = 1 << 13  # from this tag on, a length says how much to skip
+_VARINT_BITS = 63
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """An SST file that a MANIFEST lists."""
+
+    number: int
+    family: int
+    level: int
+    size_bytes: int
+
+    @property
+    def name(self) -> str:
+        """What it is called in the store's folder."""
+        return f"{self.number:06}.sst"
+
+
+@dataclass(slots=True)
+class _Edit:
+    data: bytes
+    at: int = 0
+    family: int = 0
+    is_drop: bool = False
+    deleted: list[int] = field(default_factory=list)
+    added: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def number(self) -> int:
+        value = 0
+        for shift in range(0, _VARINT_BITS + 1, 7):
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:  # noqa: PLR2004 - the bit that says another byte follows
+                return value
+        raise ValueError(self.at)
+
+    def skip_text(self) -> None:
+        length = self.number()
+        self.at += length
+        if self.at > len(self.data):
+            raise IndexError(self.at)
+
+    def read(self) -> None:
+        while self.at < len(self.data):
+            self._field(self.number())
+
+    def _field(self, tag: int) -> None:
+        if tag in _NUMBERS:
+            self.number()
+        elif tag in _NEW_FILES:
+            self._new_file(tag)
+        elif tag in {_COMPACT_CURSOR, _DELETED_FILE}:
+            self._of_level(tag)
+        elif tag == _FAMILY:
+            self.family = self.number()
+        elif tag == _FAMILY_DROP:
+            self.is_drop = True
+        elif tag in {_BLOB_ADDED, _BLOB_GARBAGE}:
+            self._blob(tag)
+        elif tag in _TEXTS or tag >= _NEWER:
+            self.skip_text()
+        else:
+            raise ValueError(tag)
+
+    def _of_level(self, tag: int) -> None:
+        self.number()
+        if tag == _DELETED_FILE:
+            self.deleted.append(self.number())
+        else:
+            self.skip_text()
+
+    def _new_file(self, tag: int) -> None:
+        level, number = self.number(), self.number()
+        if _NEW_FILES[tag]:
+            self.number()
+        self.added.append((number, level, self.number()))
+        for _ in range(2):  # the smallest and the largest key
+            self.skip_text()
+        if tag != 7:  # noqa: PLR2004 - the oldest form knows no sequence numbers
+            self.number(), self.number()
+        if tag == 103:  # noqa: PLR2004 - the newest has more fields, each with its length
+            self._more_fields(end=1)
+
+    def _blob(self, tag: int) -> None:
+        for _ in range(3):
+            self.number()
+        if tag == _BLOB_ADDED:
+            self.skip_text()
+            self.skip_text()
+        self._more_fields(end=0)
+
+    def _more_fields(self, end: int) -> None:
+        while self.number() != end:
+            self.skip_text()
+
+
+def listed_tables(manifest: Path) -> dict[int, ListedTable]:
+    """Return the SST files that a MANIFEST lists at its end, by their numbers.
+
+    Raises
+    ------
+    FormatError
+        If an edit can't be made out.
+    OSError
+        If the file can't be read.
+    """
+    tables: dict[int, ListedTable] = {}
+    for record in records_in(manifest):
+        edit = _Edit(record)
+        try:
+            edit.read()
+        except (IndexError, ValueError) as error:
+            message = f"{manifest.name} has an edit that can't be made out."
+            raise FormatError(message, hint="It is damaged, or of a newer RocksDB.") from error
+        _apply(edit, tables)
+    return tables
+
+
+def _apply(edit: _Edit, tables: dict[int, ListedTable]) -> None:
+    if edit.is_drop:
+        for each in [each for each in tables.values() if each.family == edit.family]:
+            del tables[each.number]
+    for number in edit.deleted:
+        tables.pop(number, None)
+    for number, level, size_bytes in edit.added:  # also those that only changed their level
+        tables[number] = ListedTable(number, edit.family, level, size_bytes)
+
+
+def drop_tables(manifest: Path, tables: Sequence[ListedTable]) -> None:
+    """Write behind a MANIFEST that some SST files are listed no more; of its copy, that is.
+
+    Raises
+    ------
+    OSError
+        If the file can't be written.
+    """
+    by_family = sorted(tables, key=lambda each: each.family)
+    for family, some in groupby(by_family, key=lambda each: each.family):
+        edit = _varint(_FAMILY) + _varint(family)
+        for each in some:
+            edit += _varint(_DELETED_FILE) + _varint(each.level) + _varint(each.number)
+        append_record(manifest, edit)
+
+
+def _varint(value: int) -> bytes:
+    digits = []
+    while value > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*digits, value])

@@ -6,26 +6,183 @@ linked (another disk, somebody else's files); what is appended to (MANIFEST, WAL
 files beside are copied. A link leaves a file's bytes and its mtime as they are; ctime tells of the
 link itself. The folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes when the
 store is closed; if its owner is killed, when the next store is opened.
+
+Folders for a while: each is claimed by a lock, so that those of killed owners can be removed.
+
+A process that is killed leaves its folder behind. Process ids are used again and clocks are set, so
+neither tells whether the owner still lives. The kernel does: a lock on a file in the folder goes
+with the process that holds it. Whoever makes a folder locks it; whoever gets the lock of another
+may remove that folder, for its owner is dead.
+
+The column families of a store, opened from the scratch folder that it is read through.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import resource
 import shutil
+import tempfile
+import time
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.rocksdb.faults import StoreResourceError
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
-from kstoolkit.rocksdb.files.sparksnapshot import shared_names
+from rocksdict import AccessType, DBPath, DBRecoveryMode, Options, Rdict
+
+from kstoolkit.rocksdb.faults import DamagedStoreError, StoreResourceError, translated
+from kstoolkit.rocksdb.files.finding import shared_names
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from kstoolkit.rocksdb.files.damage import Losses
+
+
+SHADOWS = "kstoolkit-shadow-"
+"""How the names of folders begin through which stores are read."""
+
+_LOCK = "kstoolkit.lock"
+_ATTEMPTS = 20
+_OPEN = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchFolder:
+    """A folder that is this process's own as long as ``lock``, a file descriptor, is open."""
+
+    path: Path
+    lock: int
+    owner: int
+
+    def remove(self) -> None:
+        """Remove the folder; in a forked child nothing, for it is the parent's."""
+        if os.getpid() == self.owner:
+            _remove(self.path, self.lock)
+
+
+def new_scratch_folder(
+    parent: str | os.PathLike[str] | None, *, prefix: str = SHADOWS
+) -> ScratchFolder:
+    """Return a new, empty folder that is claimed; what dead owners left beside it is removed.
+
+    Parameters
+    ----------
+    parent
+        Where to make it; None is where temporary files go.
+    prefix
+        How its name begins: each purpose has a beginning of its own, and clears its own.
+
+    Raises
+    ------
+    StoreResourceError
+        If it can't be made there.
+
+    Examples
+    --------
+    >>> folder = new_scratch_folder(None)
+    >>> folder.path.is_dir()
+    True
+    >>> folder.remove()
+    >>> folder.path.exists()
+    False
+    """
+    try:
+        place = Path(tempfile.gettempdir() if parent is None else parent)
+        str(place).encode()  # rocksdict takes no other paths
+        clear_abandoned(place, prefix=prefix)
+        for _ in range(_ATTEMPTS):
+            path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            with suppress(
+                FileNotFoundError
+            ):  # a cleaner took the still empty folder for a dead one's
+                lock = os.open(path / _LOCK, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
+                if _is_locked_now(lock, path):
+                    return ScratchFolder(path, lock, os.getpid())
+                os.close(lock)
+    except UnicodeEncodeError as error:
+        message = f"No scratch folder can be used in {place!r}: its path is no UTF-8."
+        raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) another one.") from error
+    except OSError as error:
+        message = f"No scratch folder can be made in {parent or 'TMPDIR'}: {error.strerror}."
+        hint = "Give scratch= (or TMPDIR) a folder that exists and that you may write to."
+        raise StoreResourceError(message, hint=hint) from error
+    message = f"Each scratch folder made in {parent or 'TMPDIR'} is taken away at once."
+    raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) a folder of your own.")
+
+
+def clear_abandoned(parent: Path, *, prefix: str = SHADOWS) -> None:
+    """Remove this user's scratch folders in ``parent`` whose owners are dead; no others."""
+    with suppress(OSError), os.scandir(parent) as entries:
+        for each in entries:
+            if each.name.startswith(prefix):
+                with suppress(OSError):  # gone, or not ours to look at
+                    _clear(each)
+
+
+def _clear(entry: os.DirEntry[str]) -> None:
+    is_folder = entry.is_dir(follow_symlinks=False)
+    if not is_folder or entry.stat(follow_symlinks=False).st_uid != os.getuid():
+        return
+    path = Path(entry.path)
+    try:
+        lock = os.open(path / _LOCK, _OPEN)
+    except FileNotFoundError:
+        path.rmdir()  # killed before it locked; one with anything in it stays
+        return
+    if _locked(lock) and _is_the_lock_of(lock, path):
+        _remove(path, lock)
+    else:
+        os.close(lock)
+
+
+def _is_locked_now(lock: int, path: Path) -> bool:
+    """Lock a folder just made; False if a cleaner was faster.
+
+    Where the disk knows no locks, no cleaner gets one either.
+    """
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return _is_the_lock_of(lock, path)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_the_lock_of(lock: int, path: Path) -> bool:
+    """Return whether the folder still has this lock: another cleaner may have been here."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(lock), (path / _LOCK).stat())
+    return False
+
+
+def _remove(path: Path, lock: int) -> None:
+    """Remove a folder, its lock last: who is killed on the way leaves one that can be cleared."""
+    with suppress(OSError):
+        for each in os.scandir(path):
+            if each.is_dir(follow_symlinks=False):
+                shutil.rmtree(each, ignore_errors=True)
+            elif each.name != _LOCK:
+                Path(each).unlink()
+        # A child of the dead owner may still be writing: then it stays for the next cleaner.
+        if [each.name for each in path.iterdir()] == [_LOCK]:
+            (path / _LOCK).unlink()
+            path.rmdir()
+    os.close(lock)
 
 
 _IMMUTABLE = re.compile(r"\d+\.(sst|blob)")
@@ -169,3 +326,102 @@ def _size_bytes(file: Path) -> int:
     with suppress(FileNotFoundError):
         return file.stat().st_size
     return 0
+
+
+_MOST_PATHS = 4  # db_paths that RocksDB takes
+_PAUSE_S = 0.05
+_HEADER_BYTES = 7  # of a WAL's first record; the last of them is its type
+_LAST_PLAIN_TYPE = 4  # those after it are of WALs that are written over older ones
+_BAD_WAL = "its WAL is torn or damaged: the rows in what can't be read of it are absent"
+_SHARE_OF_FILES = 4  # of the files that this process may open, the share that one store may take
+
+
+def opened_families(
+    scratch: Path, folder: Path, *, wal: DBRecoveryMode | None = None
+) -> dict[str, Rdict]:
+    """Return all column families by name; the first is the database itself.
+
+    Parameters
+    ----------
+    scratch
+        The scratch folder.
+    folder
+        The store as the user knows it.
+    wal
+        What to make of a WAL that is not whole; None: it ends where it can't be read.
+
+    Raises
+    ------
+    KstoolkitError
+        What rocksdict raises, translated.
+    """
+    with translated(folder):
+        names = Rdict.list_cf(str(scratch))
+        options = _options(scratch)
+        if wal is not None:
+            options.set_wal_recovery_mode(wal)
+        database = Rdict(
+            str(scratch),
+            options,
+            column_families={name: _options(scratch) for name in names},
+            access_type=AccessType.read_only(False),  # noqa: FBT003 - rocksdict takes no name
+        )
+        handles = {name: database.get_column_family(name) for name in names if name != "default"}
+    return {"default": database} | handles
+
+
+def families_past_bad_wal(scratch: Path, folder: Path, losses: Losses) -> dict[str, Rdict]:
+    """Return all column families, with what can be read of a WAL that is not whole.
+
+    RocksDB says nothing of a WAL that ends early, or that it ends itself where it is damaged: only
+    whoever asks for a whole one is told.
+
+    Parameters
+    ----------
+    scratch, folder
+        As in :func:`opened_families`.
+    losses
+        What is lost of a WAL is put in here.
+
+    Raises
+    ------
+    KstoolkitError
+        What rocksdict raises, translated.
+    """
+    wals = sorted(scratch.glob("*.log"))
+    if any(map(_is_reused, wals)):
+        return opened_families(scratch, folder)
+    try:
+        return opened_families(scratch, folder, wal=DBRecoveryMode.absolute_consistency())
+    except DamagedStoreError:
+        # If it isn't the WAL that is damaged, this fails too, and says so.
+        found = opened_families(scratch, folder, wal=DBRecoveryMode.skip_any_corrupted_record())
+    if not any(_grows(folder / each.name, each) for each in wals):
+        losses.beside.append(_BAD_WAL)
+    return found
+
+
+def _is_reused(wal: Path) -> bool:
+    """Return whether records of an older WAL may stand behind the end of this one."""
+    with wal.open("rb") as file:
+        head = file.read(_HEADER_BYTES)
+    return len(head) == _HEADER_BYTES and head[-1] > _LAST_PLAIN_TYPE
+
+
+def _grows(original: Path, copy: Path) -> bool:
+    """Return whether a WAL is being written: then its copy may well end in a record."""
+    with suppress(OSError):
+        time.sleep(_PAUSE_S)
+        return original.stat().st_size != copy.stat().st_size
+    return False
+
+
+def _options(scratch: Path) -> Options:
+    """Return options under which whatever a store was written with can be read."""
+    options = Options(raw_mode=True)
+    # The MANIFEST gives each file a path by number; one too high is read, but crashes the closing.
+    options.set_db_paths([DBPath(str(scratch), 0)] * _MOST_PATHS)
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE_OF_FILES
+    if sum(1 for _ in scratch.glob("*.sst")) > allowed:
+        options.set_max_open_files(allowed)
+    return options

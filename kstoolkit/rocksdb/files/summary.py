@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kstoolkit.records import Record, Source, of_source
-from kstoolkit.rocksdb.files.optionsections import option_in
+from kstoolkit.rocksdb.files.options import option_in
 from kstoolkit.rocksdb.files.ssts import density
 from kstoolkit.units import format_bytes, format_count
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rocksdict import Rdict
 
     from kstoolkit.records import Records
-    from kstoolkit.rocksdb.files.optionsections import OptionsSection
+    from kstoolkit.rocksdb.files.options import OptionsSection
     from kstoolkit.rocksdb.files.ssts import Sst
 
 

@@ -1,37 +1,505 @@
-"""The same workload under several profiles, one after the other, each in a process of its own."""
+"""The same workload under several profiles, one after the other, each in a process of its own.
+
+What came of a comparison: a row a profile, and what belongs to all of them.
+
+Which profiles are compared, each with a name of its own.
+
+Stores that stay when their trials are over: each in a folder of its profile's name.
+
+Who hears how a comparison goes, and may cancel it.
+
+Trials that came to no end.
+
+One trial as its parent sees it: started, watched, stopped at its limits, and its end read.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import select
 import shutil
+import signal
+import subprocess
 import sys
-from contextlib import contextmanager
-from dataclasses import replace
+import tempfile
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from html import escape
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.records import Records
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
-from kstoolkit.rocksdb.lab.chosenprofiles import chosen_profiles
-from kstoolkit.rocksdb.lab.comparison import Comparison
-from kstoolkit.rocksdb.lab.faults import TrialCancelled, TrialFailed
-from kstoolkit.rocksdb.lab.keeping import make_room, places_to_keep
-from kstoolkit.rocksdb.lab.levelwork import work_by_level
-from kstoolkit.rocksdb.lab.listening import Listener
-from kstoolkit.rocksdb.lab.recorded import moment_of, trial_of
-from kstoolkit.rocksdb.lab.spool import keep_rows
-from kstoolkit.rocksdb.lab.watching import Limits, Watched, trial_request, watch
-from kstoolkit.rocksdb.lab.workloads import BATCH_ROWS, REPLAYED, Workload
+from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError, OutputError
+from kstoolkit.records import Records, counted
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.rocksdb.lab.results import (
+    LevelWork,
+    Moment,
+    Trial,
+    moment_of,
+    trial_of,
+    work_by_level,
+)
+from kstoolkit.rocksdb.lab.workloads import BATCH_ROWS, REPLAYED, Workload, keep_rows
+from kstoolkit.rocksdb.profiles.named import profile_named
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kstoolkit.rocksdb.lab.results import LevelWork
     from kstoolkit.rocksdb.profiles.profile import Profile
+
+
+class Comparison(Records[Trial]):
+    """A row a profile.
+
+    Parameters
+    ----------
+    workload
+        What each of them wrote.
+    trials
+        In the order of the profiles.
+    series
+        Each trial at some moments, four times a second.
+    levels
+        What was flushed and compacted into each level.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        trials: Sequence[Trial],
+        series: Records[Moment],
+        levels: Records[LevelWork],
+    ) -> None:
+        super().__init__(trials, "trials")
+        self.workload = workload
+        self.series = series
+        self.levels = levels
+
+    def of(self, profile: str) -> Trial:
+        """Return the trial of a profile.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of this name.
+        """
+        for each in self:
+            if each.profile == profile:
+                return each
+        message = f"There is no trial of a profile {profile!r}."
+        raise ConfigurationError(
+            message, hint=f"There are {', '.join(each.profile for each in self)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values: workload, trials, series, levels."""
+        return {
+            "workload": self.workload.to_dict(),
+            "trials": self.to_dicts(),
+            "series": self.series.to_dicts(),
+            "levels": self.levels.to_dicts(),
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.profile for each in self)
+        return f"Comparison({counted(len(self), 'trials')} of {self.workload!r}: {names})"
+
+    def _repr_html_(self) -> str:
+        shown = self.to_pandas().drop(columns="tickers")  # some two hundred
+        table = shown.set_index("profile").T.to_html(escape=True)
+        sources = sorted({str(figure.source) for row in self for figure in row.figures()})
+        return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
+
+
+def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
+    """Return profiles by their names, or as they are; one without a name gets a number for one.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are none, no profile has such a name, or two have one name.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> [each.name for each in chosen_profiles(["spark", Profile(block_size=8192)])]
+    ['spark', 'profile 2']
+    """
+    if isinstance(given, str):  # a sequence of strings, too
+        given = [given]
+    found = [profile_named(each) if isinstance(each, str) else each for each in given]
+    named = [
+        each if each.name else each.changed(name=f"profile {number}")
+        for number, each in enumerate(found, 1)
+    ]
+    names = [each.name for each in named]
+    if not names:
+        message = "There are no profiles to compare."
+        raise ConfigurationError(message, hint="Give some, such as ['kafka_streams', 'spark'].")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        message = f"Two profiles are called {twice!r}."
+        raise ConfigurationError(message, hint="Tell them apart: profile.changed(name=...).")
+    return named
+
+
+_NOTE = ".trial.json"
+"""The ending of the note beside a store: without it, what is there is nobody's to remove."""
+
+_LONGEST = 200  # bytes of a folder's name, with room for the ending
+
+
+def places_to_keep(
+    folder: str | os.PathLike[str] | None, profiles: Sequence[Profile]
+) -> dict[str, Path]:
+    """Return where the store of each profile is to stay; nothing if none is.
+
+    Raises
+    ------
+    ConfigurationError
+        If the name of a profile can't be that of a folder.
+    OutputError
+        If the folder can't be made, or holds something of that name that is no trial's store.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> places_to_keep(None, [Profile(name="mine")])
+    {}
+    """
+    if folder is None:
+        return {}
+    places = {each.name: Path(folder) / _as_folder(each.name) for each in profiles}
+    for place in places.values():
+        _check_free(place)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_room(Path(folder), error) from error
+    return places
+
+
+def make_room(place: Path, workload: Workload, profile: Profile) -> None:
+    """Remove what an earlier trial left at a place, and note beside it what is written there now.
+
+    Raises
+    ------
+    OutputError
+        If that can't be done.
+    """
+    told = {"profile": profile.name, "options": profile.changes(), "workload": workload.to_dict()}
+    try:
+        if place.is_dir():
+            shutil.rmtree(place)
+        _note_of(place).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise _no_room(place, error) from error
+
+
+def _as_folder(name: str) -> str:
+    is_plain = name.isprintable() and not any(each in name for each in "/\\")
+    if not is_plain or name in {".", ".."} or name.endswith(_NOTE) or len(name.encode()) > _LONGEST:
+        message = f"The store of the profile {name!r} can't be kept: no folder can be called so."
+        raise ConfigurationError(message, hint="Give it another: profile.changed(name=...).")
+    return name
+
+
+def _check_free(place: Path) -> None:
+    if place.is_symlink() or (place.exists() and not _note_of(place).is_file()):
+        message = f"{str(place)!r} is there already, and is no store that a trial left."
+        raise OutputError(message, hint="Name another folder with keep=, or another profile.")
+
+
+def _note_of(place: Path) -> Path:
+    return place.with_name(place.name + _NOTE)
+
+
+def _no_room(place: Path, error: OSError) -> OutputError:
+    message = f"Stores can't be kept in {str(place)!r}: {error.strerror}."
+    return OutputError(message, hint="Name another folder with keep=.")
+
+
+class Listener:
+    """Hears how a comparison goes, and may cancel it; a method that is not overridden does nothing.
+
+    They are called in the comparison's own thread, between two looks at the disk: each has to
+    return at once, and what takes its time belongs elsewhere.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.lab.comparing import compare_profiles
+    >>> from kstoolkit.rocksdb.lab.workloads import Workload
+    >>> class Heard(Listener):
+    ...     def begin(self, workload, profiles):
+    ...         print(f"{workload.writes:,} writes under each of {profiles}")
+    >>> workload = Workload(writes=1_000, keys=500)
+    >>> found = compare_profiles(workload, ["spark"], progress=False, listener=Heard())
+    1,000 writes under each of ['spark']
+    """
+
+    def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
+        """Learn what is written, and under which profiles, before the first one's trial.
+
+        Parameters
+        ----------
+        workload
+            With the number of its writes, also if it replays rows.
+        profiles
+            Their names, in the order of their trials.
+        """
+
+    def hear(self, moment: Moment) -> None:
+        """Learn how a trial stands: four times a second, and at its end."""
+
+    def is_cancelled(self) -> bool:
+        """Return whether the comparison is to end now; asked some fifty times a second."""
+        return False
+
+
+class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
+    """A trial that came to no end; ``found`` has those of the same comparison that did before."""
+
+    found: Comparison | None = None
+
+
+class TrialCancelled(TrialFailed):
+    """A trial that was ended because the comparison's listener wished so."""
+
+
+_LOOK_S = 0.02
+_START_S = 60.0
+_STOP_S = 30.0
+"""How long a trial that was told to stop may take to end its writes."""
+_END_S = 120.0
+"""How long it may then take to read its content and end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a trial may take: seconds since its store was opened, and bytes of disk."""
+
+    seconds: float
+    disk_bytes: int
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen of a trial."""
+
+    moments: list[dict[str, Any]] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
+    peak_disk_bytes: int = 0
+    stopped_by: str | None = None
+
+
+def trial_request(
+    workload: Workload, profile: Profile, path: Path, *, rows: Path | None = None
+) -> dict[str, Any]:
+    """Return what the process of a trial is asked for.
+
+    Parameters
+    ----------
+    workload, profile
+        What to write, and under which options.
+    path
+        Where to put the store; it stays there.
+    rows
+        The file of the rows to replay, if the workload does that.
+    """
+    told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
+    return {
+        "workload": workload.to_dict(),
+        "profile": told,
+        "rows": None if rows is None else str(rows),
+        "path": str(path),
+    }
+
+
+def watch(
+    request: dict[str, Any],
+    limits: Limits,
+    on_moment: Callable[[dict[str, Any]], None],
+    is_cancelled: Callable[[], bool] = lambda: False,
+) -> Watched:
+    """Run a trial in a process of its own; return what was seen of it.
+
+    Parameters
+    ----------
+    request
+        As :func:`trial_request` makes it.
+    limits
+        Where it is stopped.
+    on_moment
+        Called with each moment as it comes.
+    is_cancelled
+        Asked again and again whether to end the process.
+
+    Raises
+    ------
+    TrialFailed
+        If the process fails, dies, or doesn't end when it is told to; a ``TrialCancelled`` if
+        ``is_cancelled`` said so.
+    """
+    child = _Child(request, limits, is_cancelled)
+    try:
+        for moment in child.moments():
+            on_moment(moment)
+    finally:
+        child.close()
+    return child.seen
+
+
+class _Child:
+    """The process of a trial; whatever happens, it is gone afterwards."""
+
+    def __init__(
+        self, request: dict[str, Any], limits: Limits, is_cancelled: Callable[[], bool]
+    ) -> None:
+        self.request = request
+        self.name = request["profile"]["name"]
+        self.folder = Path(request["path"])
+        self.limits = limits
+        self._is_cancelled = is_cancelled
+        self.seen = Watched()
+        self._deadline = monotonic() + _START_S
+        self._stopped_by: str | None = None
+        self._written = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "kstoolkit.rocksdb.lab.trial"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env=_environment(),
+            bufsize=0,
+        )
+
+    def moments(self) -> Iterator[dict[str, Any]]:
+        """Ask for the trial; yield its moments as they come, with the disk that it then took."""
+        self._send(json.dumps(self.request))
+        for message in self._messages():
+            match message:
+                case {"opened": True}:
+                    self._deadline = monotonic() + self.limits.seconds
+                case {"written": True}:
+                    self._written = True
+                    self._deadline += _END_S if self._stopped_by else 0.0
+                case {"moment": moment}:
+                    moment["disk_bytes"] = self._look()
+                    self.seen.moments.append(moment)
+                    yield moment
+                case {"end": figures}:
+                    self.seen.end = figures
+                    self._look()
+                    self.seen.stopped_by = self._limit_met(at_rest=figures["settled"])
+                case {"error": said, "hint": hint}:
+                    failed = f"The trial of the profile {self.name!r} failed: {said}"
+                    raise TrialFailed(failed, hint=hint)
+
+    def close(self) -> None:
+        """End the process, however it stands."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._errors.close()
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        pending = b""
+        while (some := self._read()) is not None:
+            *lines, pending = (pending + some).split(b"\n")
+            yield from map(json.loads, lines)
+        if not self.seen.end:
+            message = f"The trial of the profile {self.name!r} died: {self._last_words()}."
+            raise TrialFailed(message, hint="Give it less: a smaller workload, or less memory.")
+
+    def _read(self) -> bytes | None:
+        """Return what the trial told since, and look after its limits; None: it told all.
+
+        Raises
+        ------
+        TrialCancelled
+            If that is wished for.
+        """
+        if self._is_cancelled():
+            message = f"The trial of the profile {self.name!r} was cancelled."
+            raise TrialCancelled(message)
+        stdout = self._process.stdout
+        if stdout is None or not _readable(stdout.fileno(), within_s=_LOOK_S):
+            self._mind_limits()
+            return b""
+        return os.read(stdout.fileno(), 1 << 16) or None
+
+    def _mind_limits(self) -> None:
+        disk_bytes = self._look()
+        late = monotonic() > self._deadline
+        if self._stopped_by is not None and late:
+            raise self._stuck()
+        if self._stopped_by is None and (late or disk_bytes > self.limits.disk_bytes):
+            self._stopped_by = "time" if late else "disk"
+            self._deadline = monotonic() + (_END_S if self._written else _STOP_S)
+            self._send("stop")
+
+    def _limit_met(self, *, at_rest: bool) -> str | None:
+        """Return which limit a trial met; one at rest in time has ended, whoever told it to."""
+        if self.seen.peak_disk_bytes > self.limits.disk_bytes:
+            return "disk"
+        return None if at_rest else self._stopped_by
+
+    def _stuck(self) -> TrialFailed:
+        if self._written:
+            message = f"The trial of the profile {self.name!r} was told to end, and did not."
+            return TrialFailed(message, hint=f"It had {_END_S:.0f} s; give it a smaller workload.")
+        writes = self.seen.moments[-1]["writes"] if self.seen.moments else 0
+        message = f"The profile {self.name!r} lets no write through, after {writes:,} or some more."
+        hint = (
+            "What stops them is never lifted: raise level0_stop_writes_trigger, or its rate limit."
+        )
+        return TrialFailed(message, hint=hint)
+
+    def _look(self) -> int:
+        """Return what the store takes on the disk."""
+        try:
+            now_bytes = footprint_of(self.folder).disk_bytes
+        except (FileNotFoundError, NotADirectoryError):  # not made, yet or ever
+            return 0
+        self.seen.peak_disk_bytes = max(self.seen.peak_disk_bytes, now_bytes)
+        return now_bytes
+
+    def _send(self, line: str) -> None:
+        stdin = self._process.stdin
+        if stdin is None:
+            return
+        with suppress(BrokenPipeError):  # it has ended; what it told last says how
+            stdin.write(f"{line}\n".encode())
+
+    def _last_words(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        if code < 0:
+            return f"{signal.strsignal(-code)} (signal {-code})"
+        return lines[-1].rstrip(".") if lines else f"exit code {code}"
+
+
+def _readable(descriptor: int, *, within_s: float) -> bool:
+    """Return whether there is something to read; ``select`` would fail above 1,023 open files."""
+    asked = select.poll()
+    asked.register(descriptor, select.POLLIN)
+    return bool(asked.poll(within_s * 1e3))
+
+
+def _environment() -> dict[str, str]:
+    """Return this process's environment, with this very package to import."""
+    paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 _PREFIX = "kstoolkit-lab-"

@@ -1,11 +1,24 @@
-"""What came of a trial: its figures, a series over time, and the work by level."""
+"""What came of a trial: its figures, a series over time, and the work by level.
+
+The work that a trial did for each level, out of the log that RocksDB wrote.
+
+The records of a trial, out of what was seen of its process.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.records import Record, Source, counted, of_source
+from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.rocksdb.lab.comparing import Watched
+    from kstoolkit.rocksdb.log.jobs import Compaction, Flush
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -230,3 +243,114 @@ class LevelWork(Record):
             f"{format_bytes(self.written_bytes)} written by {counted(self.num_flushes, 'flushes')} "
             f"and {counted(self.num_compactions, 'compactions')})"
         )
+
+
+@dataclass(slots=True)
+class _Sums:
+    flushes: int = 0
+    compactions: int = 0
+    moves: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    duration_ms: float = 0.0
+
+    def flush(self, done: Flush) -> None:
+        self.flushes += 1
+        self.written_bytes += done.output_bytes or 0
+        self.duration_ms += done.duration_ms or 0.0
+
+    def compaction(self, done: Compaction) -> None:
+        if done.moved:
+            self.moves += 1
+            return
+        self.compactions += 1
+        self.read_bytes += done.input_bytes or 0
+        self.written_bytes += done.output_bytes or 0
+        self.duration_ms += done.duration_ms or 0.0
+
+
+def work_by_level(profile: str, path: Path) -> list[LevelWork]:
+    """Return a record for each level that something was written or moved to.
+
+    Raises
+    ------
+    InputError
+        If the store at ``path`` has no log.
+    """
+    log = read_log(path)
+    sums: dict[int, _Sums] = {}
+    for flush in log.flushes():
+        sums.setdefault(0, _Sums()).flush(flush)
+    for each in log.compactions():
+        if each.to_level is not None:
+            sums.setdefault(each.to_level, _Sums()).compaction(each)
+    return [
+        LevelWork(
+            profile=profile,
+            level=level,
+            num_flushes=of.flushes,
+            num_compactions=of.compactions,
+            num_moves=of.moves,
+            read_bytes=of.read_bytes,
+            written_bytes=of.written_bytes,
+            duration_ms=of.duration_ms,
+        )
+        for level, of in sorted(sums.items())
+    ]
+
+
+_NOTHING_WRITTEN = "nothing was written"
+_NOTHING_LIVE = "no row can be read at the end"
+_NO_GETS = "nothing was asked for"
+_NO_LOOKS = "no such block was looked for in a cache"
+_NOTHING_FLUSHED = "nothing was flushed: what was written still fitted the memtables"
+_WHY = {
+    "write_amplification": _NOTHING_FLUSHED,
+    "read_amplification": "no get found anything",
+    "space_amplification": _NOTHING_LIVE,
+    "peak_space_amplification": _NOTHING_LIVE,
+    "blocks_per_get": _NO_GETS,
+    "data_block_hit_ratio": _NO_LOOKS,
+    "index_block_hit_ratio": _NO_LOOKS,
+    "filter_block_hit_ratio": _NO_LOOKS,
+    "filter_usefulness": "no filter was asked",
+    "put_p50_us": _NOTHING_WRITTEN,
+    "put_p99_us": _NOTHING_WRITTEN,
+    "get_p50_us": _NO_GETS,
+    "get_p99_us": _NO_GETS,
+    "peak_resident_bytes": "only Linux tells it, in /proc/self/status",
+}
+_WHY_NOT_THEN = {
+    "write_amplification": _NOTHING_FLUSHED,
+    "put_p99_us": "no puts since the moment before",
+    "get_p99_us": "no gets since the moment before",
+}
+
+
+def trial_of(profile: str, seen: Watched) -> Trial:
+    """Return the record of a trial that came to its end."""
+    figures: dict[str, Any] = dict(seen.end)
+    live_bytes = figures["live_bytes"]
+    for name, above in (("", figures["sst_bytes"]), ("peak_", seen.peak_disk_bytes)):
+        known = above and live_bytes
+        figures[f"{name}space_amplification"] = above / live_bytes if known else None
+    for part in ("memtable_bytes", "block_cache_bytes", "table_readers_bytes"):
+        figures[f"peak_{part}"] = max(each[part] for each in seen.moments)
+    whys = _WHY | ({"space_amplification": _NOTHING_FLUSHED} if live_bytes else {})
+    return Trial(
+        profile=profile,
+        stopped_by=seen.stopped_by,
+        peak_disk_bytes=seen.peak_disk_bytes,
+        unknown={name: why for name, why in whys.items() if figures[name] is None},
+        **figures,
+    )
+
+
+def moment_of(profile: str, told: dict[str, Any]) -> Moment:
+    """Return the record of a trial's moment, as its process told it."""
+    levels = {name: tuple(told[name]) for name in ("level_files", "level_bytes")}
+    return Moment(
+        profile=profile,
+        unknown={name: why for name, why in _WHY_NOT_THEN.items() if told[name] is None},
+        **told | levels,
+    )

@@ -4,32 +4,354 @@ It reads one line of JSON from stdin: the workload, the profile, and where to pu
 answers on stdout with one object a line: ``opened``, some ``moment``s, ``written`` among them when
 no more writes come, then ``end``, or ``error``.
 A second line on stdin, or its end, stops the writes; the trial then ends as usual.
+
+What a trial's writes and gets were, and how long each of them took.
+
+RocksDB's statistics out of the text in which it tells them.
+
+What RocksDB tells of a trial's store: at a moment, and at its end.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import select
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter, sleep
+from time import perf_counter, perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rocksdict import Rdict
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.rocksdb.faults import translated
-from kstoolkit.rocksdb.lab.askedkeys import AskedKeys
-from kstoolkit.rocksdb.lab.figures import at_end, content, moment, peak_resident_bytes, resting
-from kstoolkit.rocksdb.lab.meter import Meter
-from kstoolkit.rocksdb.lab.spool import kept_rows
-from kstoolkit.rocksdb.lab.workloads import Workload, generated
+from kstoolkit.rocksdb.lab.workloads import AskedKeys, Workload, generated, kept_rows
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from rocksdict import Options, ReadOptions, WriteOptions
 
     from kstoolkit.rocksdb.lab.workloads import Batch
+
+
+@dataclass(slots=True)
+class Latencies:
+    """How long each call took, in nanoseconds, in the order of the calls.
+
+    Examples
+    --------
+    >>> latencies = Latencies()
+    >>> latencies.add(np.array([1_000, 3_000]))
+    >>> latencies.percentile_us(50), latencies.since_asked_us(99), latencies.since_asked_us(99)
+    (2.0, 2.98, None)
+    """
+
+    parts: list[NDArray[np.int64]] = field(default_factory=list)
+    asked: int = 0
+
+    def add(self, times_ns: NDArray[np.int64]) -> None:
+        """Take in some more."""
+        self.parts.append(times_ns)
+
+    @property
+    def total_s(self) -> float:
+        """Their sum."""
+        return sum(int(part.sum()) for part in self.parts) / 1e9
+
+    def percentile_us(self, percent: float) -> float | None:
+        """Return what so many percent of the calls stay within; None if there were none."""
+        return _percentile_us(self.parts, percent)
+
+    def since_asked_us(self, percent: float) -> float | None:
+        """Return the same for the calls since this was asked last."""
+        parts, self.asked = self.parts[self.asked :], len(self.parts)
+        return _percentile_us(parts, percent)
+
+
+@dataclass(slots=True)
+class Meter:
+    """Writes and gets, counted and timed."""
+
+    writes: int = 0
+    deletes: int = 0
+    user_bytes: int = 0
+    gets: int = 0
+    gets_found: int = 0
+    got_bytes: int = 0
+    puts: Latencies = field(default_factory=Latencies)
+    asks: Latencies = field(default_factory=Latencies)
+
+    def write(self, store: Rdict, batch: Batch, options: WriteOptions) -> None:
+        """Write a batch, one row after the other, as a state store's callers do."""
+        times = np.empty(len(batch.keys) + 1, np.int64)
+        times[0] = perf_counter_ns()
+        for place, (key, value) in enumerate(zip(batch.keys, batch.values, strict=True), 1):
+            if value is None:
+                store.delete(key, options)
+            else:
+                store.put(key, value, options)
+            times[place] = perf_counter_ns()
+        self.puts.add(np.diff(times))
+        self.writes += len(batch.keys)
+        self.deletes += batch.values.count(None)
+        self.user_bytes += sum(map(len, batch.keys)) + sum(len(v) for v in batch.values if v)
+
+    def ask(self, store: Rdict, keys: Sequence[bytes]) -> None:
+        """Get some keys, one after the other."""
+        answers: list[bytes | None] = []
+        times = np.empty(len(keys) + 1, np.int64)
+        times[0] = perf_counter_ns()
+        for place, key in enumerate(keys, 1):
+            answers.append(store.get(key))
+            times[place] = perf_counter_ns()
+        if keys:
+            self.asks.add(np.diff(times))
+        sizes = [len(k) + len(v) for k, v in zip(keys, answers, strict=True) if v is not None]
+        self.gets += len(keys)
+        self.gets_found += len(sizes)
+        self.got_bytes += sum(sizes)
+
+
+def _percentile_us(parts: Sequence[NDArray[np.int64]], percent: float) -> float | None:
+    if not parts:
+        return None
+    return float(np.percentile(np.concatenate(parts), percent)) / 1e3
+
+
+_TICKER = re.compile(r"^(rocksdb\.\S+) COUNT : (\d+)$", re.MULTILINE)
+_HISTOGRAM = re.compile(
+    r"^(rocksdb\.\S+) P50 : \S+ P95 : \S+ P99 : \S+ P100 : (\S+) COUNT : (\d+) SUM : (\d+)$",
+    re.MULTILINE,
+)
+_STALL = re.compile(r"([\w-]+): (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """What RocksDB keeps of many lengths: how many, their sum, and the longest."""
+
+    count: int
+    total: int
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tickers:
+    r"""Counts since the store was opened, by RocksDB's names without ``rocksdb.``.
+
+    Examples
+    --------
+    >>> text = "rocksdb.stall.micros COUNT : 12\nrocksdb.db.write.stall P50 : 1.0 P95 : 5.0 "
+    >>> text += "P99 : 5.0 P100 : 7.0 COUNT : 2 SUM : 12"
+    >>> found = Tickers.of_text(text)
+    >>> found.count("stall.micros"), found.histogram("db.write.stall")
+    (12, Histogram(count=2, total=12, most=7.0))
+    """
+
+    counts: dict[str, int]
+    histograms: dict[str, Histogram]
+
+    @classmethod
+    def of_text(cls, text: str) -> Tickers:
+        """Read what ``Options.get_statistics`` returns."""
+        counts = {name.removeprefix("rocksdb."): int(n) for name, n in _TICKER.findall(text)}
+        histograms = {
+            name.removeprefix("rocksdb."): Histogram(int(count), int(total), float(most))
+            for name, most, count, total in _HISTOGRAM.findall(text)
+        }
+        return cls(counts, histograms)
+
+    def count(self, *names: str) -> int:
+        """Return the sum of some counts."""
+        return sum(self.counts[name] for name in names)
+
+    def histogram(self, name: str) -> Histogram:
+        """Return a histogram."""
+        return self.histograms[name]
+
+
+def stall_counts(*texts: str) -> dict[str, int]:
+    """Return how often each condition for a stall came about, as properties of a store tell it.
+
+    Examples
+    --------
+    >>> stall_counts("Write Stall (count): memtable-limit-stops: 3, total-stops: 3")
+    {'memtable_limit_stops': 3, 'total_stops': 3}
+    """
+    found = [pair for text in texts for pair in _STALL.findall(text.partition("(count):")[2])]
+    return {name.replace("-", "_"): int(number) for name, number in found}
+
+
+_HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+_CAUSES = ("memtable_limit", "l0_file_count_limit", "pending_compaction_bytes")
+_BLOCKS = ("data", "index", "filter")
+_FILTER = ("useful", "full.positive", "full.true.positive")
+_CONDITIONS = [f"{cause}_{what}" for cause in _CAUSES for what in ("delays", "stops")]
+
+
+def number(store: Rdict, name: str) -> int:
+    """Return a property that is a number."""
+    return store.property_int_value(f"rocksdb.{name}") or 0
+
+
+def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
+    """Return the figures of a moment, but for its time and disk."""
+    tickers = _tickers(options)
+    written = tickers.count("flush.write.bytes", "compact.write.bytes")
+    return {
+        "writes": meter.writes,
+        "user_bytes": meter.user_bytes,
+        "written_bytes": written,
+        "write_amplification": _ratio(written, meter.user_bytes) if written else None,
+        "level0_files": number(store, "num-files-at-level0"),
+        "pending_compaction_bytes": number(store, "estimate-pending-compaction-bytes"),
+        "stall_ms": tickers.count("stall.micros") / 1e3,
+        **_by_level(store),
+        "memtable_bytes": number(store, "size-all-mem-tables"),
+        "block_cache_bytes": number(store, "block-cache-usage"),
+        "block_cache_pinned_bytes": number(store, "block-cache-pinned-usage"),
+        "table_readers_bytes": number(store, "estimate-table-readers-mem"),
+        "put_p99_us": meter.puts.since_asked_us(99),
+        "get_p99_us": meter.asks.since_asked_us(99),
+    }
+
+
+def at_end(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
+    """Return the figures of a whole trial, but for what its content and its process tell."""
+    return _done(meter) | _worked(_tickers(options), meter) | _stood(store)
+
+
+def content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
+    """Return how much can be read from the store, and its hash.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises, at a block that can't be read.
+    """
+    digest = hashlib.sha256()
+    rows = size = 0
+    cursor = store.iter(options)  # under a prefix extractor, none but these see every row
+    cursor.seek_to_first()
+    while cursor.valid():
+        key, value = cursor.key(), cursor.value()
+        digest.update(b"%d %d " % (len(key), len(value)) + key + value)
+        rows += 1
+        size += len(key) + len(value)
+        cursor.next()
+    cursor.status()
+    return {"live_rows": rows, "live_bytes": size, "content_sha256": digest.hexdigest()}
+
+
+def resting(store: Rdict) -> bool:
+    """Return whether no flush and no compaction runs.
+
+    ``compaction-pending`` tells nothing here: under the universal style it stays 1 as long as there
+    are as many runs as the trigger says, though none are to be merged.
+    """
+    names = ("num-running-flushes", "mem-table-flush-pending", "num-running-compactions")
+    return not any(number(store, name) for name in names)
+
+
+def peak_resident_bytes() -> int | None:
+    """Return the most memory this process ever had; None where the system doesn't tell.
+
+    ``getrusage`` would tell of the parent's before the process began.
+    """
+    status = Path("/proc/self/status")
+    found = _HIGH_WATER.search(status.read_text(encoding="ascii")) if status.exists() else None
+    return int(found[1]) << 10 if found else None
+
+
+def _done(meter: Meter) -> dict[str, Any]:
+    return {
+        "writes": meter.writes,
+        "deletes": meter.deletes,
+        "gets": meter.gets,
+        "gets_found": meter.gets_found,
+        "user_bytes": meter.user_bytes,
+        "put_p50_us": meter.puts.percentile_us(50),
+        "put_p99_us": meter.puts.percentile_us(99),
+        "get_p50_us": meter.asks.percentile_us(50),
+        "get_p99_us": meter.asks.percentile_us(99),
+        "put_s": meter.puts.total_s,
+        "get_s": meter.asks.total_s,
+    }
+
+
+def _worked(tickers: Tickers, meter: Meter) -> dict[str, Any]:
+    flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
+    stalls = tickers.histogram("db.write.stall")
+    return _read(tickers, meter) | {
+        "num_flushes": tickers.histogram("db.flush.micros").count,
+        "flush_bytes": flushed,
+        "compaction_write_bytes": compacted,
+        "compaction_read_bytes": tickers.count("compact.read.bytes"),
+        "compaction_ms": tickers.histogram("compaction.times.micros").total / 1e3,
+        "wal_bytes": tickers.count("wal.bytes"),
+        "stall_ms": tickers.count("stall.micros") / 1e3,
+        "num_stalls": stalls.count,
+        "longest_stall_ms": stalls.most / 1e3,
+        "write_amplification": _ratio(flushed + compacted, meter.user_bytes) if flushed else None,
+        "tickers": {f"rocksdb.{name}": count for name, count in tickers.counts.items()},
+    }
+
+
+def _read(tickers: Tickers, meter: Meter) -> dict[str, Any]:
+    files = tickers.count("last.level.read.bytes", "non.last.level.read.bytes")
+    read = files - tickers.count("compact.read.bytes")
+    useful, positives, true = (tickers.count(f"bloom.filter.{name}") for name in _FILTER)
+    hits = {kind: tickers.count(f"block.cache.{kind}.hit") for kind in _BLOCKS}
+    misses = {kind: tickers.count(f"block.cache.{kind}.miss") for kind in _BLOCKS}
+    ratios = {kind: _ratio(hits[kind], hits[kind] + misses[kind]) for kind in _BLOCKS}
+    return {
+        "read_amplification": _ratio(max(read, 0), meter.got_bytes),
+        "blocks_per_get": _ratio(tickers.histogram("read.block.get.micros").count, meter.gets),
+        "filter_usefulness": _ratio(useful + true, useful + positives),
+    } | {f"{kind}_block_hit_ratio": ratio for kind, ratio in ratios.items()}
+
+
+def _stood(store: Rdict) -> dict[str, Any]:
+    counts = stall_counts(
+        store.property_value("rocksdb.cf-write-stall-stats") or "",
+        store.property_value("rocksdb.db-write-stall-stats") or "",
+    )
+    files = store.live_files()
+    levels = [each["level"] for each in files]
+    manager = counts.get("write_buffer_manager_limit_stops", 0)
+    return {
+        "sst_bytes": number(store, "live-sst-files-size"),
+        "num_files": len(files),
+        "num_entries": sum(each["num_entries"] for each in files),
+        "num_deletions": sum(each["num_deletions"] for each in files),
+        "sorted_runs": levels.count(0) + len(set(levels) - {0}),
+        "write_buffer_manager_limit_stops": manager,
+    } | {name: counts.get(name, 0) for name in _CONDITIONS}
+
+
+def _by_level(store: Rdict) -> dict[str, list[int]]:
+    """Return how many files, and bytes, each level has, up to the last that has any."""
+    files = store.live_files()
+    levels = np.array([each["level"] for each in files], np.int64)
+    sizes = np.array([each["size"] for each in files], np.int64)
+    counts = np.bincount(levels)
+    sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
+    return {"level_files": counts.tolist(), "level_bytes": sums}
+
+
+def _tickers(options: Options) -> Tickers:
+    return Tickers.of_text(options.get_statistics() or "")
+
+
+def _ratio(above: float, below: float) -> float | None:
+    return above / below if below else None
 
 
 _MOMENT_S, _LOOK_S = 0.25, 0.01

@@ -1,4 +1,9 @@
-"""What is written and asked for in the lab: the same rows each time, drawn from a seed."""
+"""What is written and asked for in the lab: the same rows each time, drawn from a seed.
+
+Which keys a trial asks for: drawn evenly among those that were written so far.
+
+Rows to replay, kept in a file, so that each trial writes the same ones in the same order.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,15 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import counted
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -213,3 +221,123 @@ def _rows(table: NDArray[np.uint8]) -> list[bytes]:
     """Return each row's bytes."""
     rows: list[bytes] = table.view(f"V{table.shape[1]}")[:, 0].tolist()
     return rows
+
+
+_KEPT = 65_536
+_ABSENT = b"\x00absent"
+
+
+class AskedKeys:
+    r"""A sample of the keys written, and draws from it.
+
+    Parameters
+    ----------
+    seed
+        The same seed and keys give the same draws.
+    absent_share
+        Which share of the draws was never written.
+
+    Notes
+    -----
+    The sample is even, in bounded memory: Vitter's algorithm R (ACM TOMS 11, 1985).
+
+    Examples
+    --------
+    >>> asked = AskedKeys(seed=7, absent_share=0.5)
+    >>> asked.take_in([b"a"])
+    >>> sorted(set(asked.draw(100)))
+    [b'a', b'a\x00absent']
+    """
+
+    def __init__(self, *, seed: int, absent_share: float) -> None:
+        self._draws = np.random.default_rng([seed, 1])
+        self._absent_share = absent_share
+        self._kept: list[bytes] = []
+        self._seen = 0
+
+    def take_in(self, keys: Sequence[bytes]) -> None:
+        """Remember some of these keys."""
+        free = _KEPT - len(self._kept)
+        self._kept.extend(keys[:free])
+        self._seen += min(free, len(keys))
+        rest = keys[free:]
+        places = self._draws.integers(0, self._seen + np.arange(1, len(rest) + 1))
+        self._seen += len(rest)
+        for row in np.flatnonzero(places < _KEPT).tolist():
+            self._kept[places[row]] = rest[row]
+
+    def draw(self, number: int) -> list[bytes]:
+        """Return keys to ask for; none as long as none were written."""
+        if not self._kept:
+            return []
+        places = self._draws.integers(0, len(self._kept), number)
+        absent = self._draws.random(number) < self._absent_share
+        return [
+            self._kept[place] + _ABSENT if gone else self._kept[place]
+            for place, gone in zip(places, absent, strict=True)
+        ]
+
+
+_BATCH_BYTES = 4 << 20
+_SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+
+
+def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_bytes: int) -> int:
+    """Write rows to a file of Arrow's stream format; return how many.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is no row, or the rows take more than ``disk_bytes``.
+    InputError
+        If there are none.
+    """
+    number = 0
+    with path.open("wb") as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
+        for some in _batches(rows):
+            stream.write_batch(pa.record_batch([*some], _SCHEMA))
+            number += len(some.keys)
+            if file.tell() > disk_bytes:
+                message = f"The rows to replay take more than {format_bytes(disk_bytes)}."
+                raise ConfigurationError(message, hint="Raise disk_bytes, or give fewer rows.")
+    if not number:
+        message = "There are no rows to replay."
+        raise InputError(message, hint="Give keys and values, such as a store's own rows.")
+    return number
+
+
+def kept_rows(path: Path) -> Iterator[Batch]:
+    """Yield the rows of a file, as they were written.
+
+    Raises
+    ------
+    OSError
+        If the file can't be read.
+    """
+    with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
+        for batch in stream:
+            yield Batch(batch.column("key").to_pylist(), batch.column("value").to_pylist())
+
+
+def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Batch]:
+    """Yield the rows, so many at a time that neither their number nor their bytes are large."""
+    batch, size = Batch([], []), 0
+    for number, row in enumerate(rows, 1):
+        key, value = _checked(row, number)
+        batch.keys.append(key)
+        batch.values.append(value)
+        size += len(key) + len(value or b"")
+        if len(batch.keys) == BATCH_ROWS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = Batch([], []), 0
+    if batch.keys:
+        yield batch
+
+
+def _checked(row: object, number: int) -> tuple[bytes, bytes | None]:
+    match row:
+        case bytes(key), (bytes() | None) as value:
+            return key, value
+    message = f"Row {number:,} to replay is {row!r:.80}."
+    hint = "Give pairs such as (b'key', b'value'); a value of None deletes its key."
+    raise ConfigurationError(message, hint=hint)

@@ -2,22 +2,323 @@
 
 The lines of a job carry its number, which begins anew whenever the store is opened. One job may
 flush several column families, one after the other.
+
+What a log tells of any job that RocksDB did in the background, be it a flush or a compaction.
+
+One flush: a memtable that became an SST file, as the writer's log tells it.
+
+One compaction: SST files merged into others, as the writer's log tells it.
+
+Where writes were delayed or stopped, and why, as the writer's log tells it.
+
+The messages are those of ``ColumnFamilyData::RecalculateWriteStallConditions`` in RocksDB's
+``db/column_family.cc``.
+
+What a log tells of one kind, or why it can't tell: no rows is not the same as no knowledge.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.events import Event, event_of, number_in, text_in
-from kstoolkit.rocksdb.log.flushes import Flush
+from kstoolkit.records import Record, Records, Source, counted, of_source
+from kstoolkit.rocksdb.log.lines import (
+    NO_ZONE,
+    Event,
+    event_of,
+    list_in,
+    number_in,
+    of_micros,
+    text_in,
+)
+from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from kstoolkit.rocksdb.log.lines import LogLine
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BackgroundJob(Record):
+    """A job: when it was done, whose, and why.
+
+    Parameters
+    ----------
+    at, finished_at
+        When it began and ended (UTC). One that was not finished has no end: the files that it
+        wrote are deleted again, and those that it read stay.
+    column_family, job
+        Whose; the number that RocksDB gave the job since its last open.
+    reason
+        Why, in RocksDB's words.
+    status
+        How it ended, in RocksDB's words: ``"OK"``, ``"Shutdown in progress"`` ...
+    wasted_bytes
+        What it wrote for nothing, as it was not finished.
+    """
+
+    at: datetime | None = of_source(Source.LOG)
+    finished_at: datetime | None = of_source(Source.LOG)
+    column_family: str | None = of_source(Source.LOG)
+    job: int | None = of_source(Source.LOG)
+    reason: str | None = of_source(Source.LOG)
+    status: str | None = of_source(Source.LOG)
+    wasted_bytes: int | None = of_source(Source.LOG)
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        return unfinished(self) or f"job {self.job}"
+
+    def __repr__(self) -> str:
+        moment = self.at or self.finished_at
+        when = "at an unknown time" if moment is None else f"{moment:%F %T} UTC"
+        return f"{type(self).__name__}({when}, {self.column_family!r}: {self.sentence})"
+
+
+def told_of(job: Job) -> dict[str, Any]:
+    """Return, by name, what the records of all kinds have of a job; each kind has reasons."""
+    ended = None if job.failed else of_micros(number_in(job.finished, "time_micros"))
+    return {
+        "at": of_micros(number_in(job.started, "time_micros")),
+        "finished_at": ended,
+        "status": job.status,
+        "wasted_bytes": job.wasted_bytes,
+        "column_family": job.column_family,
+        "job": job.number,
+        "duration_ms": job.duration_ms,
+    }
+
+
+def unfinished(job: BackgroundJob) -> str | None:
+    """Return how a job stands that was not finished, for people; None if it was."""
+    if job.status not in {None, "OK"}:
+        return f"not finished ({job.status}): {format_bytes(job.wasted_bytes)} written for nothing"
+    if job.finished_at is None and job.at is not None:
+        return "no end is logged"
+    return None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Flush(BackgroundJob):
+    """A flush, or the replay of a write-ahead log at an open, which leaves a file just so.
+
+    Parameters
+    ----------
+    at, finished_at, column_family, job
+        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`; ``status`` and
+        ``wasted_bytes`` too.
+    reason
+        Why, in RocksDB's words: ``"Write Buffer Full"``, ``"Shut down"`` ...; ``"Recovery"``.
+    num_memtables, num_entries, num_deletes
+        What was flushed.
+    input_bytes, memory_bytes
+        Keys and values that were flushed, and the memory they took.
+    output_bytes, num_files_out
+        The SST files that were written; none by a flush that was not finished.
+    duration_ms, cpu_ms
+        How long it took.
+    compression
+        Of the files.
+    store
+        Which of Spark's stores, in a log of Spark's that says it.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    num_memtables: int | None = of_source(Source.LOG)
+    num_entries: int | None = of_source(Source.LOG)
+    num_deletes: int | None = of_source(Source.LOG)
+    input_bytes: int | None = of_source(Source.LOG)
+    memory_bytes: int | None = of_source(Source.LOG)
+    output_bytes: int | None = of_source(Source.LOG)
+    num_files_out: int | None = of_source(Source.LOG)
+    duration_ms: float | None = of_source(Source.LOG)
+    cpu_ms: float | None = of_source(Source.LOG)
+    compression: str | None = of_source(Source.LOG)
+    store: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Job) -> Flush:
+        """Build the record of what was logged of a job."""
+        values = told_of(job) | {
+            "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
+            "num_memtables": number_in(job.started, "num_memtables"),
+            "num_entries": number_in(job.started, _entries_in(job.started)),
+            "num_deletes": number_in(job.started, "num_deletes"),
+            "input_bytes": number_in(job.started, "total_data_size"),
+            "memory_bytes": number_in(job.started, "memory_usage"),
+            "output_bytes": 0 if job.failed else job.written_bytes,
+            "num_files_out": 0 if job.failed else job.num_files,
+            "cpu_ms": None if job.cpu_micros is None else job.cpu_micros / 1000,
+            "compression": text_in(job.finished, "output_compression") or job.compression,
+        }
+        return cls(**values, store=job.store, unknown=job.why_unknown(values))
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "flush"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        number = self.num_entries
+        entries = "? entries" if number is None else counted(number, "entries")
+        into = unfinished(self) or f"to {format_bytes(self.output_bytes)}"
+        return f"{entries} of {format_bytes(self.input_bytes)} {into} ({self.reason})"
+
+
+def _entries_in(started: Event) -> str:
+    """Return what the number of entries is called, which RocksDB 10.4 renamed."""
+    return "num_entries" if "num_entries" in started else "total_num_input_entries"
+
+
+_INPUT_LEVEL = re.compile(r"files_L([0-9]{1,3})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compaction(BackgroundJob):
+    """A compaction, or a trivial move: files that went a level down without being rewritten.
+
+    Parameters
+    ----------
+    at, finished_at, column_family, job
+        See :class:`~kstoolkit.rocksdb.log.jobs.BackgroundJob`; ``status`` and
+        ``wasted_bytes`` too.
+    reason
+        Why, in RocksDB's words: ``"LevelL0FilesNum"``, ``"UniversalSizeRatio"`` ...
+    from_levels, to_level
+        The levels of the files that went in, and of those that came out.
+    num_files_in, input_bytes, num_records_in
+        What went in.
+    num_files_out, output_bytes, num_records_out
+        What came out; no file and no byte of one that was not finished.
+    num_records_dropped
+        Records in less records out: overwritten, deleted, expired or merged.
+    duration_ms, cpu_ms
+        How long it took.
+    num_subcompactions, compression
+        How many threads shared it; how the new files are compressed.
+    moved
+        Whether it was a trivial move: nothing was written.
+    store
+        Which of Spark's stores, in a log of Spark's that says it.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    from_levels: tuple[int, ...] | None = of_source(Source.LOG)
+    to_level: int | None = of_source(Source.LOG)
+    num_files_in: int | None = of_source(Source.LOG)
+    num_files_out: int | None = of_source(Source.LOG)
+    input_bytes: int | None = of_source(Source.LOG)
+    output_bytes: int | None = of_source(Source.LOG)
+    num_records_in: int | None = of_source(Source.LOG)
+    num_records_out: int | None = of_source(Source.LOG)
+    num_records_dropped: int | None = of_source(Source.LOG)
+    duration_ms: float | None = of_source(Source.LOG)
+    cpu_ms: float | None = of_source(Source.LOG)
+    num_subcompactions: int | None = of_source(Source.LOG)
+    compression: str | None = of_source(Source.LOG)
+    moved: bool = of_source(Source.LOG, default=False)
+    store: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_job(cls, job: Job) -> Compaction:
+        """Build the record of what was logged of a job."""
+        started, finished = job.started, job.finished
+        inputs = _files_by_level(started) if started else None
+        records_in = number_in(finished, "num_input_records")
+        records_out = number_in(finished, "num_output_records")
+        known = records_in is not None and records_out is not None and not job.failed
+        values = told_of(job) | {
+            "reason": text_in(started, "compaction_reason"),
+            "from_levels": None if inputs is None else tuple(sorted(inputs)),
+            "to_level": number_in(finished, "output_level"),
+            "num_files_in": None if inputs is None else sum(inputs.values()),
+            "num_files_out": 0 if job.failed else number_in(finished, "num_output_files"),
+            "input_bytes": number_in(started, "input_data_size"),
+            "output_bytes": 0 if job.failed else number_in(finished, "total_output_size"),
+            "num_records_in": records_in,
+            "num_records_out": 0 if job.failed else records_out,
+            "num_records_dropped": (records_in or 0) - (records_out or 0) if known else None,
+            "cpu_ms": _in_ms(number_in(finished, "compaction_time_cpu_micros")),
+            "num_subcompactions": number_in(finished, "num_subcompactions"),
+            "compression": text_in(finished, "output_compression"),
+        }
+        return cls(**values, store=job.store, unknown=job.why_unknown(values))
+
+    @classmethod
+    def of_move(
+        cls, event: Event, column_family: str | None, store: str | None = None
+    ) -> Compaction:
+        """Build the record of a ``trivial_move`` event."""
+        files, size = number_in(event, "files"), number_in(event, "total_files_size")
+        at = of_micros(number_in(event, "time_micros"))
+        values = {
+            "column_family": column_family,
+            "job": number_in(event, "job"),
+            "to_level": number_in(event, "destination_level"),
+            "num_files_in": files,
+            "num_files_out": files,
+            "input_bytes": size,
+            "output_bytes": size,
+            "wasted_bytes": 0,
+        }
+        told = {"at", "finished_at", "moved", "store", "unknown", *values}
+        untold = [each.name for each in fields(cls) if each.name not in told]
+        unknown = dict.fromkeys(untold, "the event of a trivial move doesn't tell")
+        blank = dict.fromkeys(untold)
+        values |= blank
+        return cls(at=at, finished_at=at, moved=True, store=store, unknown=unknown, **values)  # type: ignore[arg-type] # by name
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "move" if self.moved else "compaction"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        files, size = _files(self.num_files_in), format_bytes(self.input_bytes)
+        if self.moved:
+            return f"{files}, {size}, to L{_shown(self.to_level)} as they were"
+        levels = "+".join(f"L{level}" for level in self.from_levels or ()) or "L?"
+        dropped = self.num_records_dropped
+        drops = "? records" if dropped is None else counted(dropped, "records")
+        out = f"{format_bytes(self.output_bytes)}, {drops} dropped"
+        return (
+            f"{files}, {size}, {levels} to L{_shown(self.to_level)}: "
+            f"{unfinished(self) or out} ({self.reason})"
+        )
+
+
+def _files_by_level(event: Event) -> dict[int, int]:
+    """Return how many files of each level went in."""
+    return {
+        int(match[1]): len(list_in(event, name))
+        for name in event
+        if (match := _INPUT_LEVEL.fullmatch(name))
+    }
+
+
+def _files(number: int | None) -> str:
+    return "? files" if number is None else counted(number, "files")
+
+
+def _in_ms(micros: int | None) -> float | None:
+    return None if micros is None else micros / 1000
+
+
+def _shown(level: int | None) -> str:
+    return "?" if level is None else str(level)
 
 
 _MOST_OPEN = 1000
@@ -224,3 +525,171 @@ class _Joined:
 
     def _family(self, number: int | None) -> str | None:
         return None if number is None else self._families.get(number)
+
+
+_ENDLESS = "RocksDB logs where a stall begins, not where it ends; stall_time() has their sum"
+_NO_RATE = "a stopped write has no rate"
+_NO_LIMIT = "the message doesn't tell it: see the store's options"
+_CONDITION = {"Stopping": "stopped", "Stalling": "delayed"}
+_CAUSES = (
+    ("memtable limit", re.compile(r"we have ([0-9]{1,18}) immutable memtables")),
+    ("L0 file count limit", re.compile(r"we have ([0-9]{1,18}) level-0 files")),
+    (
+        "pending compaction bytes",
+        re.compile(r"of estimated pending compaction bytes ([0-9]{1,20})"),
+    ),
+)
+_MESSAGE = re.compile(r"(Stopping|Stalling) writes because ")
+_LIMIT = re.compile(r"max_write_buffer_number is set to ([0-9]{1,18})")
+_RATE = re.compile(r" rate ([0-9]{1,20})")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stall(Record):
+    """The beginning of a stall.
+
+    Parameters
+    ----------
+    at
+        When (UTC).
+    column_family
+        Whose state was the cause; writes to all of the store's families wait.
+    condition
+        ``"delayed"`` or ``"stopped"``.
+    cause
+        ``"memtable limit"``, ``"L0 file count limit"`` or ``"pending compaction bytes"``; None if
+        the message names another.
+    amount
+        How many memtables or level-0 files there were, or how many bytes were to be compacted.
+    limit
+        What ``max_write_buffer_number`` was, for memtables.
+    rate_bytes
+        What writers were slowed down to, in bytes a second.
+    duration_ms
+        How long it lasted: the log doesn't tell.
+    written
+        The local time of the line, as it was written.
+    store
+        Which of Spark's stores, in a log of Spark's that says it.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    at: datetime | None = of_source(Source.LOG)
+    column_family: str | None = of_source(Source.LOG)
+    condition: str | None = of_source(Source.LOG)
+    cause: str | None = of_source(Source.LOG)
+    amount: int | None = of_source(Source.LOG)
+    limit: int | None = of_source(Source.LOG)
+    rate_bytes: int | None = of_source(Source.LOG)
+    duration_ms: float | None = of_source(Source.LOG)
+    written: datetime | None = of_source(Source.LOG)
+    store: str | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_line(cls, line: LogLine, at: datetime | None) -> Stall | None:
+        """Return the stall that a line tells of; None if it tells of none.
+
+        Examples
+        --------
+        >>> from kstoolkit.rocksdb.log.lines import LogLine
+        >>> line = LogLine("Stalling writes because we have 3 level-0 files rate 16777216")
+        >>> stall = Stall.of_line(line, None)
+        >>> stall.condition, stall.cause, stall.amount, stall.rate_bytes
+        ('delayed', 'L0 file count limit', 3, 16777216)
+        """
+        message = None if line.continued else _MESSAGE.match(line.text)
+        if message is None:
+            return None
+        cause, amount = _cause(line.text)
+        limit, rate = _LIMIT.search(line.text), _RATE.search(line.text)
+        values = {
+            "at": at,
+            "column_family": line.column_family,
+            "condition": _CONDITION[message[1]],
+            "cause": cause,
+            "amount": amount,
+            "limit": int(limit[1]) if limit else None,
+            "rate_bytes": int(rate[1]) if rate else None,
+            "duration_ms": None,
+            "written": line.written,
+        }
+        whys = _whys(stopped=values["condition"] == "stopped")
+        unknown = {name: whys[name] for name, value in values.items() if value is None}
+        return cls(**values, store=line.store, unknown=unknown)  # type: ignore[arg-type] # by name
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        return "stall"
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for people."""
+        in_bytes = self.cause == "pending compaction bytes"
+        amount = format_bytes(self.amount) if in_bytes else format_count(self.amount)
+        limit = "" if self.limit is None else f" of {self.limit}"
+        rate = "" if self.rate_bytes is None else f", to {format_bytes(self.rate_bytes)}/s"
+        return f"writes {self.condition}: {self.cause or 'another cause'}, {amount}{limit}{rate}"
+
+    def __repr__(self) -> str:
+        when = "at an unknown time" if self.at is None else f"{self.at:%F %T} UTC"
+        return f"Stall({when}, {self.column_family!r}: {self.sentence})"
+
+
+def _cause(text: str) -> tuple[str | None, int | None]:
+    for cause, pattern in _CAUSES:
+        match = pattern.search(text)
+        if match:
+            return cause, int(match[1])
+    return None, None
+
+
+def _whys(*, stopped: bool) -> dict[str, str]:
+    other = "the message names a cause that is not known here"
+    return {
+        "at": NO_ZONE,
+        "column_family": "the line doesn't name it",
+        "cause": other,
+        "amount": other,
+        "limit": _NO_LIMIT,
+        "rate_bytes": _NO_RATE if stopped else "the message doesn't tell it",
+        "duration_ms": _ENDLESS,
+        "written": "the line has no time",
+    }
+
+
+_Row = TypeVar("_Row", bound=Record)
+
+
+class LogRows(Records[_Row]):
+    """Rows out of a log.
+
+    Parameters
+    ----------
+    rows
+        The records, in the order of the log.
+    kind
+        What they are: ``"stalls"``.
+    unknown
+        Why there may be more than these: None if the log would tell all.
+
+    Examples
+    --------
+    >>> LogRows([], "stalls", "the writer logs at level ERROR")
+    LogRows(stalls unknown: the writer logs at level ERROR)
+    >>> LogRows([], "stalls")
+    LogRows(0 stalls)
+    """
+
+    def __init__(self, rows: Sequence[_Row], kind: str, unknown: str | None = None) -> None:
+        super().__init__(rows, kind)
+        self.unknown = unknown
+
+    def __repr__(self) -> str:
+        if self.unknown is None:
+            return f"LogRows({counted(len(self), self.kind)})"
+        if not self.rows:
+            return f"LogRows({self.kind} unknown: {self.unknown})"
+        return f"LogRows({counted(len(self), self.kind)}; others unknown: {self.unknown})"

@@ -5,14 +5,51 @@ text``: local time, thread, level (none: INFO or a header), place, column family
 says in parentheses when it was logged. Spark's log has ``... [NativeRocksDB-<level>] [default]
 text`` in the middle of its own lines, as plain text or as JSON; the name of the logger says which
 of Spark's stores it is.
+
+When something was logged, in UTC: RocksDB writes its lines in the local time of the writer.
+
+Events carry UTC in ``time_micros`` beside the local time of their line; the difference, to a
+quarter of an hour, is the writer's zone. It is learned anew at each event, as clocks change twice
+a year.
+
+Where a store's log lies: which files, in which order, and their lines, however large they are.
+
+RocksDB writes ``LOG``, and renames it to ``LOG.old.<microseconds>`` when it opens the store anew or
+the file has reached its limit. With ``db_log_dir`` set they lie there, and are called after the
+store's path. Logs of Spark are rolled by log4j under any names, and often packed with gzip.
+
+RocksDB's events as values: ``EVENT_LOG_v1 {"time_micros": …, "job": 3, "event": …}``.
+
+How much a writer logs, and so what its log can't tell.
+
+What a log file says of the store's opening: RocksDB's version, the options, the level it shows.
+
+Read up to the first event; RocksDB writes the same head into every file that it begins.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import InputError
+from kstoolkit.records import Record, Source, of_source
+from kstoolkit.rocksdb.files.finding import log_folder, logs_of
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
+    from typing import BinaryIO
+
 
 _TIME = r"([0-9]{4})/([0-9]{2})/([0-9]{2})-([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{6})"
 _HEAD = re.compile(_TIME + r" ([0-9a-fx]{1,32}) ?")
@@ -180,3 +217,528 @@ def _moment(parts: tuple[str | None, ...]) -> datetime | None:
     except ValueError:
         return None
     return whole + timedelta(microseconds=int((parts[6] or "").ljust(6, "0")))
+
+
+NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MICROS = 253_402_300_800_000_000
+_MICROS = re.compile(r'"time_micros": ?([0-9]{1,18})')
+_EVENT = "EVENT_LOG_v1"
+_STEP = timedelta(minutes=15)
+_WIDEST = timedelta(hours=26)
+
+
+def of_micros(micros: int | None) -> datetime | None:
+    """Return the moment of microseconds since 1970 UTC; None outside of what dates can say.
+
+    Examples
+    --------
+    >>> of_micros(1795272222106199).isoformat()
+    '2026-11-21T14:43:42.106199+00:00'
+    """
+    if micros is None or not 0 <= micros < _LAST_MICROS:
+        return None
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+@dataclass(slots=True)
+class WriterClock:
+    """Turns the writer's local times into UTC.
+
+    Parameters
+    ----------
+    zone
+        The writer's time zone, if it is known from elsewhere.
+    offset
+        By how much its clock is ahead of UTC, as far as learned.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.log.lines import LogLine
+    >>> clock = WriterClock()
+    >>> clock.learn(LogLine('EVENT_LOG_v1 {"time_micros": 3600000000}', datetime(1970, 1, 1, 3)))
+    >>> clock.utc(LogLine("", datetime(1970, 1, 1, 4))).hour
+    2
+    """
+
+    zone: tzinfo | None = None
+    offset: timedelta | None = None
+
+    def learn(self, line: LogLine) -> None:
+        """Take the zone from a line, if it is an event's."""
+        if self.zone is not None or line.written is None or line.in_utc or _EVENT not in line.text:
+            return
+        match = _MICROS.search(line.text)
+        moment = of_micros(int(match[1])) if match else None
+        if moment is None:
+            return
+        ahead = line.written.replace(tzinfo=UTC) - moment
+        if abs(ahead) <= _WIDEST:  # else the text is not what it seems
+            self.offset = round(ahead / _STEP) * _STEP
+
+    def utc(self, line: LogLine) -> datetime | None:
+        """Return when a line was logged; None if it or the zone doesn't tell."""
+        if line.written is None:
+            return None
+        if line.in_utc:
+            return line.written.replace(tzinfo=UTC)
+        try:
+            if self.zone is not None:
+                return line.written.replace(tzinfo=self.zone).astimezone(UTC)
+            if self.offset is not None:
+                return line.written.replace(tzinfo=UTC) - self.offset
+        except OverflowError:  # the first day of year 1, east of Greenwich
+            return None
+        return None
+
+
+LONGEST_LINE_BYTES = 1 << 20
+"""What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""
+
+_OLD = r"\.old\.([0-9]{1,20})"
+_OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
+_LEVEL_OPTION = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
+_OF_SPARK = re.compile(r"(?![0-9]+\.log$).+\.log([._-].*)?|(stderr|stdout)([._-].*)?")
+_GZIP = b"\x1f\x8b"
+_LINES_TO_A_TIME = 1_000
+_WHAT = (
+    "Give the folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines or a "
+    "folder of such."
+)
+
+
+def log_files(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the files of a log, oldest first.
+
+    Those of a store, in its folder and its ``db_log_dir``; or those of Spark in a folder that is no
+    store; or the file itself.
+
+    Raises
+    ------
+    InputError
+        If there is no such path, no log in it, or it is a file without a line of a log.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("LOG", "LOG.old.20", "LOG.old.3"):
+    ...     (folder / name).touch()
+    >>> [file.name for file in log_files(folder)]
+    ['LOG.old.3', 'LOG.old.20', 'LOG']
+    """
+    place = Path(path)
+    try:
+        is_file, is_folder = place.is_file(), place.is_dir()
+    except OSError as error:  # its name is too long, or it may not be looked at
+        message = f"The log {place} can't be read: {error.strerror}."
+        raise InputError(message, hint=_WHAT) from error
+    if is_file:
+        _check_is_log(place)
+        return [place]
+    if not is_folder:
+        message = f"There is no log at {place}."
+        raise InputError(message, hint=_WHAT)
+    found = [*_rotated(place, "LOG"), *_logs_elsewhere(place)]
+    if not found and not (place / "CURRENT").exists():
+        found = _logs_of_spark(place)
+    if not found:
+        message = f"The folder {place} has no LOG."
+        hint = f"{_WHAT} Spark writes no LOG: its lines go to the logs of its executors."
+        raise InputError(message, hint=hint)
+    return found
+
+
+def text_lines(file: Path) -> Iterator[str]:
+    """Yield the lines of a file one by one, in bounded memory; odd bytes become U+FFFD.
+
+    What gzip packed is unpacked.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read.
+    """
+    try:
+        with _unpacked(file) as log:
+            while piece := log.readline(LONGEST_LINE_BYTES):
+                yield piece.decode("utf-8", "replace").rstrip("\r\n")
+                while piece and not piece.endswith(b"\n"):
+                    piece = log.readline(LONGEST_LINE_BYTES)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        message = f"{file} can't be unpacked: {error}."
+        raise InputError(message, hint="Is it still being packed? Then read it later.") from error
+    except OSError as error:
+        message = f"{file} can't be read: {error.strerror}."
+        raise InputError(message, hint="Its owner may have rotated it: read the log again.") from (
+            error
+        )
+
+
+def _unpacked(file: Path) -> BinaryIO:
+    with file.open("rb") as log:
+        packed = log.read(len(_GZIP)) == _GZIP
+    return gzip.open(file) if packed else file.open("rb")  # type: ignore[return-value] # it reads alike
+
+
+def _rotated(folder: Path, name: str) -> list[Path]:
+    newest = [folder / name] if (folder / name).is_file() else []
+    return _numbered(folder, re.compile(re.escape(name) + _OLD)) + newest
+
+
+def _logs_elsewhere(folder: Path) -> list[Path]:
+    """Return the files of a store's log in its ``db_log_dir``, if it has one."""
+    try:
+        elsewhere = log_folder(folder)
+        names = [] if elsewhere is None else logs_of(folder, elsewhere)
+    except OSError as error:
+        message = f"The log of the store {folder} can't be read: {error}."
+        hint = "Its OPTIONS file says where the log is (db_log_dir); give the LOG file itself."
+        raise InputError(message, hint=hint) from error
+    if elsewhere is None:
+        return []
+    found = [file for name in names for file in _rotated(elsewhere, name)]
+    if not found:
+        message = f"No log of the store {folder} in {elsewhere} (db_log_dir)."
+        there = ", ".join(sorted(each.name for each in elsewhere.glob("*_LOG"))[:3])
+        raise InputError(message, hint=f"Give the LOG file itself; it has {there or 'none'}.")
+    return found
+
+
+def _logs_of_spark(folder: Path) -> list[Path]:
+    """Return the logs in a folder by the first time that each tells: names are anyone's.
+
+    Spark's times are of whole seconds; in the same one, what was changed last comes last.
+    """
+    found = [each for each in folder.iterdir() if _OF_SPARK.fullmatch(each.name) and each.is_file()]
+    return sorted(found, key=lambda each: (_first_time(each), each.stat().st_mtime_ns))
+
+
+def _check_is_log(file: Path) -> None:
+    """Refuse a file without any line of a log; an empty one is a log that is silent."""
+    if file.stat().st_size and not any(map(_begins, text_lines(file))):
+        message = f"{file} is no log of RocksDB, nor one of Spark: no line of it is a log's."
+        raise InputError(message, hint=_WHAT)
+
+
+def _begins(text: str) -> bool:
+    """Return whether a line of a log begins here, whoever wrote it."""
+    return time_of(text) is not None or any(not line.continued for line in lines_of(text))
+
+
+def _first_time(file: Path) -> str:
+    head = islice(text_lines(file), _LINES_TO_A_TIME)
+    return next((str(time) for line in head if (time := time_of(line))), "")
+
+
+def logged_level(folder: Path) -> str | None:
+    """Return the log level that the newest OPTIONS file of a folder says; None if there is none."""
+    for file in reversed(_numbered(folder, _OPTIONS)):
+        try:
+            match = _LEVEL_OPTION.search(file.read_bytes())
+        except OSError:  # a newer one took its place meanwhile
+            continue
+        return match[1].decode().lower() if match else None
+    return None
+
+
+def _numbered(folder: Path, name: re.Pattern[str]) -> list[Path]:
+    """Return the files of a folder whose names carry a number, in the order of the numbers."""
+    found = [
+        (int(match[1]), file)
+        for file in folder.iterdir()
+        if (match := name.fullmatch(file.name)) and file.is_file()
+    ]
+    return [file for _, file in sorted(found)]
+
+
+Event = dict[str, Any]
+"""The fields of an event as they were logged; versions of RocksDB differ in which there are."""
+
+_MARK = "EVENT_LOG_v1 "
+_TOO_LARGE = 1 << 64  # RocksDB's own numbers have 64 bits
+
+
+def event_of(text: str) -> Event | None:
+    """Return the event that a line tells; None if it tells none, or is torn.
+
+    Examples
+    --------
+    >>> event_of('EVENT_LOG_v1 {"time_micros": 7, "job": 3, "event": "flush_started"}')["job"]
+    3
+    >>> event_of('EVENT_LOG_v1 {"time_micros": 7, "jo')
+    """
+    if not text.startswith(_MARK):
+        return None
+    try:
+        event = json.loads(text[len(_MARK) :])
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def number_in(event: Event, name: str) -> int | None:
+    """Return a whole number of an event; None if it has none of that name."""
+    value = event.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _TOO_LARGE:
+        return None
+    return value
+
+
+def text_in(event: Event, name: str) -> str | None:
+    """Return a text of an event; None if it has none of that name."""
+    value = event.get(name)
+    return value if isinstance(value, str) else None
+
+
+def list_in(event: Event, name: str) -> list[Any]:
+    """Return a list of an event; an empty one if it has none of that name."""
+    value = event.get(name)
+    return value if isinstance(value, list) else []
+
+
+_ORDER = ("debug", "info", "warn", "error", "fatal", "header")
+_SETTER = (
+    "in Kafka Streams, a RocksDBConfigSetter with "
+    "options.setInfoLogLevel(InfoLogLevel.INFO_LEVEL); changes that"
+)
+_SPARK = (
+    "Spark hands on what the logger org.apache.spark.sql.execution.streaming.state takes: "
+    "INFO for stalls, DEBUG for events"
+)
+
+
+def why_untold(needed: str, files: Sequence[LogFile], options_level: str | None) -> str | None:
+    """Return why a log can't tell all that is logged at a level; None if it can.
+
+    A line that is there proves the level; else the OPTIONS file beside the log says it.
+
+    Parameters
+    ----------
+    needed
+        ``"warn"`` for stalls, ``"info"`` for events.
+    files
+        The files of the log.
+    options_level
+        The level that the OPTIONS file says, if there is one.
+
+    Examples
+    --------
+    >>> why_untold("warn", [], "error")[:33]
+    'the writer logs at level ERROR, w'
+    """
+    silent = [file for file in files if not _reaches(file.level, needed)]
+    if files and not silent:
+        return None
+    if len(silent) < len(files):
+        names = ", ".join(file.path.rpartition("/")[2] for file in silent)
+        return f"nothing in {names} shows that the writer's level was {needed.upper()} then"
+    if any(file.forwarded for file in files):
+        return f"no line of level {needed.upper()} was handed on; {_SPARK}"
+    if options_level is None:
+        return f"the log shows no line of level {needed.upper()}, nor its level; {_way(files)}"
+    if _reaches(options_level, needed):
+        return None
+    return f"the writer logs at level {options_level.upper()}, which leaves them out; {_SETTER}"
+
+
+def _reaches(level: str | None, needed: str) -> bool:
+    return level in _ORDER and _ORDER.index(level) <= _ORDER.index(needed)
+
+
+def _way(files: Sequence[LogFile]) -> str:
+    told = any(file.rocksdb_version for file in files)
+    return _SETTER if told or not any(file.size_bytes for file in files) else _SPARK
+
+
+_MOST_OPTIONS = 10_000
+_VERSION = "RocksDB version:"
+_COMPILED = "Compile date"
+_EVENT_LINE = "EVENT_LOG_v1 "
+_OPTIONS_OF_FAMILY = re.compile(r"-{3,40} Options for column family \[(.{0,200})\]:")
+_OPTION = re.compile(r"\s{0,80}Options\.([\w.\[\] ]{1,100}): ?(.{0,1000})")
+_TABLE = re.compile(r"\s{0,80}table_factory options:")
+_OF_TABLE = re.compile(r"\s{1,80}([a-z]\w{0,80}) ?: ?(.{1,1000})")
+_SEVERITY = ("debug", "info", "warn", "error", "fatal")
+_FIGURES = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
+_OF_LEVEL_INFO = re.compile(
+    r"EVENT_LOG_v1 |\[JOB [0-9]|Creating manifest|Recovering from manifest|Level summary"
+)
+_HEADER_ONLY = "it holds only the header, which some versions of RocksDB write at any level"
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOption(Record):
+    """An option as the log tells it, in RocksDB's own words."""
+
+    column_family: str | None
+    name: str
+    value: str = of_source(Source.LOG)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LogFile(Record):
+    """One file of a log.
+
+    Parameters
+    ----------
+    path, size_bytes
+        Which, and how large.
+    rocksdb_version, compiled
+        Of the writer.
+    began_at
+        When its first line was written (UTC).
+    utc_offset
+        By how much the writer's clock is ahead of UTC.
+    level
+        The least severe level of which it holds a line, up to the first event: ``"info"`` means
+        that the writer leaves nothing out that is read here; None that no line shows it.
+    forwarded
+        Whether its lines came through Spark's log.
+    options
+        What the writer set, as it told.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    path: str
+    size_bytes: int = of_source(Source.LOG)
+    rocksdb_version: str | None = of_source(Source.LOG)
+    compiled: str | None = of_source(Source.LOG)
+    began_at: datetime | None = of_source(Source.LOG)
+    utc_offset: timedelta | None = of_source(Source.LOG)
+    level: str | None = of_source(Source.LOG)
+    forwarded: bool = of_source(Source.LOG)
+    options: tuple[ToldOption, ...] = ()
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        began = self.began_at
+        return (
+            f"LogFile({self.path!r}, {format_bytes(self.size_bytes)}, "
+            f"RocksDB {self.rocksdb_version or 'of unknown version'}, "
+            f"level {(self.level or 'unknown').upper()}, "
+            f"since {'an unknown time' if began is None else f'{began:%F %T} UTC'})"
+        )
+
+
+def log_file(path: Path, zone: tzinfo | None = None) -> LogFile:
+    """Return what the head of a log file says.
+
+    Parameters
+    ----------
+    path
+        The file.
+    zone
+        The writer's time zone, if it is known from elsewhere.
+
+    Raises
+    ------
+    InputError
+        If the file can't be read.
+    """
+    head = _Head(zone)
+    for text in text_lines(path):
+        if any(head.take(line) for line in lines_of(text)):
+            break
+    return head.record(path)
+
+
+class _Head:
+    """The head of a file as far as it was read."""
+
+    def __init__(self, zone: tzinfo | None) -> None:
+        self._clock = WriterClock(zone)
+        self._first: LogLine | None = None
+        self._version: str | None = None
+        self._compiled: str | None = None
+        self._level: str | None = None
+        self._forwarded = False
+        self._family: str | None = None
+        self._of_table = False
+        self._options: list[ToldOption] = []
+
+    def take(self, line: LogLine) -> bool:
+        """Read a line, and return whether it is the first event."""
+        if line.continued:
+            self._table_option(_OF_TABLE.match(line.text) if self._of_table else None)
+            return False
+        self._first = self._first or (line if line.written else None)
+        self._forwarded |= line.native
+        self._show(line)
+        self._clock.learn(line)
+        self._read(line.text)
+        return line.text.startswith(_EVENT_LINE)
+
+    def record(self, path: Path) -> LogFile:
+        """Return what the head said."""
+        began = self._clock.utc(self._first) if self._first else None
+        values = {
+            "rocksdb_version": self._version,
+            "compiled": self._compiled,
+            "began_at": began,
+            "utc_offset": self._offset(began),
+            "level": self._level,
+        }
+        whys = self._whys()
+        unknown = {name: whys[name] for name, value in values.items() if value is None}
+        return LogFile(
+            str(path),
+            path.stat().st_size,
+            forwarded=self._forwarded,
+            options=tuple(self._options),
+            unknown=unknown,
+            **values,  # type: ignore[arg-type] # by name
+        )
+
+    def _offset(self, began: datetime | None) -> timedelta | None:
+        if began is None or self._first is None or self._first.written is None:
+            return self._clock.offset
+        return self._first.written - began.replace(tzinfo=None)
+
+    def _whys(self) -> dict[str, str]:
+        if self._first is None:
+            return dict.fromkeys(_FIGURES, "the file holds no line of RocksDB")
+        no_head = "the file doesn't begin with RocksDB's header"
+        return {
+            "rocksdb_version": no_head,
+            "compiled": no_head,
+            "began_at": NO_ZONE,
+            "utc_offset": NO_ZONE,
+            "level": _HEADER_ONLY,
+        }
+
+    def _show(self, line: LogLine) -> None:
+        """Note how much the writer logs: what it logged is no more severe than its level."""
+        level = line.level
+        if level == "info" and not (line.native or _OF_LEVEL_INFO.match(line.text)):
+            return  # a header looks the same
+        if level in _SEVERITY and (
+            self._level is None or _SEVERITY.index(level) < _SEVERITY.index(self._level)
+        ):
+            self._level = level
+
+    def _read(self, text: str) -> None:
+        family, option = _OPTIONS_OF_FAMILY.match(text), _OPTION.fullmatch(text)
+        table = _TABLE.match(text)
+        self._of_table = table is not None
+        if family:
+            self._family = family[1]
+        elif table:
+            self._table_option(_OF_TABLE.match(text[table.end() :]))
+        elif option:
+            self._keep(option[1].strip(), option[2].strip())
+        elif text.startswith(_VERSION):
+            self._version = text.removeprefix(_VERSION).strip()
+            self._family = None
+        elif text.startswith(_COMPILED):
+            self._compiled = text.removeprefix(_COMPILED).strip()
+
+    def _table_option(self, match: re.Match[str] | None) -> None:
+        if match:
+            self._keep(match[1], match[2].strip())
+
+    def _keep(self, name: str, value: str) -> None:
+        if len(self._options) < _MOST_OPTIONS:
+            self._options.append(ToldOption(self._family, name, value))

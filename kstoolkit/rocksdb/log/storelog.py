@@ -8,19 +8,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.rocksdb.log.clock import NO_ZONE, WriterClock
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.files import log_files, logged_level, text_lines
-from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.log.header import LogFile, ToldOption, log_file
-from kstoolkit.rocksdb.log.jobs import jobs
-from kstoolkit.rocksdb.log.level import why_untold
-from kstoolkit.rocksdb.log.lines import LogLine, lines_of
-from kstoolkit.rocksdb.log.rows import LogRows
-from kstoolkit.rocksdb.log.stalls import Stall
-from kstoolkit.rocksdb.log.stalltime import StallTime, stall_time
-from kstoolkit.rocksdb.log.statsdumps import StatsDump, stats_dumps
-from kstoolkit.rocksdb.log.writes import WriteAmplification, write_amplification
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows, Stall, jobs
+from kstoolkit.rocksdb.log.lines import (
+    NO_ZONE,
+    LogFile,
+    LogLine,
+    ToldOption,
+    WriterClock,
+    lines_of,
+    log_file,
+    log_files,
+    logged_level,
+    text_lines,
+    why_untold,
+)
+from kstoolkit.rocksdb.log.stats import (
+    StallTime,
+    StatsDump,
+    WriteAmplification,
+    stall_time,
+    stats_dumps,
+    write_amplification,
+)
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:

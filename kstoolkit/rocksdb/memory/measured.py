@@ -2,27 +2,195 @@
 
 The parts are those of the process that opened the store. What its writer takes is told by the
 formula, from the options that the writer gave, and by the writer's own metrics.
+
+The block caches behind some open stores: each counted once, however many stores share it.
+
+RocksDB answers for the cache of whichever store is asked. Two that share one give the same figures
+and, in ``rocksdb.block-cache-entry-stats``, the same address, by which they are told apart.
+
+How much memory a process takes, as the operating system counts it.
+
+The block cache that a writer told of in its log, which no OPTIONS file holds.
+
+RocksDB writes the options of each column family's tables as it opens a store, at any log level:
+``block_cache: 0x7f48083210c0``, and under ``block_cache_options`` the capacity.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kstoolkit.records import Record, Source, of_source
-from kstoolkit.rocksdb.memory.blockcaches import block_caches
-from kstoolkit.rocksdb.memory.process import process_memory
+from kstoolkit.errors import InputError
+from kstoolkit.records import Record, Source, counted, of_source
+from kstoolkit.rocksdb.memory.planning import check_whole
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from rocksdict import Rdict
 
+    from kstoolkit.rocksdb.log.lines import ToldOption
     from kstoolkit.rocksdb.memory.planning import MemoryPlan
-    from kstoolkit.rocksdb.memory.process import ProcessMemory
+
+
+_IDENTITY = re.compile(r"^Block cache (\S+@\S+) capacity: ", re.MULTILINE)
+_MEMTABLES = re.compile(r"\bWriteBuffer\((\d+),")
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCache:
+    """One block cache.
+
+    Parameters
+    ----------
+    identity
+        What RocksDB calls it: its kind and address.
+    capacity_bytes, usage_bytes, pinned_bytes
+        How large it may get, is, and how much of that is pinned: inside the usage.
+    charged_with_memtables
+        Whether memtables take their room from it, so that its usage holds them too.
+    num_users
+        How many column families of those that were asked have it.
+    """
+
+    identity: str
+    capacity_bytes: int
+    usage_bytes: int
+    pinned_bytes: int
+    charged_with_memtables: bool
+    num_users: int
+
+
+def block_caches(handles: Iterable[Rdict]) -> list[BlockCache]:
+    """Return each cache once; a column family without a cache adds none.
+
+    Parameters
+    ----------
+    handles
+        Open column families, of one store or of several in this process.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises.
+    """
+    users: dict[str, list[Rdict]] = {}
+    for place, handle in enumerate(handles):
+        if handle.property_int_value("rocksdb.block-cache-capacity") is not None:
+            users.setdefault(_identity(handle, place), []).append(handle)
+    return [_cache(identity, having) for identity, having in users.items()]
+
+
+def _identity(handle: Rdict, place: int) -> str:
+    found = _IDENTITY.search(_entry_stats(handle))
+    return found[1] if found else f"of handle {place}"
+
+
+def _cache(identity: str, users: list[Rdict]) -> BlockCache:
+    one = users[0]
+    memtables = _MEMTABLES.search(_entry_stats(one))
+    return BlockCache(
+        identity,
+        capacity_bytes=_size(one, "capacity"),
+        usage_bytes=_size(one, "usage"),
+        pinned_bytes=_size(one, "pinned-usage"),
+        charged_with_memtables=memtables is not None and int(memtables[1]) > 0,
+        num_users=len(users),
+    )
+
+
+def _size(handle: Rdict, what: str) -> int:
+    return handle.property_int_value(f"rocksdb.block-cache-{what}") or 0
+
+
+def _entry_stats(handle: Rdict) -> str:
+    return handle.property_value("rocksdb.block-cache-entry-stats") or ""
+
+
+_PROC = Path("/proc")
+_LINE = re.compile(r"^(Rss|Pss):\s+(\d+) kB$", re.MULTILINE)
+_STATUS = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
+_KIB = 1024
+_NO_PROC = "this system has no /proc"
+_FORBIDDEN = "only the process's own user may read its smaps_rollup"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProcessMemory(Record):
+    """The memory of one process.
+
+    Parameters
+    ----------
+    pid
+        Which; ``"self"`` is this one.
+    rss_bytes
+        What it has in memory, pages that others have too among them.
+    pss_bytes
+        The same with a page that n processes have counted as 1/n of a page: what may be added up.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    pid: int | str
+    rss_bytes: int | None = of_source(Source.SYSTEM)
+    pss_bytes: int | None = of_source(Source.SYSTEM)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        rss, pss = format_bytes(self.rss_bytes), format_bytes(self.pss_bytes)
+        return f"ProcessMemory({self.pid}, RSS {rss}, PSS {pss})"
+
+
+def process_memory(pid: int | None = None) -> ProcessMemory:
+    """Return the memory of a process; None is this one.
+
+    Source of the figures: ``proc_pid_smaps(5)`` and ``proc_pid_status(5)`` of Linux.
+
+    Raises
+    ------
+    InputError
+        If there is no such process.
+    ConfigurationError
+        If ``pid`` is no number of a process.
+
+    Examples
+    --------
+    >>> process_memory().pid
+    'self'
+    """
+    if pid is not None:
+        check_whole("pid", pid, least=1, hint="Give the number of a process that runs.")
+    name = "self" if pid is None else pid
+    if not (_PROC / "self").exists():
+        return ProcessMemory(name, None, None, dict.fromkeys(("rss_bytes", "pss_bytes"), _NO_PROC))
+    try:
+        status = (_PROC / str(name) / "status").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError) as error:
+        message = f"There is no process {name}."
+        raise InputError(message, hint="Did it end? Give the pid of one that runs.") from error
+    found = _STATUS.search(status)
+    rolled = _rolled_up(_PROC / str(name) / "smaps_rollup")
+    if rolled is None:
+        rss = int(found[1]) * _KIB if found else None
+        why = {"pss_bytes": _FORBIDDEN} | ({} if found else {"rss_bytes": "it has no memory left"})
+        return ProcessMemory(name, rss, None, why)
+    return ProcessMemory(name, rolled["Rss"], rolled["Pss"])
+
+
+def _rolled_up(path: Path) -> dict[str, int] | None:
+    """Return the sums of all mappings, or None if they can't be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = {name: int(kib) * _KIB for name, kib in _LINE.findall(text)}
+    return found if {"Rss", "Pss"} <= found.keys() else None
 
 
 _NO_PID = "the pid of the writer is not given: pid=..."
@@ -65,7 +233,7 @@ class MemoryParts(Record):
     total_bytes
         The sum: memtables (unless in the cache), block caches and table readers.
     rss_bytes, pss_bytes
-        All that this process takes; see :class:`~kstoolkit.rocksdb.memory.process.ProcessMemory`.
+        All that this process takes; see :class:`~kstoolkit.rocksdb.memory.measured.ProcessMemory`.
     arrow_bytes
         What Arrow has in its pool in this process.
     not_accounted_for_bytes
@@ -222,3 +390,75 @@ def _added(*sizes: int | None) -> int | None:
 
 def _less(size: int | None, *taken: int | None) -> int:
     return (size or 0) - sum(each or 0 for each in taken)
+
+
+_TOLD = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
+_NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldCache:
+    """The block caches of a store's column families; those at one address are one.
+
+    Parameters
+    ----------
+    capacity_bytes
+        How large they may get together.
+    addresses
+        Where each was in the writer's memory: stores of one process that tell the same one share
+        it.
+    name
+        What kind of cache: ``"LRUCache"``.
+    is_strict
+        Whether they refuse what there is no room for.
+    num_column_families
+        How many column families have one.
+    """
+
+    capacity_bytes: int
+    addresses: tuple[str, ...]
+    name: str
+    is_strict: bool
+    num_column_families: int
+
+    @property
+    def origin(self) -> str:
+        """Where that is from, for people."""
+        places = ", ".join(self.addresses)
+        users = counted(self.num_column_families, "column families")
+        return f"{Source.LOG}, {self.name} at {places} for {users}"
+
+
+def told_cache(options: Iterable[ToldOption]) -> ToldCache | None:
+    """Return the block caches of a store by what its log tells; None if it doesn't tell of all.
+
+    Parameters
+    ----------
+    options
+        What the writer told when it opened the store.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.log.lines import ToldOption
+    >>> told = {"block_cache": "0x7f48", "capacity": "8388608"}
+    >>> families = [ToldOption(cf, *each) for cf in ("default", "offsets") for each in told.items()]
+    >>> cache = told_cache(families)
+    >>> cache.capacity_bytes, cache.num_column_families
+    (8388608, 2)
+    """
+    families: dict[str | None, dict[str, str]] = {}
+    for each in options:
+        if each.name in _TOLD:  # the first capacity is the block cache's; others may follow
+            families.setdefault(each.column_family, {}).setdefault(each.name, each.value)
+    having = [told for told in families.values() if told.get("block_cache", "0") not in _NO_CACHE]
+    caches = {told["block_cache"]: told for told in having}
+    sizes = [told.get("capacity", "") for told in caches.values()]
+    if not sizes or not all(size.isdecimal() for size in sizes):
+        return None
+    return ToldCache(
+        sum(map(int, sizes)),
+        tuple(caches),
+        having[0].get("block_cache_name", "a cache"),
+        all(told.get("strict_capacity_limit") == "1" for told in having),
+        len(having),
+    )

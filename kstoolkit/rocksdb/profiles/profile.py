@@ -1,25 +1,32 @@
-"""One set of RocksDB options, in RocksDB's own terms, whichever engine they are for."""
+"""One set of RocksDB options, in RocksDB's own terms, whichever engine they are for.
+
+In which options two profiles differ.
+
+Which stores a pattern of names means.
+
+Which profile each store of an application has.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.records import Viewed
-from kstoolkit.rocksdb.profiles.optioncheck import check_text, options_of
-from kstoolkit.rocksdb.profiles.optionset import OptionSet, defaults_beside
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import Record, Records, Source, Viewed, of_source
+from kstoolkit.rocksdb.profiles.options import OptionSet, check_text, defaults_beside, options_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     import pandas as pd
     import rocksdict
 
-    from kstoolkit.records import Records
-    from kstoolkit.rocksdb.profiles.difference import Difference
-    from kstoolkit.rocksdb.profiles.sharedmemory import SharedMemory
-    from kstoolkit.rocksdb.profiles.tospark import SparkConf
+    from kstoolkit.rocksdb.profiles.named import SharedMemory
+    from kstoolkit.rocksdb.profiles.spark import SparkConf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +38,7 @@ class Profile(OptionSet, Viewed):
     name, purpose
         What it is called and whom it is for; not compared.
     **options
-        The options, as :class:`~kstoolkit.rocksdb.profiles.optionset.OptionSet` lists them; each
+        The options, as :class:`~kstoolkit.rocksdb.profiles.options.OptionSet` lists them; each
         default is RocksDB's own.
 
     Raises
@@ -90,7 +97,7 @@ class Profile(OptionSet, Viewed):
         ...     Profile.from_options(folder).block_size
         8192
         """
-        from kstoolkit.rocksdb.profiles.fromoptions import find_options  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.rocksdict import find_options  # noqa: PLC0415 - only if asked
 
         found = find_options(path, options_of(cls), column_family)
         return cls(name=found.name, purpose=found.purpose, unknown=found.unknown, **found.values)
@@ -142,8 +149,7 @@ class Profile(OptionSet, Viewed):
         >>> found[0].option, found[0].left, found[0].right
         ('compression', 'snappy', 'lz4')
         """
-        from kstoolkit.rocksdb.profiles.difference import differences  # noqa: PLC0415 - only if asked
-        from kstoolkit.rocksdb.profiles.namedoptions import named_options  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.named import named_options  # noqa: PLC0415 - only if asked
 
         chosen = other if isinstance(other, Profile) else Profile(**named_options(other))
         return differences(self, chosen)
@@ -167,7 +173,7 @@ class Profile(OptionSet, Viewed):
         >>> type(Profile(compression="none").to_rocksdict()).__name__
         'Options'
         """
-        from kstoolkit.rocksdb.profiles.torocksdict import rocksdict_options  # noqa: PLC0415 - loads RocksDB
+        from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options  # noqa: PLC0415 - loads RocksDB
 
         return rocksdict_options(self, shared)
 
@@ -179,7 +185,7 @@ class Profile(OptionSet, Viewed):
         >>> Profile(info_log_level="error").not_in_rocksdict()
         {'info_log_level': "rocksdict has no setter; it leaves 'info'"}
         """
-        from kstoolkit.rocksdb.profiles.torocksdict import not_in_rocksdict  # noqa: PLC0415 - loads RocksDB
+        from kstoolkit.rocksdb.profiles.rocksdict import not_in_rocksdict  # noqa: PLC0415 - loads RocksDB
 
         return not_in_rocksdict(self)
 
@@ -189,13 +195,13 @@ class Profile(OptionSet, Viewed):
         Iterate with these over stores that have a prefix: without them, RocksDB finds nothing from
         a key on whose prefix is absent.
         """
-        from kstoolkit.rocksdb.profiles.torocksdict import read_options  # noqa: PLC0415 - loads RocksDB
+        from kstoolkit.rocksdb.profiles.rocksdict import read_options  # noqa: PLC0415 - loads RocksDB
 
         return read_options(self)
 
     def write_options(self) -> rocksdict.WriteOptions:
         """Return rocksdict's options for writes."""
-        from kstoolkit.rocksdb.profiles.torocksdict import write_options  # noqa: PLC0415 - loads RocksDB
+        from kstoolkit.rocksdb.profiles.rocksdict import write_options  # noqa: PLC0415 - loads RocksDB
 
         return write_options(self)
 
@@ -208,7 +214,7 @@ class Profile(OptionSet, Viewed):
         >>> conf.settings["spark.sql.streaming.stateStore.rocksdb.maxWriteBufferNumber"]
         '4'
         """
-        from kstoolkit.rocksdb.profiles.tospark import spark_conf  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.spark import spark_conf  # noqa: PLC0415 - only if asked
 
         return spark_conf(self)
 
@@ -222,14 +228,12 @@ class Profile(OptionSet, Viewed):
         ConfigurationError
             If ``class_name`` is no name of a Java class, or one that its source uses itself.
         """
-        from kstoolkit.rocksdb.profiles.tojava import java_setter  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.java import java_setter  # noqa: PLC0415 - only if asked
 
         return java_setter(class_name, [("*", self)])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``."""
-        from kstoolkit.rocksdb.profiles.difference import option_table  # noqa: PLC0415 - only if asked
-
         return option_table(self)
 
     def __repr__(self) -> str:
@@ -239,7 +243,6 @@ class Profile(OptionSet, Viewed):
         return f"Profile({', '.join(told + unknown)})"
 
     def _repr_html_(self) -> str:
-        from kstoolkit.rocksdb.profiles.difference import value_text  # noqa: PLC0415 - only if asked
 
         texts = {name: value_text(value) for name, value in self.changes().items()}
         texts |= {name: f"unknown ({reason})" for name, reason in self.unknown.items()}
@@ -248,3 +251,183 @@ class Profile(OptionSet, Viewed):
             for name, text in texts.items()
         )
         return f"<p>{escape(repr(self))}</p><p>{escape(self.purpose)}</p><table>{rows}</table>"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Record):
+    """One option that two profiles set differently.
+
+    Parameters
+    ----------
+    option
+        Its name.
+    left_name, right_name
+        What the profiles are called.
+    left, right
+        What each profile says; None is unknown.
+    unknown
+        Why ``left`` or ``right`` is unknown, if so.
+
+    Examples
+    --------
+    >>> print(Difference("compression", "a", "b", "none", None, {"right": "there is no file"}))
+    compression: 'none' (a), unknown (there is no file) (b)
+    """
+
+    option: str
+    left_name: str
+    right_name: str
+    left: Any = of_source(Source.PROFILE)
+    right: Any = of_source(Source.PROFILE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        left = value_text(self.left, self.unknown.get("left"))
+        right = value_text(self.right, self.unknown.get("right"))
+        return f"{self.option}: {left} ({self.left_name}), {right} ({self.right_name})"
+
+
+def differences(left: Profile, right: Profile) -> Records[Difference]:
+    """Return each option in which the profiles differ, in the order of the options.
+
+    An option that is unknown on one side is told; one that is unknown on both is not.
+    """
+    names = left.name or "left", right.name or "right"
+    others = right.options()
+    rows = [
+        Difference(
+            option,
+            *names,
+            value,
+            others[option],
+            {
+                side: profile.unknown[option]
+                for side, profile in (("left", left), ("right", right))
+                if option in profile.unknown
+            },
+        )
+        for option, value in left.options().items()
+        if value != others[option]
+    ]
+    return Records(rows, "options that differ")
+
+
+def option_table(profile: Profile) -> pd.DataFrame:
+    """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> table = option_table(Profile(compression="lz4")).set_index("option")
+    >>> table.loc["compression", ["value", "rocksdb"]].tolist()
+    ['lz4', 'snappy']
+    """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+    own = type(profile)().options()
+    rows = [
+        (name, value, own[name], profile.unknown.get(name))
+        for name, value in profile.options().items()
+    ]
+    columns = ["option", "value", "rocksdb", "why_unknown"]
+    return pd.DataFrame(rows, columns=columns, dtype=object)
+
+
+def value_text(value: Any, why_unknown: str | None = None) -> str:
+    """Return an option's value for people.
+
+    Examples
+    --------
+    >>> value_text(4096), value_text(True), value_text(None, "no file")
+    ('4096', 'True', 'unknown (no file)')
+    """
+    return f"unknown ({why_unknown or 'not told'})" if value is None else repr(value)
+
+
+EVERY_STORE = "*"
+"""The pattern that every name matches."""
+
+
+def pattern_expression(pattern: str) -> str:
+    r"""Return a regular expression, of Python's and Java's kind, for a whole name.
+
+    Parameters
+    ----------
+    pattern
+        A name in which ``*`` is any text and ``?`` any one character.
+
+    Examples
+    --------
+    >>> pattern_expression("counts-*")
+    'counts\\-.*'
+    """
+    anything = {"*": ".*", "?": "."}
+    return "".join(anything.get(character) or re.escape(character) for character in pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileMap:
+    """Profiles by the names of stores; the first pattern that a name matches decides.
+
+    Parameters
+    ----------
+    profiles
+        Patterns, in which ``*`` is any text and ``?`` one character, with their profiles. The last
+        one must be ``"*"``, so that no store is without.
+
+    Raises
+    ------
+    ConfigurationError
+        If a pattern comes twice, or the last is not ``"*"``.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.named import kafka_streams, point_lookup
+    >>> stores = ProfileMap.of({"counts-*": point_lookup(), "*": kafka_streams()})
+    >>> stores.for_store("counts-1h").name, stores.for_store("sessions").name
+    ('point_lookup', 'kafka_streams')
+    """
+
+    profiles: tuple[tuple[str, Profile], ...]
+
+    def __post_init__(self) -> None:
+        patterns = [pattern for pattern, _ in self.profiles]
+        twice = sorted({each for each in patterns if patterns.count(each) > 1})
+        if twice:
+            message = f"The pattern {twice[0]!r} comes twice."
+            raise ConfigurationError(message, hint="Give each pattern one profile.")
+        if EVERY_STORE not in patterns[-1:]:
+            message = f"The last pattern is not '*': {', '.join(patterns) or 'there is none'}."
+            raise ConfigurationError(message, hint="End with '*' and the profile of all others.")
+
+    @classmethod
+    def of(cls, profiles: Mapping[str, Profile]) -> ProfileMap:
+        """Return the map of a dictionary, in its order."""
+        return cls(tuple(profiles.items()))
+
+    def for_store(self, name: str) -> Profile:
+        """Return the profile of the store of this name."""
+        fits = (
+            profile
+            for pattern, profile in self.profiles
+            if re.fullmatch(pattern_expression(pattern), name, re.DOTALL)
+        )
+        return next(fits)
+
+    def to_java(self, class_name: str) -> str:
+        """Return one Kafka Streams ``RocksDBConfigSetter`` that sets all of them.
+
+        Profiles whose shared caches are alike share one.
+
+        Raises
+        ------
+        ConfigurationError
+            If ``class_name`` is no name of a Java class.
+        """
+        from kstoolkit.rocksdb.profiles.java import java_setter  # noqa: PLC0415 - only if asked
+
+        return java_setter(class_name, self.profiles)
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{pattern!r}: {profile.name!r}" for pattern, profile in self.profiles)
+        return f"ProfileMap({told})"

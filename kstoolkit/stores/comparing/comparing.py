@@ -19,7 +19,7 @@ from tqdm import tqdm
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.rocksdb.faults import translated
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.comparing.difference import DIFFERENCES
 from kstoolkit.stores.comparing.folders import both_opened
 from kstoolkit.stores.comparing.identity import END_BYTES

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kstoolkit.formats.serdes import Serde
-    from kstoolkit.rocksdb.files.scratchfolder import ScratchFolder
+    from kstoolkit.rocksdb.files.shadow import ScratchFolder
     from kstoolkit.stores.comparing.difference import DiffBatch, Difference
 
 

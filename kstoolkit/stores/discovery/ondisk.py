@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.rocksdb.files.finding import irregular_files
-from kstoolkit.rocksdb.files.optionsections import read_options
+from kstoolkit.rocksdb.files.options import read_options
+from kstoolkit.rocksdb.files.ssts import as_count, read_footer, read_properties
 from kstoolkit.rocksdb.files.summary import footprint_of
-from kstoolkit.rocksdb.files.tableproperties import as_count, read_footer, read_properties
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -12,7 +12,7 @@ from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.segmentnames import real_path
 from kstoolkit.stores.growth.checkpointuse import checkpoint_use
 from kstoolkit.stores.growth.keyfields import key_fields
-from kstoolkit.stores.growth.measuring import measured_growth as measured
+from kstoolkit.stores.growth.measuring import measured_growth
 from kstoolkit.stores.rows.opening import OpenedStore, open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
@@ -86,7 +86,7 @@ def growth(
             return growth(
                 opened, retention=retention, now=now, prefix_bytes=prefix_bytes, by=by, top=top
             )
-    return measured(
+    return measured_growth(
         store,
         found=_found(store) if isinstance(store, OpenedStore) else None,
         opened=_rocksdbs(store),

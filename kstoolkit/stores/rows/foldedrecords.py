@@ -29,8 +29,8 @@ from kstoolkit.formats.streams.changelogrecords import (
 from kstoolkit.formats.streams.kinds import Kind, kinds_named
 from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised
 from kstoolkit.rocksdb.faults import StoreClosedError, translated
-from kstoolkit.rocksdb.files.rows import rows_of
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
+from kstoolkit.rocksdb.files.damage import rows_of
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.rows.batching import bounded, row_batches
 from kstoolkit.stores.rows.readable import HasRows
 

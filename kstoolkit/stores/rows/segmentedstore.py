@@ -11,7 +11,7 @@ from kstoolkit.errors import InputError
 from kstoolkit.formats.streams.places import segment_interval_ms
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.faults import ColumnFamilyError
-from kstoolkit.rocksdb.files.levels import levels_of
+from kstoolkit.rocksdb.files.ssts import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path
 from kstoolkit.stores.rows.leftout import say_left_out
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.formats.streams.recognising import Recognised
-    from kstoolkit.rocksdb.files.levels import Level
-    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile

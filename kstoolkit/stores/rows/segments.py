@@ -21,7 +21,7 @@ from kstoolkit.rocksdb.faults import (
     StoreFault,
     StorePermissionError,
 )
-from kstoolkit.rocksdb.files.otherfolders import MissingFolderError
+from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.leftout import LeftOut, say_damage, say_left_out

@@ -18,7 +18,7 @@ from rocksdict import Options, Rdict, WriteOptions
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum
 from kstoolkit.formats.spark.statefiles import APPEND, PUT, REMOVE, read_changelog
-from kstoolkit.rocksdb.files.rows import rows_of
+from kstoolkit.rocksdb.files.damage import rows_of
 from kstoolkit.stores.spark.keyranges import KeyRanges
 from kstoolkit.stores.spark.readfile import read_with
 

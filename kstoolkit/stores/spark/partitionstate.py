@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING
 from rocksdict import AccessType, Options, Rdict
 
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreClosedError, translated
-from kstoolkit.rocksdb.files.losses import Losses
-from kstoolkit.rocksdb.files.mending import mended_families
-from kstoolkit.rocksdb.files.scratchfolder import new_scratch_folder
-from kstoolkit.rocksdb.files.skipping import readable_rows
-from kstoolkit.rocksdb.files.views import View
+from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.rows.leftout import say_damage
 from kstoolkit.stores.spark.overlay import Overlay
 from kstoolkit.stores.spark.statefiles import StateFiles

@@ -19,7 +19,7 @@ from kstoolkit.rocksdb.advice.advising import RULES
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
+from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
 from tests.rocksdb.madestores import largest_sst, make_store
 from tests.rocksdb.stalledstore import write_stalled_store
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList
-    from kstoolkit.rocksdb.advice.circumstances import Circumstances
+    from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Circumstances
 
 COUNT = re.compile(r"^(rocksdb\.[\w.-]+) COUNT : (\d+)", re.MULTILINE)
 PLAIN = Profile(compression="none", statistics=True, disable_auto_compactions=True)

@@ -11,9 +11,9 @@ import psutil
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.lab.figures import resting
-from kstoolkit.rocksdb.lab.recorded import trial_of
-from kstoolkit.rocksdb.lab.watching import Limits, trial_request, watch
+from kstoolkit.rocksdb.lab.comparing import Limits, trial_request, watch
+from kstoolkit.rocksdb.lab.results import trial_of
+from kstoolkit.rocksdb.lab.trial import resting
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.memory.measured import memory_parts
 from kstoolkit.rocksdb.opening import open_store

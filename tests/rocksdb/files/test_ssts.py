@@ -4,14 +4,24 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from rocksdict import Options, Rdict
+from hypothesis import given
+from hypothesis import strategies as st
+from rocksdict import (
+    BlockBasedOptions,
+    DBCompressionType,
+    Options,
+    PlainTableFactoryOptions,
+    Rdict,
+    SliceTransform,
+)
 
-from kstoolkit.rocksdb.files.ssts import _told
+from kstoolkit.errors import FormatError
+from kstoolkit.rocksdb.files.ssts import _told, as_count, read_footer, read_properties
 from kstoolkit.rocksdb.opening import open_store
-from tests.rocksdb.madestores import EVERY, NUM_ROWS, key_of, make_store, value_of
+from tests.rocksdb.madestores import EVERY, NUM_ROWS, key_of, largest_sst, make_store, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from kstoolkit.rocksdb.store import Store
@@ -98,3 +108,91 @@ def test_a_compacted_store_has_its_rows_further_down(tmp_path: Path) -> None:
 def test_every_figure_of_a_file_is_the_store_s(store: Store) -> None:
     for record in (*store.ssts(), *store.levels()):
         assert {str(each.source) for each in record.figures()} == {"store on disk"}
+
+
+def table(**given_options: object) -> Callable[[Options], None]:
+    def change(options: Options) -> None:
+        block = BlockBasedOptions()
+        for name, value in given_options.items():
+            getattr(block, f"set_{name}")(value)
+        options.set_block_based_table_factory(block)
+
+    return change
+
+
+@pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
+def test_each_format_tells_its_version_and_its_properties(version: int, tmp_path: Path) -> None:
+    sst = largest_sst(make_store(tmp_path / "store", table(format_version=version)))
+    footer = read_footer(sst)
+    assert footer is not None
+    assert footer.format_version == version
+    properties = read_properties(sst)
+    assert as_count(properties["rocksdb.num.entries"]) == 1000
+    assert properties["rocksdb.column.family.name"] == b"default"
+
+
+@pytest.mark.parametrize(("kind", "name"), [("lz4", b"LZ4"), ("zstd", b"ZSTD")])
+def test_a_file_tells_its_compression(kind: str, name: bytes, tmp_path: Path) -> None:
+    def compressed(options: Options) -> None:
+        options.set_compression_type(getattr(DBCompressionType, kind)())
+
+    sst = largest_sst(make_store(tmp_path / "store", compressed))
+    assert read_properties(sst)["rocksdb.compression"] == name
+
+
+def test_a_table_of_another_kind_has_no_version(tmp_path: Path) -> None:
+    options = Options(raw_mode=True)
+    plain = PlainTableFactoryOptions()
+    options.set_prefix_extractor(SliceTransform.create_fixed_prefix(1))
+    options.set_plain_table_factory(plain)
+    store = Rdict(str(tmp_path / "store"), options)
+    store[b"a"] = b"b"
+    store.flush()
+    store.close()
+    sst = largest_sst(tmp_path / "store")
+    footer = read_footer(sst)
+    assert footer is not None
+    assert footer.format_version is None
+    with pytest.raises(FormatError, match=r"can't be made out"):
+        read_properties(sst)
+
+
+@pytest.mark.parametrize("size", [0, 1, 52, 53, 1000])
+def test_a_file_that_is_not_finished_has_no_footer(size: int, tmp_path: Path) -> None:
+    half = tmp_path / "000001.sst"
+    half.write_bytes(largest_sst(make_store(tmp_path / "store")).read_bytes()[:size])
+    assert read_footer(half) is None
+    with pytest.raises(FormatError):
+        read_properties(half)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("whole")
+    return largest_sst(make_store(folder / "store")).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spoilt") / "000001.sst"
+
+
+@given(data=st.data())
+def test_a_damaged_file_is_never_more_than_a_format_error(
+    data: st.DataObject, whole: bytes, spoilt: Path
+) -> None:
+    content = bytearray(whole[-4000:])
+    for _ in range(data.draw(st.integers(1, 5))):
+        content[-data.draw(st.integers(9, 1500))] = data.draw(st.integers(0, 255))
+    spoilt.write_bytes(content)
+    try:
+        told = read_properties(spoilt)
+    except FormatError:
+        return
+    assert isinstance(told, dict)
+
+
+@given(st.binary(max_size=12))
+def test_a_count_is_a_number_or_unknown(value: bytes) -> None:
+    found = as_count(value)
+    assert found is None or found >= 0

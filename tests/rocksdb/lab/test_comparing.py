@@ -1,23 +1,54 @@
-"""Trials as they are: real stores, each in a process of its own."""
+"""Trials as they are: real stores, each in a process of its own.
+
+Stores that stay when their trials are over.
+
+Comparisons that somebody hears, and cancels.
+
+Trials that are stopped, that fail, and that are left alone.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from itertools import count
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
-from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.errors import ConfigurationError, InputError, OutputError
+from kstoolkit.rocksdb.lab import comparing as watching
+from kstoolkit.rocksdb.lab.comparing import (
+    Limits,
+    Listener,
+    TrialCancelled,
+    TrialFailed,
+    compare_profiles,
+    trial_request,
+    watch,
+)
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
-from kstoolkit.rocksdb.profiles.named import point_lookup
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
+from kstoolkit.rocksdb.log.storelog import read_log
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.profiles.named import point_lookup, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.lab.comparison import Comparison
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from kstoolkit.rocksdb.lab.comparing import Comparison
+    from kstoolkit.rocksdb.lab.results import Moment
+
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
 WORKLOAD = Workload("delete_heavy", writes=20_000, keys=5_000, reads_per_write=0.2)
@@ -261,3 +292,349 @@ def test_a_mistake_is_told_before_anything_is_tried(
 ) -> None:
     with pytest.raises(error, match=said):
         compare_profiles(*arguments, **options, progress=False)
+
+
+KEEPING_WORKLOAD = Workload("uniform", writes=3_000, keys=1_000)
+
+
+def test_a_kept_store_has_its_rows_its_log_and_a_note_beside_it(tmp_path: Path) -> None:
+    keep = tmp_path / "lab" / "stores"
+    (trial,) = compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=keep, progress=False)
+    with open_store(keep / "level") as store:
+        assert sum(1 for _ in store.iter_rows()) == trial.live_rows
+    assert len(read_log(keep / "level").flushes()) == trial.num_flushes
+    note = json.loads((keep / "level.trial.json").read_text())
+    assert note["options"] == LEVEL.changes()
+    assert note["workload"]["writes"] == KEEPING_WORKLOAD.writes
+
+
+def test_the_next_comparison_replaces_what_was_kept_and_nothing_else(tmp_path: Path) -> None:
+    compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path, progress=False)
+    (tmp_path / "level" / "old").touch()
+    other = LEVEL.changed(name="other")
+    (_, trial) = compare_profiles(KEEPING_WORKLOAD, [other, LEVEL], keep=tmp_path, progress=False)
+    assert not (tmp_path / "level" / "old").exists()
+    with open_store(tmp_path / "level") as store:
+        assert sum(1 for _ in store.iter_rows()) == trial.live_rows
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == ["level", "other"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_no_trial_left_is_not_touched(tmp_path: Path, kind: str) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    place = tmp_path / "keep" / "level"
+    place.parent.mkdir()
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "file":
+        place.touch()
+    else:
+        place.symlink_to(mine)
+    with pytest.raises(OutputError, match="no store that a trial left"):
+        compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path / "keep", progress=False)
+    assert [each.name for each in place.parent.iterdir()] == ["level"]
+
+
+@pytest.mark.parametrize(
+    "name", ["..", ".", "a/b", "a\\b", "a\nb", "\udc80", "x" * 201, "level.trial.json"]
+)
+def test_a_name_that_is_no_folder_s_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't be kept"):
+        compare_profiles(
+            KEEPING_WORKLOAD, [LEVEL.changed(name=name)], keep=tmp_path, progress=False
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="can't be kept in"):
+        compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path / "file" / "lab", progress=False)
+
+
+ENDLESS = Workload(writes=10**9, keys=20_000)
+
+
+class Heard(Listener):
+    """Hears all, and cancels the trial of a profile when it has some writes."""
+
+    def __init__(self, cancel: str | None = None) -> None:
+        self.cancel = cancel
+        self.planned: list[tuple[int, list[str]]] = []
+        self.moments: list[Moment] = []
+        self.cancelled_s = 0.0
+
+    def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
+        self.planned.append((workload.writes, list(profiles)))
+
+    def hear(self, moment: Moment) -> None:
+        self.moments.append(moment)
+
+    def is_cancelled(self) -> bool:
+        last = self.moments[-1] if self.moments else None
+        if last is None or last.profile != self.cancel or not last.writes:
+            return False
+        self.cancelled_s = self.cancelled_s or time.monotonic()
+        return True
+
+
+def test_a_listener_hears_what_is_planned_and_every_moment() -> None:
+    heard = Heard()
+    universal = LEVEL.changed(name="universal", compaction_style="universal")
+    workload = Workload(writes=20_000, keys=5_000)
+    found = compare_profiles(workload, [LEVEL, universal], progress=False, listener=heard)
+    assert heard.planned == [(20_000, ["level", "universal"])]
+    assert heard.moments == list(found.series)
+
+
+def test_a_moment_says_what_each_level_has() -> None:
+    workload = Workload(writes=20_000, keys=20_000)
+    found = compare_profiles(workload, [LEVEL], progress=False)
+    last = found.series[-1]
+    assert sum(last.level_bytes) == found[0].sst_bytes
+    assert sum(last.level_files) == found[0].num_files
+    assert len(last.level_files) > 1
+    assert last.level_files[-1] > 0
+    assert all(each.level_files[:1] in {(), (each.level0_files,)} for each in found.series)
+
+
+def test_rows_to_replay_are_counted_before_the_first_trial() -> None:
+    heard = Heard()
+    rows = [(b"%d" % number, b"value") for number in range(1_500)]
+    compare_profiles(rows, ["spark"], progress=False, listener=heard)
+    assert heard.planned == [(1_500, ["spark"])]
+
+
+def test_a_comparison_that_is_cancelled_ends_at_once_and_keeps_the_trials_before(
+    tmp_path: Path,
+) -> None:
+    heard = Heard(cancel="second")
+    second, third = LEVEL.changed(name="second"), LEVEL.changed(name="third")
+    with pytest.raises(TrialCancelled, match="trial of the profile 'second' was canc") as caught:
+        compare_profiles(
+            ENDLESS,
+            [LEVEL, second, third],
+            seconds=0.5,
+            folder=tmp_path,
+            progress=False,
+            listener=heard,
+        )
+    assert time.monotonic() - heard.cancelled_s < 2
+    assert [trial.profile for trial in caught.value.found or []] == ["level"]
+    assert not list(tmp_path.iterdir())
+    running = [child.cmdline() for child in psutil.Process().children()]
+    assert not [line for line in running if "kstoolkit.rocksdb.lab.trial" in line]
+
+
+def test_rows_without_an_end_are_no_longer_read_when_that_is_cancelled(tmp_path: Path) -> None:
+    class Impatient(Listener):
+        asked = 0
+
+        def is_cancelled(self) -> bool:
+            self.asked += 1
+            return self.asked > 3
+
+    def endless() -> Iterator[tuple[bytes, bytes | None]]:
+        yield from ((b"%d" % number, b"value") for number in count())
+
+    with pytest.raises(TrialCancelled, match="before its first trial"):
+        compare_profiles(
+            endless(), ["spark"], folder=tmp_path, progress=False, listener=Impatient()
+        )
+    assert not list(tmp_path.iterdir())
+
+
+RESTING = LEVEL.changed(
+    write_buffer_size=64 << 10,
+    compaction_style="universal",
+    level0_file_num_compaction_trigger=2,
+    level0_slowdown_writes_trigger=2,
+)
+"""Two runs may rest unmerged, though a third makes writers wait."""
+
+WATCHING_ENDLESS = """
+import sys
+from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.rocksdb.lab.workloads import Workload
+compare_profiles(Workload(writes=10**9), ["spark"], folder=sys.argv[1], progress=False)
+"""
+
+
+def test_a_trial_whose_time_is_up_is_stopped_and_says_so() -> None:
+    endless = Workload(writes=100_000_000, keys=1_000, writes_per_second=100)
+    found = compare_profiles(endless, [LEVEL], seconds=0.5, progress=False)
+    trial = found[0]
+    assert (trial.stopped_by, trial.finished, trial.settled) == ("time", False, False)
+    assert trial.writes == 1_000, "the pace of a thousand is ten seconds: it isn't slept out"
+    assert found.series[-1].at_ms < 9_000
+    assert trial.live_rows > 0
+
+
+def test_more_gets_than_fit_into_memory_are_asked_for_some_at_a_time() -> None:
+    greedy = Workload(writes=1_000, keys=1_000, reads_per_write=1e9)
+    trial = compare_profiles(greedy, ["spark"], seconds=1, progress=False)[0]
+    assert (trial.stopped_by, trial.finished) == ("time", False)
+    assert 10_000 <= trial.gets < 1e9
+    assert (trial.write_amplification, trial.space_amplification) == (None, None)
+    assert "nothing was flushed" in trial.unknown["write_amplification"]
+    assert "nothing was flushed" in trial.unknown["space_amplification"]
+    assert "write unknown" in repr(trial)
+
+
+def test_a_trial_that_has_written_all_and_settles_too_long_says_so() -> None:
+    slow = LEVEL.changed(
+        name="slow", write_buffer_size=32 << 20, rate_limit_bytes_per_second=1 << 20
+    )
+    workload = Workload(writes=10_000, keys=10_000, reads_per_write=0)
+    trial = compare_profiles(workload, [slow], seconds=0.5, progress=False)[0]
+    assert (trial.stopped_by, trial.settled, trial.writes) == ("time", False, 10_000)
+    assert trial.finished
+
+
+def test_a_last_flush_that_takes_too_much_disk_is_said() -> None:
+    workload = Workload(writes=20_000, keys=20_000, reads_per_write=0)
+    flushed_late = LEVEL.changed(write_buffer_size=64 << 20, compression="none")
+    trial = compare_profiles(workload, [flushed_late], disk_bytes=1 << 20, progress=False)[0]
+    assert (trial.stopped_by, trial.finished, trial.writes) == ("disk", True, 20_000)
+    assert trial.peak_disk_bytes > 1 << 20
+
+
+def test_a_trial_that_takes_too_much_disk_is_stopped_and_says_so() -> None:
+    large = Workload(writes=10_000_000, keys=10_000_000, value_bytes=1_000)
+    trial = compare_profiles(large, [LEVEL], disk_bytes=5 << 20, progress=False)[0]
+    assert (trial.stopped_by, trial.finished, trial.settled) == ("disk", False, False)
+    assert trial.peak_disk_bytes > 5 << 20
+    assert trial.writes < 1_000_000
+
+
+def request(path: Path, rows: Path | None = None) -> dict[str, Any]:
+    workload = Workload(writes=1_000_000) if rows is None else Workload("replayed", rows=[])
+    return trial_request(workload, LEVEL, path, rows=rows)
+
+
+def test_what_rocksdb_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TrialFailed, match="The trial of the profile 'level' failed: "):
+        watch(request(tmp_path / "file" / "store"), Limits(10, 1 << 30), print)
+
+
+def test_a_process_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
+    asked = request(tmp_path / "store", rows=tmp_path / "absent")
+    with pytest.raises(TrialFailed, match=r"died: FileNotFoundError: .*absent'"):
+        watch(asked, Limits(10, 1 << 30), print)
+
+
+@pytest.mark.kill
+def test_a_process_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
+    def kill() -> None:
+        _wait_for_a_store(tmp_path)
+        for child in psutil.Process().children():
+            if "kstoolkit.rocksdb.lab.trial" in child.cmdline():  # and not Spark's Java
+                child.kill()
+
+    killer = Thread(target=kill)
+    killer.start()
+    with pytest.raises(TrialFailed, match=r"died: Killed \(signal 9\)"):
+        compare_profiles(Workload(writes=10**9), [LEVEL], folder=tmp_path, progress=False)
+    killer.join()
+    assert not list(tmp_path.iterdir())
+
+
+def _wait_for_a_store(folder: Path) -> None:
+    until = time.monotonic() + 60
+    while not list(folder.glob("*/store/LOG")) and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+@pytest.mark.kill
+def test_what_a_killed_comparison_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
+    asking = subprocess.Popen(
+        [sys.executable, "-c", WATCHING_ENDLESS, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    _wait_for_a_store(tmp_path)
+    (child,) = psutil.Process(asking.pid).children()
+    asking.kill()
+    asking.wait()
+    child.wait(60)
+    (left,) = tmp_path.iterdir()
+    compare_profiles(Workload(writes=1_000), [LEVEL], folder=tmp_path, progress=False)
+    assert left.name.startswith("kstoolkit-lab-")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("everyone", [True, False], ids=["the terminal", "the process alone"])
+def test_what_is_interrupted_leaves_no_process_and_no_folder(
+    tmp_path: Path, *, everyone: bool
+) -> None:
+    asking = subprocess.Popen(
+        [sys.executable, "-c", WATCHING_ENDLESS, str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    seen = psutil.Process(asking.pid)
+    _wait_for_a_store(tmp_path)
+    (child,) = seen.children()
+    os.killpg(asking.pid, signal.SIGINT) if everyone else asking.send_signal(signal.SIGINT)
+    _, said = asking.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in said
+    assert b"TrialFailed" not in said
+    assert not child.is_running()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_profile_that_stops_writes_for_good_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_STOP_S", 1.0)
+    stuck = RESTING.changed(name="stuck", level0_stop_writes_trigger=2)
+    workload = Workload(writes=20_000, keys=20_000)
+    with pytest.raises(TrialFailed, match="'stuck' lets no write through") as caught:
+        compare_profiles(
+            workload, [LEVEL, stuck, "spark"], seconds=2, folder=tmp_path, progress=False
+        )
+    assert "level0_stop_writes_trigger" in str(caught.value.hint)
+    assert [trial.profile for trial in caught.value.found or []] == ["level"]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_last_flush_does_not_wait_for_runs_that_are_never_merged() -> None:
+    # Without writers in need of it, RocksDB would hold the flush back for ever.
+    waiting = RESTING.changed(name="waiting", level0_stop_writes_trigger=20)
+    workload = Workload(writes=20_000, keys=20_000)
+    trial = compare_profiles(workload, [waiting], seconds=20, progress=False)[0]
+    assert trial.settled
+    assert trial.writes == 20_000
+
+
+def test_more_files_than_select_can_watch_may_be_open() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2_000:
+        pytest.skip(f"no more than {hard} files can be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_000), hard))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        trial = compare_profiles(Workload(writes=1_000), [LEVEL], progress=False)[0]
+    finally:
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert trial.writes == 1_000
+
+
+def test_a_trial_whose_parent_is_gone_ends_by_itself(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "kstoolkit.rocksdb.lab.trial"],
+        input=json.dumps(request(tmp_path / "store")) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    (end,) = [json.loads(line)["end"] for line in done.stdout.splitlines() if '"end"' in line]
+    assert not end["finished"]
+    assert end["writes"] < 1_000_000

@@ -8,9 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.rocksdb.lab.askedkeys import AskedKeys
-from kstoolkit.rocksdb.lab.spool import keep_rows, kept_rows
-from kstoolkit.rocksdb.lab.workloads import KINDS, Workload, generated
+from kstoolkit.rocksdb.lab.workloads import (
+    KINDS,
+    AskedKeys,
+    Workload,
+    generated,
+    keep_rows,
+    kept_rows,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

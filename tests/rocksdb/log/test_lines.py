@@ -11,10 +11,15 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import InputError
-from kstoolkit.rocksdb.log.clock import of_micros
-from kstoolkit.rocksdb.log.events import event_of, number_in
-from kstoolkit.rocksdb.log.files import LONGEST_LINE_BYTES, log_files, text_lines
-from kstoolkit.rocksdb.log.lines import lines_of
+from kstoolkit.rocksdb.log.lines import (
+    LONGEST_LINE_BYTES,
+    event_of,
+    lines_of,
+    log_files,
+    number_in,
+    of_micros,
+    text_lines,
+)
 from kstoolkit.rocksdb.log.storelog import read_log
 from tests.rocksdb.stalledstore import REAL_LOGS
 

@@ -14,12 +14,9 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Source
-from kstoolkit.rocksdb.log.compactions import Compaction
-from kstoolkit.rocksdb.log.files import text_lines
-from kstoolkit.rocksdb.log.flushes import Flush
-from kstoolkit.rocksdb.log.stalls import Stall
-from kstoolkit.rocksdb.log.stalltime import stall_time
-from kstoolkit.rocksdb.log.statsdumps import StatsDump
+from kstoolkit.rocksdb.log.jobs import Compaction, Flush, Stall
+from kstoolkit.rocksdb.log.lines import text_lines
+from kstoolkit.rocksdb.log.stats import StatsDump, stall_time
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from tests.rocksdb.stalledstore import REAL_LOGS, tight_options, write_stalled_store
 

@@ -16,12 +16,10 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Source
-from kstoolkit.rocksdb.memory.blockcaches import block_caches
-from kstoolkit.rocksdb.memory.measured import memory_parts
-from kstoolkit.rocksdb.memory.process import process_memory
+from kstoolkit.rocksdb.memory.measured import block_caches, memory_parts, process_memory
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
+from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
 from tests.rocksdb.madestores import appearance, make_store
 
 BOUND_BYTES = 32 << 20
@@ -37,7 +35,7 @@ from rocksdict import Rdict
 from kstoolkit.rocksdb.memory.measured import memory_parts
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import bounded_memory
-from kstoolkit.rocksdb.profiles.torocksdict import shared_memory
+from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
 
 folder, bound_bytes, count = sys.argv[1], *map(int, sys.argv[2:])
 profile = bounded_memory(bound_bytes, count).changed(compression="none")

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError
-from kstoolkit.rocksdb.profiles.named import profile_named
-from kstoolkit.rocksdb.profiles.namedoptions import profile_names
-from kstoolkit.rocksdb.profiles.optioncheck import Section
-from kstoolkit.rocksdb.profiles.optionset import OptionSet
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.options import OptionSet, Section
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.rocksdb.otheroptions import BESIDE, OPTIONS, changed, other_value
 
@@ -175,7 +173,7 @@ def test_a_path_that_no_system_takes_is_refused(path: str) -> None:
 def test_a_folder_that_may_not_be_read_is_told(tmp_path: Path) -> None:
     program = f"""
 import os
-import kstoolkit.rocksdb.profiles.fromoptions  # before the interpreter is out of reach
+import kstoolkit.rocksdb.profiles.rocksdict  # before the interpreter is out of reach
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.profiles.profile import Profile
 if os.getuid() == 0: os.setgroups([]); os.setgid(65534); os.setuid(65534)

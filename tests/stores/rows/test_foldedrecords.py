@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.rocksdb.files.scratchfolder import SHADOWS
+from kstoolkit.rocksdb.files.shadow import SHADOWS
 from kstoolkit.stores.rows.foldedrecords import FoldedRecords
 from kstoolkit.stores.rows.readable import ReadAs
 

@@ -1,0 +1,546 @@
+"""A damaged store's rows, without those in blocks that can't be read.
+
+RocksDB ends an iteration at such a block. The keys behind it can be sought, but which they are only
+the file's index knows, and nobody shows that. So the first key that can be sought again is found by
+trying: a seek fails up to the block's last key, and nowhere behind it. In between stand rows of
+other files: they are read from a view without the block's file.
+
+What of a damaged store is not in what is read of it, in one line.
+
+A damaged store, mended in its scratch folder so far that what is left of it can be opened.
+
+SST files that are missing or can't be opened are taken off the MANIFEST's list: all others keep
+their levels, so that of a key's values the newest that is left is shown. If the MANIFEST itself is
+missing or damaged, RocksDB makes a new one of all SST files that lie there; which of them it had
+dropped nobody knows then. The store's own folder is not touched: files are linked, and RocksDB
+writes into none of them again.
+
+A store as it would be without some of its SST files: what stands beside a block of theirs.
+
+Where a block can't be read, RocksDB shows no row of any file: it can't tell which is newer. A view
+without the block's file shows those of all others. It is made in the scratch folder, of links.
+
+A store's rows, one after the other, in the order of their keys.
+
+RocksDB ends an iteration at a block that it can't read, without an error; only the iterator's
+status tells. Whoever reads rows reads them through here, where the end is always checked.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rocksdict import Options, Rdict, ReadOptions
+
+from kstoolkit.errors import FormatError
+from kstoolkit.records import counted
+from kstoolkit.rocksdb.faults import DamagedStoreError, translated
+from kstoolkit.rocksdb.files.manifest import drop_tables, listed_tables, torn_at
+from kstoolkit.rocksdb.files.shadow import families_past_bad_wal
+from kstoolkit.rocksdb.files.ssts import read_footer
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from rocksdict import RdictIter
+
+    from kstoolkit.rocksdb.faults import NoStoreError
+    from kstoolkit.rocksdb.files.manifest import ListedTable
+
+
+_NAMED = 3
+_MISSING = "is missing"
+
+
+@dataclass(slots=True)
+class Losses:
+    """What was lost of a store, gathered while it is opened and read.
+
+    Attributes
+    ----------
+    sizes_bytes
+        The store's SST files, lost ones included, and how large each is meant to be.
+    tables
+        The lost ones, each with why.
+    is_without_levels
+        Whether the MANIFEST was made anew: which file is newer is then known by its rows alone.
+    beside
+        What else is to be said, a sentence's part each.
+    blocks
+        The blocks that could not be read, by file and place: how many bytes each has.
+    """
+
+    sizes_bytes: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+    is_without_levels: bool = False
+    beside: list[str] = field(default_factory=list)
+    blocks: dict[tuple[str, int | None], int] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str | None:
+        """All of it, in one line; None if nothing is known to be lost.
+
+        Examples
+        --------
+        >>> losses = Losses(beside=["its WAL is torn"])
+        >>> losses.blocks["000012.sst", 20304] = 4056
+        >>> print(losses.text)
+        its WAL is torn; 1 block of 000012.sst (4.0 KiB) can't be read: keys in it are absent ...
+        >>> print(Losses().text)
+        None
+        """
+        parts = [self._of_tables()] if self.tables else []
+        parts += self.beside
+        parts += [self._of_blocks()] if self.blocks else []  # the one part that grows
+        return "; ".join(parts) or None
+
+    def _of_tables(self) -> str:
+        count = len(self.tables)
+        why = set(self.tables.values())
+        what = (
+            ("is" if count == 1 else "are") + " missing" if why == {_MISSING} else "can't be read"
+        )
+        names = [
+            name if why == {_MISSING} else f"{name} {how}" for name, how in self.tables.items()
+        ]
+        more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
+        whose = "it" if count == 1 else "they"
+        return (
+            f"{count:,} of {counted(len(self.sizes_bytes), 'SST files')} {what} "
+            f"({', '.join(names[:_NAMED])}{more}{self._sizes()}): keys that {whose} held are "
+            "absent or show an older value, and deleted ones may be back"
+        )
+
+    def _sizes(self) -> str:
+        lost = sum(self.sizes_bytes[name] for name in self.tables)
+        return f"; {format_bytes(lost)} of {format_bytes(sum(self.sizes_bytes.values()))}"
+
+    def _of_blocks(self) -> str:
+        files = sorted({name for name, _ in self.blocks})
+        count, size = len(self.blocks), sum(self.blocks.values())
+        more = f" and {len(files) - _NAMED:,} more" if len(files) > _NAMED else ""
+        whose = "it" if count == 1 else "them"
+        sizes = f" ({format_bytes(size)})" if size else ""
+        return (
+            f"{counted(count, 'blocks')} of {', '.join(files[:_NAMED])}{more}{sizes} can't be "
+            f"read: keys in {whose} are absent or show an older value"
+        )
+
+
+_TABLE = re.compile(r"/(\d+)\.sst")
+_DROPPED = re.compile(rb"Log #\d+: (?:ignoring|dropping)")
+_MANIFEST = re.compile(r"MANIFEST-\d+")
+
+
+def mended_families(
+    scratch: Path, folder: Path, fault: FormatError | NoStoreError
+) -> tuple[dict[str, Rdict], Losses]:
+    """Return the column families of what is left of a store, and what was lost.
+
+    Parameters
+    ----------
+    scratch
+        The scratch folder with its files, which is changed.
+    folder
+        The store as the user knows it.
+    fault
+        Why it can't be opened as it is.
+
+    Raises
+    ------
+    FormatError
+        ``fault``, if no SST file is left.
+    KstoolkitError
+        If what is left can't be opened.
+    """
+    losses = Losses()
+    with translated(folder):
+        manifest = _whole_manifest(scratch, losses)
+    if manifest is not None:
+        try:
+            return _of_listed(manifest, folder, losses, fault), losses
+        except DamagedStoreError as error:
+            if error is fault:
+                raise
+            losses = Losses()  # of the MANIFEST more is damaged than its end
+    with translated(folder):
+        manifest = _made_anew(scratch, losses, fault)
+    return _of_listed(manifest, folder, losses, fault), losses
+
+
+def _whole_manifest(scratch: Path, losses: Losses) -> Path | None:
+    """Return the MANIFEST that CURRENT names, or else the newest; None if it is not whole."""
+    current = scratch / "CURRENT"
+    name = current.read_text(encoding="utf-8", errors="replace").strip() if current.exists() else ""
+    if not _MANIFEST.fullmatch(name):
+        found = [each.name for each in scratch.iterdir() if _MANIFEST.fullmatch(each.name)]
+        there = {int(each.partition("-")[2]): each for each in found}
+        if not there:
+            return None
+        name = there[max(there)]
+        state = "names no MANIFEST" if current.exists() else "is missing"
+        losses.beside.append(f"CURRENT {state}: {name}, the newest that is there, is read")
+    current.write_text(f"{name}\n", encoding="utf-8")
+    manifest = scratch / name
+    is_whole = manifest.is_file() and manifest.stat().st_size and torn_at(manifest) is None
+    return manifest if is_whole else None
+
+
+def _of_listed(
+    manifest: Path, folder: Path, losses: Losses, fault: FormatError | NoStoreError
+) -> dict[str, Rdict]:
+    """Return the column families without the SST files that can't be opened."""
+    scratch = manifest.parent
+    try:
+        listed = listed_tables(manifest)
+    except FormatError as error:
+        raise DamagedStoreError(error.message, hint=error.hint) from error
+    if not losses.sizes_bytes:
+        losses.sizes_bytes = {each.name: each.size_bytes for each in listed.values()}
+    left = dict(listed)
+    bad = {number: why for number, each in listed.items() if (why := _wrong(scratch, each))}
+    while True:
+        _drop(manifest, [left.pop(number) for number in bad], list(bad.values()), losses)
+        if losses.tables and not left:
+            raise fault  # of all files it is likelier that they lie elsewhere
+        try:
+            return families_past_bad_wal(scratch, folder, losses)
+        except DamagedStoreError as error:
+            number = _named_table(error)
+            if number not in left:
+                raise
+            bad = {number: "can't be opened"}
+
+
+def _drop(manifest: Path, tables: list[ListedTable], whys: list[str], losses: Losses) -> None:
+    drop_tables(manifest, tables)
+    losses.tables |= {each.name: why for each, why in zip(tables, whys, strict=True)}
+
+
+def _wrong(scratch: Path, table: ListedTable) -> str | None:
+    """Return what is wrong with an SST file as a whole; None if nothing shows from outside."""
+    file = scratch / table.name
+    if not file.is_file():
+        return "is missing"
+    size_bytes = file.stat().st_size
+    if size_bytes != table.size_bytes:
+        return f"has {size_bytes:,} of its {table.size_bytes:,} bytes"
+    return None if read_footer(file) else "ends as no SST file does"
+
+
+def _named_table(error: DamagedStoreError) -> int | None:
+    found = _TABLE.findall(str(error.__cause__))
+    return int(found[-1]) if found else None
+
+
+def _made_anew(scratch: Path, losses: Losses, fault: FormatError | NoStoreError) -> Path:
+    """Return a new MANIFEST of all SST files there are; rows of the WAL are in one of them."""
+    sizes_bytes = {each.name: each.stat().st_size for each in scratch.glob("*.sst")}
+    current = scratch / "CURRENT"
+    manifests = list(scratch.glob("MANIFEST-*"))
+    for each in (current, *manifests):
+        each.unlink(missing_ok=True)
+    options = Options(raw_mode=True)
+    options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
+    Rdict.repair(str(scratch), options)
+    manifest = scratch / current.read_text(encoding="utf-8").strip()
+    listed = {each.name for each in listed_tables(manifest).values()}
+    if not listed:
+        raise fault
+    # The WAL's rows are in a new SST file, but for those of column families that have none.
+    if _DROPPED.search((scratch / "LOG").read_bytes()):
+        losses.beside.append("some rows of its WAL can't be told apart, and are absent")
+    losses.is_without_levels, losses.sizes_bytes = True, sizes_bytes
+    losses.tables |= dict.fromkeys(sorted(sizes_bytes.keys() - listed), "can't be opened")
+    state = "damaged" if manifests else "missing"
+    losses.beside.append(
+        f"its MANIFEST is {state}, which told which SST files count: all {len(sizes_bytes):,} that "
+        "lie there are read, so that deleted keys and older values may be back"
+    )
+    return manifest
+
+
+_COPIED = re.compile(r"MANIFEST-\d+|CURRENT")
+_LINKED = re.compile(r"\d+\.(sst|blob|log)|OPTIONS-\d+|IDENTITY")
+
+
+class View:
+    """The column families of a store, or of what is left of it without some SST files.
+
+    Parameters
+    ----------
+    families
+        The column families by name.
+    scratch
+        The scratch folder that they were opened from.
+    folder
+        The store as the user knows it; an attribute too.
+    """
+
+    def __init__(self, families: Mapping[str, Rdict], scratch: Path, folder: Path) -> None:
+        self.families, self.folder = families, folder
+        self._scratch = scratch
+        self._latest: tuple[str, View] | None = None
+
+    def without(self, name: str) -> View | None:
+        """Return the view without one SST file more; None if the store lists none of that name.
+
+        Only the latest one is kept: damage in one file comes before that in the next.
+
+        Raises
+        ------
+        KstoolkitError
+            If it can't be opened.
+        OSError
+            If there is no room for it.
+        """
+        if self._latest is not None and self._latest[0] == name:
+            return self._latest[1]
+        manifest = (self._scratch / "CURRENT").read_text(encoding="utf-8").strip()
+        listed = listed_tables(self._scratch / manifest).values()
+        dropped = [each for each in listed if each.name == name]
+        if not dropped:
+            return None
+        place = self._scratch / f"without-{dropped[0].number}"
+        if not place.exists():
+            self._fill(place)
+            drop_tables(place / manifest, dropped)
+        families = families_past_bad_wal(place, self.folder, Losses())
+        self._latest = (name, View(families, place, self.folder))
+        return self._latest[1]
+
+    def close(self) -> None:
+        """Close the views that were made of this one; not the families that it was made of."""
+        if self._latest is not None:
+            beside, self._latest = self._latest[1], None
+            beside.close()
+            for each in reversed(list(beside.families.values())):
+                each.close()
+
+    def _fill(self, place: Path) -> None:
+        place.mkdir()
+        for each in self._scratch.iterdir():
+            if _LINKED.fullmatch(each.name):
+                (place / each.name).hardlink_to(each)
+            elif _COPIED.fullmatch(each.name):
+                shutil.copyfile(each, place / each.name)
+
+
+def rows_of(
+    handle: Rdict, *, prefix: bytes = b"", start: bytes | None = None, reverse: bool = False
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys and values of one column family; memory is that of a row and some blocks.
+
+    Parameters
+    ----------
+    handle
+        A column family, opened raw.
+    prefix
+        Only keys that begin so.
+    start
+        Begin at this key, or at the next one there is: after it, or before it if ``reverse``.
+    reverse
+        From the last key to the first.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises, at a block that can't be read; rows before it have been yielded.
+    """
+    rows = handle.iter(every_row())
+    _seek(rows, prefix, start, reverse=reverse)
+    step = rows.prev if reverse else rows.next
+    while rows.valid():
+        key = rows.key()
+        if not key.startswith(prefix):
+            return
+        yield key, rows.value()
+        step()
+    rows.status()
+
+
+def every_row() -> ReadOptions:
+    """Return options under which a store with a prefix extractor shows all its rows, in order."""
+    options = ReadOptions()
+    options.set_total_order_seek(v=True)
+    return options
+
+
+def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool) -> None:
+    if not reverse:
+        rows.seek(max(prefix, start or b""))
+        return
+    after = key_after(prefix)
+    if start is not None and (after is None or start < after):
+        rows.seek_for_prev(start)
+    elif after is None:
+        rows.seek_to_last()
+    else:
+        rows.seek_for_prev(after)
+        if rows.valid() and rows.key() == after:
+            rows.prev()
+
+
+def key_after(prefix: bytes) -> bytes | None:
+    r"""Return the first key after all those with a prefix; None if there can't be one.
+
+    Examples
+    --------
+    >>> key_after(b"ab"), key_after(bytes([1, 255])), key_after(b"")
+    (b'ac', b'\x02', None)
+    """
+    shorter = prefix.rstrip(b"\xff")
+    return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else None
+
+
+_BLOCK = re.compile(r"/(?P<name>\d+\.\w+)(?: offset (?P<at>\d+) size (?P<size>\d+))?")
+_MOST_BLOCKS = 10_000  # that are passed over, before the damage is raised after all
+_LONGEST_KEY_BYTES = 1 << 14
+_LAST_BYTE = 0xFF
+
+Place = tuple[str, int | None]
+
+
+def readable_rows(
+    view: View,
+    family: str,
+    losses: Losses,
+    *,
+    prefix: bytes = b"",
+    start: bytes | None = None,
+    end: bytes | None = None,
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield rows as :func:`~kstoolkit.rocksdb.files.damage.rows_of` does, past what can't be read.
+
+    Parameters
+    ----------
+    view, family
+        The store, and its column family.
+    losses
+        What could not be read is put in here.
+    prefix, start
+        As there.
+    end
+        Only keys before this one; None: all.
+
+    Raises
+    ------
+    DamagedStoreError
+        If it isn't told where the damage is, or there is too much of it.
+    """
+    handle = view.families[family]
+    begin: bytes | None = max(prefix, start or b"")
+    while begin is not None and (end is None or begin < end):
+        row = None
+        try:
+            with translated(view.folder):
+                for row in rows_of(handle, prefix=prefix, start=begin):
+                    if end is not None and row[0] >= end:
+                        return
+                    yield row
+        except FormatError as error:
+            place = pass_over(error, losses)
+            if place is None:
+                raise
+        else:
+            return
+        low = begin if row is None else row[0] + b"\0"
+        begin = _after(handle, view.folder, place, low)
+        with translated(view.folder):
+            beside = view.without(place[0])
+        if beside is not None:
+            last = begin if end is None or (begin is not None and begin < end) else end
+            yield from readable_rows(beside, family, losses, prefix=prefix, start=low, end=last)
+
+
+def value_of(handle: Rdict, key: bytes, losses: Losses | None) -> bytes | None:
+    """Return the value of a key, or None if it has none.
+
+    A store that lost its levels may have an older value in the file that is looked into first: only
+    an iteration compares all of them.
+
+    Raises
+    ------
+    Exception
+        What rocksdict raises.
+    """
+    if losses is None or not losses.is_without_levels:
+        value: bytes | None = handle.get(key)
+        return value
+    rows = rows_of(handle, prefix=key, start=key)
+    return next((value for found, value in rows if found == key), None)
+
+
+def pass_over(error: FormatError, losses: Losses) -> Place | None:
+    """Keep in mind what can't be read, and return where it is; None if that can't be passed over.
+
+    Parameters
+    ----------
+    error
+        What was raised of it.
+    losses
+        What could not be read is put in here.
+    """
+    found = _place(str(error.__cause__))
+    if found is None:
+        return None
+    place, size_bytes = found
+    losses.blocks[place] = size_bytes
+    return place if len(losses.blocks) <= _MOST_BLOCKS else None
+
+
+def _place(text: str) -> tuple[Place, int] | None:
+    # The scratch folder's own path may look like a file's: the last one counts.
+    found = list(_BLOCK.finditer(text))
+    if not found:
+        return None
+    name, at, size = found[-1]["name"], found[-1]["at"], found[-1]["size"]
+    return (name, None if at is None else int(at)), int(size or 0)
+
+
+def _after(handle: Rdict, path: Path, place: Place, low: bytes) -> bytes | None:
+    """Return a key behind all of a block's, before all that come after; None if there is none.
+
+    The last key whose seek fails is found byte by byte, and what follows it is returned. Keys up to
+    ``low`` count as such that fail.
+    """
+
+    def fails(key: bytes) -> bool:
+        rows = handle.iter(every_row())  # one that failed goes on to fail
+        try:
+            with translated(path):
+                rows.seek(key)
+                if not rows.valid():
+                    rows.status()
+        except FormatError as error:
+            found = _place(str(error.__cause__))
+            return found is not None and found[0] == place
+        return False
+
+    failing = b""
+    while len(failing) < _LONGEST_KEY_BYTES:
+        known = failing + low[len(failing) : len(failing) + 1]
+        if known > failing and low.startswith(known):
+            floor = known[-1]
+        elif fails(failing + b"\0"):
+            floor = 0
+        else:
+            return failing + b"\0"
+        failing += bytes([_last_failing(fails, failing, floor)])
+    return key_after(failing)
+
+
+def _last_failing(fails: Callable[[bytes], bool], before: bytes, floor: int) -> int:
+    """Return the last byte that keys which fail go on with; ``floor`` is one of them."""
+    if floor == _LAST_BYTE or not fails(before + bytes([floor + 1])):
+        return floor  # mostly so, as long as the keys are like those before the block
+    low, high = floor + 1, _LAST_BYTE + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fails(before + bytes([middle])) else (low, middle)
+    return low

@@ -1,0 +1,419 @@
+"""Profiles as the source of a Kafka Streams ``RocksDBConfigSetter``.
+
+The statements of Java that make one Kafka Streams store what a profile says.
+
+What a class of Java may be called.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.profiles.named import kafka_streams_options
+from kstoolkit.rocksdb.profiles.options import CHOICES, Section, defaults_beside, options_of
+from kstoolkit.rocksdb.profiles.profile import EVERY_STORE, pattern_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+
+_SETTERS = {
+    "allow_fallocate": "setAllowFAllocate",
+    "block_restart_interval": "setBlockRestartInterval",
+    "bottommost_compression": "setBottommostCompressionType",
+    "checksum": "setChecksumType",
+    "compaction_pri": "setCompactionPriority",
+    "compression": "setCompressionType",
+    "prefix_bytes": "useFixedLengthPrefixExtractor",
+}
+"""Setters that aren't called set and the name of the option."""
+
+_NO_LOG = "Kafka Streams never writes a write-ahead log, and ignores its setters"
+_OWN_CALLS = "Kafka Streams makes its reads and writes itself"
+_NOT_SETTABLE = {
+    "disable_wal": _NO_LOG,
+    "wal_bytes_per_sync": _NO_LOG,
+    "max_total_wal_size": _NO_LOG,
+    "sync": _NO_LOG,
+    "fill_cache": _OWN_CALLS,
+    "readahead_bytes": _OWN_CALLS,
+    "prefix_same_as_start": _OWN_CALLS,
+    "min_write_buffer_number_to_merge": "Kafka Streams flushes atomically from 4.3 on, without it",
+    "atomic_flush": "left to Kafka Streams, which sets it from 4.3 on for the offsets in the store",
+}
+
+_CACHE_OPTIONS = (
+    "block_cache_bytes",
+    "block_cache_shared",
+    "strict_capacity_limit",
+    "high_pri_pool_ratio",
+)
+_LARGEST_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CacheObjects:
+    """The cache and the write-buffer manager of a profile, as expressions of Java.
+
+    Parameters
+    ----------
+    shared
+        Whether all stores of the process have the same.
+    cache
+        The expression that makes the cache; None: Kafka Streams' own, or none at all.
+    manager
+        The arguments of the write-buffer manager but for its cache; None: there is none.
+    """
+
+    shared: bool
+    cache: str | None
+    manager: tuple[str, str] | None
+
+
+def cache_objects(profile: Profile) -> CacheObjects:
+    """Return what to make for the memory of a profile."""
+    values = [getattr(profile, name) for name in _CACHE_OPTIONS]
+    own = {**defaults_beside(profile), **kafka_streams_options()}
+    manager = None
+    if profile.write_buffer_manager_bytes and profile.write_buffer_manager_in_cache:
+        stall = _literal(bool(profile.write_buffer_manager_allow_stall))
+        manager = _literal(profile.write_buffer_manager_bytes), stall
+    cache = None
+    if profile.block_cache_bytes and (
+        manager is not None or values != [own[name] for name in _CACHE_OPTIONS]
+    ):
+        strict, share = bool(profile.strict_capacity_limit), profile.high_pri_pool_ratio or 0.0
+        arguments = f"{profile.block_cache_bytes}L, -1, {_literal(strict)}, {share}"
+        cache = f"new LRUCache({arguments})"
+    return CacheObjects(bool(profile.block_cache_shared), cache, manager)
+
+
+def statements(profile: Profile) -> list[str]:
+    """Return the statements for all options but the cache and the write-buffer manager."""
+    values = _to_set(profile)
+    plain = [
+        _statement(name, values[name], option.section)
+        for name, option in options_of(type(profile)).items()
+        if name in values and option.section is not Section.NOWHERE and not option.inside
+    ]
+    return plain + _of_objects(profile, values)
+
+
+def not_in_java(profile: Profile) -> dict[str, str]:
+    """Return the options that the setter can't or mustn't set, and why."""
+    own = defaults_beside(profile) | kafka_streams_options()
+    found = {
+        name: why
+        for name, why in _NOT_SETTABLE.items()
+        if getattr(profile, name) not in {None, own[name]}
+    }
+    if profile.write_buffer_manager_bytes and not profile.write_buffer_manager_in_cache:
+        found["write_buffer_manager_bytes"] = "RocksJava takes this budget from a cache only"
+    width = profile.universal_max_merge_width
+    if width is not None and _LARGEST_INT < width != own["universal_max_merge_width"]:
+        found["universal_max_merge_width"] = f"RocksJava takes up to {_LARGEST_INT}"
+    unknown = {name: f"unknown ({why})" for name, why in profile.unknown.items()}
+    return found | unknown
+
+
+def _to_set(profile: Profile) -> dict[str, Any]:
+    """Return the options that Kafka Streams and RocksDB would leave otherwise."""
+    own = defaults_beside(profile) | kafka_streams_options()
+    # How many jobs Kafka Streams asks for differs from machine to machine.
+    own["max_background_jobs"] = None
+    left_out = not_in_java(profile)
+    return {
+        name: value
+        for name, value in profile.options().items()
+        if value is not None and value != own[name] and name not in left_out
+    }
+
+
+def _statement(name: str, value: Any, section: Section) -> str:
+    receiver = "table" if section is Section.TABLE else "options"
+    if name == "bloom_bits_per_key":
+        bloom = f"owned(new BloomFilter({value}))" if value else "null"
+        return f"{receiver}.setFilterPolicy({bloom});"
+    if name in CHOICES and isinstance(value, tuple):
+        levels = ", ".join(CHOICES[name][word].in_java for word in value)
+        return f"{receiver}.{_setter(name)}(List.of({levels}));"
+    argument = CHOICES[name][value].in_java if name in CHOICES else _literal(value)
+    return f"{receiver}.{_setter(name)}({argument});"
+
+
+def _of_objects(profile: Profile, values: dict[str, Any]) -> list[str]:
+    found = []
+    if profile.block_cache_bytes == 0:
+        found.append("table.setNoBlockCache(true);")
+    for prefix, kind, setter in (
+        ("universal_", "CompactionOptionsUniversal", "setCompactionOptionsUniversal"),
+        ("fifo_", "CompactionOptionsFIFO", "setCompactionOptionsFIFO"),
+    ):
+        calls = "".join(
+            f".{_setter(name.removeprefix(prefix))}({_literal(value)})"
+            for name, value in values.items()
+            if name.startswith(prefix)
+        )
+        if calls:
+            found.append(f"options.{setter}(owned(new {kind}()){calls});")
+    if "rate_limit_bytes_per_second" in values:
+        rate = _literal(values["rate_limit_bytes_per_second"])
+        found.append(f"options.setRateLimiter(owned(new RateLimiter({rate})));")
+    if values.get("statistics"):
+        found.append("options.setStatistics(owned(new Statistics()));")
+    return found
+
+
+def _setter(name: str) -> str:
+    return _SETTERS.get(name) or "set" + "".join(part.capitalize() for part in name.split("_"))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value}L" if isinstance(value, int) and value > _LARGEST_INT else str(value)
+
+
+_CLASS_NAME = re.compile(r"(?:[a-z_]\w*\.)*[A-Za-z_]\w*", re.ASCII)
+_RESERVED = """
+_ abstract assert boolean break byte case catch char class const continue default do double else
+enum extends false final finally float for goto if implements import instanceof int interface long
+native new null package private protected public return short static strictfp super switch
+synchronized this throw throws transient true try void volatile while
+"""
+"""Keywords and literals: The Java Language Specification 21, sections 3.9 and 3.10."""
+_NO_TYPES = {"permits", "record", "sealed", "var", "yield"}
+"""Names that a type may not have, though packages may (3.9)."""
+_HINT = "Give one such as 'com.example.BoundedMemory'."
+
+
+def check_class_name(class_name: str, *, used: Collection[str]) -> None:
+    """Check that Java takes a name for a class, with or without a package.
+
+    Parameters
+    ----------
+    class_name
+        The name.
+    used
+        Names of the classes that its source uses: one of its own would hide them.
+
+    Raises
+    ------
+    ConfigurationError
+        If it does not.
+
+    Examples
+    --------
+    >>> check_class_name("com.example.Fast", used={"List"})
+    >>> check_class_name("class", used={"List"})
+    Traceback (most recent call last):
+        ...
+    kstoolkit.errors.ConfigurationError: 'class' is no name of a Java class.
+    Hint: Give one such as 'com.example.BoundedMemory'.
+    """
+    if not _is_name(class_name):
+        message = f"{class_name!r} is no name of a Java class."
+        raise ConfigurationError(message, hint=_HINT)
+    if class_name.rpartition(".")[2] in used:
+        message = f"A class can't be called {class_name!r}: it uses one of this name itself."
+        raise ConfigurationError(message, hint=_HINT)
+
+
+def _is_name(text: object) -> bool:
+    if not isinstance(text, str):
+        return False
+    parts = text.split(".")
+    reserved = not set(_RESERVED.split()).isdisjoint(parts) or parts[-1] in _NO_TYPES
+    return _CLASS_NAME.fullmatch(text) is not None and not reserved
+
+
+_ROCKSDB_CLASSES = (
+    "BlockBasedTableConfig",
+    "BloomFilter",
+    "Cache",
+    "ChecksumType",
+    "CompactionOptionsFIFO",
+    "CompactionOptionsUniversal",
+    "CompactionPriority",
+    "CompactionStyle",
+    "CompressionType",
+    "DataBlockIndexType",
+    "IndexType",
+    "InfoLogLevel",
+    "LRUCache",
+    "Options",
+    "RateLimiter",
+    "RocksObject",
+    "Statistics",
+    "WriteBufferManager",
+)
+_USED = {*_ROCKSDB_CLASSES, "ArrayList", "List", "Map", "RocksDBConfigSetter"}
+_USED |= {"Object", "Override", "String"}
+_SOURCE = """\
+{package}{imports}
+
+/**
+{head}
+ */
+public class {name} implements RocksDBConfigSetter {{
+
+{shared}    private final List<RocksObject> owned = new ArrayList<>();
+
+    @Override
+    public void setConfig(
+            final String storeName, final Options options, final Map<String, Object> configs) {{
+{choice}
+    }}
+
+    @Override
+    public void close(final String storeName, final Options options) {{
+        owned.forEach(RocksObject::close);
+        owned.clear();
+    }}
+{methods}
+    /** Keeps an object of this store, to be closed with it. */
+    private <T extends RocksObject> T owned(final T object) {{
+        owned.add(object);
+        return object;
+    }}
+}}
+"""
+_PREFIX_CAUTION = (
+    "Careful: with a prefix, RocksDB finds nothing from a key on whose prefix is absent; Kafka"
+    " Streams can't ask otherwise, so this is for stores that are asked for single keys alone."
+)
+_METHOD = """
+    /** {title} */
+    private void configure{number}(final Options options) {{
+        // The table's configuration that is there: Kafka Streams refuses another one.
+        final BlockBasedTableConfig table = (BlockBasedTableConfig) options.tableFormatConfig();
+{statements}
+        options.setTableFormatConfig(table);
+    }}
+"""
+_SHARED = "    // One for all stores of this process; never closed, since others go on using it.\n"
+
+
+def java_setter(class_name: str, profiles: Sequence[tuple[str, Profile]]) -> str:
+    """Return the source of a class that configures each store by the first pattern it matches.
+
+    Parameters
+    ----------
+    class_name
+        What to call it, with its package if it is to have one.
+    profiles
+        Patterns of store names and their profiles; stores that match none keep what Kafka Streams
+        sets.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``class_name`` is no name of a Java class, or one that its source uses itself.
+    """
+    check_class_name(class_name, used=_USED)
+    package, _, name = class_name.rpartition(".")
+    shared = _shared(profiles)
+    methods = "".join(
+        _method(number, profile, shared) for number, (_, profile) in enumerate(profiles)
+    )
+    fields = _fields(shared)
+    return _SOURCE.format(
+        package=f"package {package};\n\n" if package else "",
+        imports=_imports(methods + fields),
+        head="\n".join(f" * {_comment(line)}".rstrip() for line in _head(profiles)),
+        name=name,
+        shared=f"{_SHARED}{fields}\n" if fields else "",
+        choice=_choice([pattern for pattern, _ in profiles]),
+        methods=methods,
+    )
+
+
+def _head(profiles: Sequence[tuple[str, Profile]]) -> list[str]:
+    lines = ["Options of RocksDB for the stores of Kafka Streams.", ""]
+    for pattern, profile in profiles:
+        lines.append(f"Stores {pattern}: {profile.name or 'no name'}. {profile.purpose}".rstrip())
+        lines += [_PREFIX_CAUTION] if profile.prefix_bytes else []
+        for option, why in not_in_java(profile).items():
+            lines.append(f"Not set: {option}: {why}.")
+    return lines
+
+
+def _comment(text: str) -> str:
+    """Return text that can't end the comment, nor be read as anything but text."""
+    return text.replace("*/", "* /").replace("\\", "/").replace("\n", " ").replace("\r", " ")
+
+
+def _shared(profiles: Sequence[tuple[str, Profile]]) -> list[CacheObjects]:
+    """Return each set of shared objects once, whoever uses it."""
+    objects = [cache_objects(profile) for _, profile in profiles]
+    return list(dict.fromkeys(each for each in objects if each.shared and each.cache))
+
+
+def _fields(shared: list[CacheObjects]) -> str:
+    lines = []
+    for number, each in enumerate(shared):
+        lines.append(f"    private static final Cache CACHE{number} = {each.cache};\n")
+        if each.manager:
+            made = _manager(each, f"CACHE{number}")
+            lines.append(f"    private static final WriteBufferManager MEMTABLES{number} =\n")
+            lines.append(f"            {made};\n")
+    return "".join(lines)
+
+
+def _method(number: int, profile: Profile, shared: list[CacheObjects]) -> str:
+    lines = [*_memory(cache_objects(profile), shared), *statements(profile)]
+    return _METHOD.format(
+        title=_comment(profile.purpose or profile.name or "Options of a profile."),
+        number=number,
+        statements="\n".join(f"        {line}" for line in lines),
+    )
+
+
+def _memory(objects: CacheObjects, shared: list[CacheObjects]) -> list[str]:
+    if objects.cache is None:
+        return []
+    if objects in shared:
+        number = shared.index(objects)
+        manager = f"options.setWriteBufferManager(MEMTABLES{number});"
+        return [f"table.setBlockCache(CACHE{number});", *([manager] if objects.manager else [])]
+    lines = [f"final Cache cache = owned({objects.cache});", "table.setBlockCache(cache);"]
+    if objects.manager:
+        lines.append(f"options.setWriteBufferManager(owned({_manager(objects, 'cache')}));")
+    return lines
+
+
+def _manager(objects: CacheObjects, cache: str) -> str:
+    size, stall = objects.manager or ("0", "false")
+    return f"new WriteBufferManager({size}, {cache}, {stall})"
+
+
+def _choice(patterns: list[str]) -> str:
+    lines = []
+    for number, pattern in enumerate(patterns):
+        call = f"configure{number}(options);"
+        if pattern == EVERY_STORE:
+            lines.append(f"        {call}")
+            break
+        expression = json.dumps(pattern_expression(pattern))
+        lines.append(f"        if (storeName.matches({expression})) {{")
+        lines.append(f"            {call}\n            return;\n        }}")
+    return "\n".join(lines)
+
+
+def _imports(text: str) -> str:
+    always = ["BlockBasedTableConfig", "Options", "RocksObject"]
+    used = [each for each in _ROCKSDB_CLASSES if re.search(rf"\b{each}\b", text)]
+    classes = [
+        "java.util.ArrayList",
+        "java.util.List",
+        "java.util.Map",
+        "org.apache.kafka.streams.state.RocksDBConfigSetter",
+        *(f"org.rocksdb.{each}" for each in sorted({*always, *used})),
+    ]
+    return "\n".join(f"import {each};" for each in classes)
