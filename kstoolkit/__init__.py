@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kstoolkit.findings.rules import Exempt as Exempt
     from kstoolkit.findings.rules import Unusual as Unusual
     from kstoolkit.findings.rules import load_rules as load_rules
-    from kstoolkit.kafka.changelogtopic import kafka_changelog as kafka_changelog
-    from kstoolkit.kafka.findingstopic import kafka_findings as kafka_findings
-    from kstoolkit.kafka.making import ensure_topic as ensure_topic
+    from kstoolkit.kafka.cluster import ensure_topic as ensure_topic
+    from kstoolkit.kafka.outputs import kafka_changelog as kafka_changelog
+    from kstoolkit.kafka.outputs import kafka_findings as kafka_findings
     from kstoolkit.kafka.producing import produce as produce
     from kstoolkit.operations.lag import lag as lag
     from kstoolkit.operations.lookup import Lookup as Lookup
@@ -105,15 +105,15 @@ _HOMES = {
     "diff_stores": "kstoolkit.stores.comparing.comparing",
     "discover": "kstoolkit.stores.discovery.discovering",
     "doctor": "kstoolkit.environment",
-    "ensure_topic": "kstoolkit.kafka.making",
+    "ensure_topic": "kstoolkit.kafka.cluster",
     "explore": "kstoolkit.widgets.exploring",
     "export": "kstoolkit.stores.rows.exporting",
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
     "frame": "kstoolkit.events.sources",
     "growth": "kstoolkit.stores.growth.growing",
-    "kafka_changelog": "kstoolkit.kafka.changelogtopic",
-    "kafka_findings": "kstoolkit.kafka.findingstopic",
+    "kafka_changelog": "kstoolkit.kafka.outputs",
+    "kafka_findings": "kstoolkit.kafka.outputs",
     "kafka_topic": "kstoolkit.events.topics",
     "lag": "kstoolkit.operations.lag",
     "load_rules": "kstoolkit.findings.rules",

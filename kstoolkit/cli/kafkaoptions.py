@@ -10,8 +10,7 @@ from kstoolkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
-    from kstoolkit.kafka.findingstopic import KafkaFindings
+    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 
 
 KAFKA_CONFIG = typer.Option(
@@ -111,7 +110,7 @@ def changelog_given(
             message = "--blocks is of a changelog that is a topic."
             raise ConfigurationError(message, hint="Give --changelog kafka://host:port/topic.")
         return None
-    from kstoolkit.kafka.changelogtopic import kafka_changelog  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - loads Arrow
 
     return kafka_changelog(
         address, blocks=blocks, options=settings_of(config), **_patience(give_up_after)
@@ -130,7 +129,7 @@ def findings_given(
     """
     if address is None:
         return None
-    from kstoolkit.kafka.findingstopic import kafka_findings  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.kafka.outputs import kafka_findings  # noqa: PLC0415 - loads Arrow
 
     return kafka_findings(address, options=settings_of(config), **_patience(give_up_after))
 

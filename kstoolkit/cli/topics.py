@@ -18,7 +18,7 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.stores.rows.readable import HasRows
 
 
@@ -150,7 +150,7 @@ def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog
         If it begins like a topic's address, and is none.
     """
     from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.kafka.changelogtopic import kafka_changelog  # noqa: PLC0415 - as above
+    from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - as above
     from kstoolkit.operations.topiccounts import topic_of_run  # noqa: PLC0415 - as above
 
     check_not_empty(changelog)

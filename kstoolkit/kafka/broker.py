@@ -4,40 +4,614 @@ One node, which is broker and controller (KRaft), on loopback alone, without pas
 the users of this machine reaches it. Its jars are fetched once; it needs Java and nothing else. It
 runs by itself until it is stopped, and a start in the same folder goes on with the same records at
 the same address, also after it was killed.
+
+How a broker alone on one machine is run: its properties, its jars, and Java's options.
+
+What is known of a broker, as a record.
+
+A process that may be known longer than it lives: its number, and what tells it from the next.
+
+Numbers of processes are given again. The moment at which one started is not, so that nothing is
+taken for a broker, let alone ended, that merely has the number a broker had.
+
+A broker's folder: what of it outlives its process.
+
+::
+
+    broker.json         ports and cluster id, chosen once: clients keep the address
+    process.json        the process that runs it, or ran it last
+    server.properties   Kafka's settings, written at each start
+    data/               its records
+    broker.log          warnings and errors since its last start; broker.log.1 from before it
+
+Whoever starts or stops the broker holds a lock of the kernel on ``.lock`` meanwhile.
+
+The process behind a broker: started on its own, waited for, ended; and what it said last.
 """
 
 from __future__ import annotations
 
+import base64
+import fcntl
+import json
 import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.environment import find_java
-from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
-from kstoolkit.kafka.brokerconfig import (
-    BROKER_JARS,
-    KAFKA_VERSION,
-    PROPERTIES,
-    java_options,
-    properties,
+from kstoolkit.errors import (
+    ConfigurationError,
+    EnvironmentFault,
+    FormatError,
+    InputError,
+    KafkaError,
+    OutputError,
 )
-from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity, default_folder, is_free
-from kstoolkit.kafka.brokerprocess import (
-    await_ready,
-    ended_unless,
-    format_data,
-    kill,
-    run_detached,
-    stop,
-)
-from kstoolkit.kafka.brokerstatus import BrokerStatus
-from kstoolkit.kafka.jars import fetch, to_stderr
+from kstoolkit.kafka.connection import is_ready
+from kstoolkit.kafka.jars import Artifact, fetch, to_stderr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-    from kstoolkit.kafka.processes import Process
+
+KAFKA_VERSION = "4.3.1"
+"""The newest release whose parts are all published."""
+
+BROKER_JARS = (
+    Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    # Without it Kafka logs nothing at all. The version is that of the slf4j-api that Kafka brings.
+    Artifact("org.slf4j", "slf4j-simple", "1.7.36"),
+)
+
+DATA = "data"
+"""Where in its folder the broker keeps its records."""
+
+PROPERTIES = "server.properties"
+
+_PROPERTIES = """\
+# Written at each start of the broker: what is changed here is lost.
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+
+# Relative to the folder, in which the broker runs: it takes a comma in a name for two folders.
+log.dirs={data}
+
+# One broker, so one replica of everything; and few partitions of what the first consumer waits for.
+num.partitions=1
+default.replication.factor=1
+min.insync.replicas=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+group.initial.rebalance.delay.ms=0
+
+# After a kill -9 the next start waits until the dead broker's session has run out: 9 s by default.
+broker.session.timeout.ms=1500
+broker.heartbeat.interval.ms=300
+
+# A mistyped topic is an error, not a new topic.
+auto.create.topics.enable=false
+num.network.threads=2
+num.io.threads=2
+log.cleaner.threads=1
+log.cleaner.dedupe.buffer.size=16777216
+
+# Nothing is deleted for its age, and event times of long ago or of the future are let in.
+log.retention.hours=-1
+log.message.timestamp.before.max.ms=9223372036854775807
+log.message.timestamp.after.max.ms=9223372036854775807
+"""
+
+
+def properties(port: int, controller_port: int) -> str:
+    """Return the text of ``server.properties``.
+
+    Parameters
+    ----------
+    port
+        Where clients connect to, on loopback.
+    controller_port
+        Where the broker speaks to itself.
+
+    Examples
+    --------
+    >>> print(properties(21_000, 21_001).splitlines()[5])
+    advertised.listeners=PLAINTEXT://127.0.0.1:21000
+    """
+    return _PROPERTIES.format(port=port, controller_port=controller_port, data=DATA)
+
+
+def java_options(jars: Path) -> list[str]:
+    """Return the options with which Java runs the broker out of a folder of jars.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> java_options(Path("cache"))[-2:]
+    ['-cp', 'cache/*']
+    """
+    logger = "-Dorg.slf4j.simpleLogger"
+    return [
+        *("-Xms256m", "-Xmx512m", "-XX:+UseG1GC"),
+        *("-Dfile.encoding=UTF-8", "-Duser.timezone=UTC"),
+        *(f"{logger}.defaultLogLevel=warn", f"{logger}.showDateTime=true"),
+        f"{logger}.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS'Z'",
+        *("-cp", f"{jars}/*"),
+    ]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BrokerStatus:
+    """What is known of a broker.
+
+    Parameters
+    ----------
+    bootstrap
+        The address that clients are given, the same at each start; ``None`` before the first one.
+    running
+        Whether its process is alive.
+    pid
+        That process; ``None`` if it is stopped.
+    folder
+        Where it lives.
+    version
+        The version of Kafka that runs, or ran last; ``None`` before the first start.
+    log
+        The file with its warnings and errors.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> BrokerStatus("127.0.0.1:21000", True, 42, Path("b"), "4.3.1", Path("b/broker.log"))
+    Kafka 4.3.1 is running at 127.0.0.1:21000 (process 42), in b
+    """
+
+    bootstrap: str | None
+    running: bool
+    pid: int | None
+    folder: Path
+    version: str | None
+    log: Path
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain values, as ``kstoolkit broker status --json`` prints them."""
+        return {
+            "bootstrap": self.bootstrap,
+            "running": self.running,
+            "pid": self.pid,
+            "dir": str(self.folder),
+            "version": self.version,
+            "log": str(self.log),
+        }
+
+    def __repr__(self) -> str:
+        if self.bootstrap is None:
+            return f"stopped: no broker was ever started in {self.folder}"
+        if not self.running:
+            return f"stopped: its address is {self.bootstrap}, its folder {self.folder}"
+        where = f"at {self.bootstrap} (process {self.pid}), in {self.folder}"
+        return f"Kafka {self.version} is running {where}"
+
+
+_PROC = Path("/proc")
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process: alive, or not any more.
+
+    Parameters
+    ----------
+    pid
+        Its number.
+    started
+        The moment at which it started, as this system tells it; only good for comparing.
+
+    Examples
+    --------
+    >>> process_with(os.getpid()).is_alive()
+    True
+    >>> Process(os.getpid(), "earlier").is_alive()
+    False
+    """
+
+    pid: int
+    started: str
+
+    def is_alive(self) -> bool:
+        """Return whether it still runs; one that only waits to be buried does not."""
+        return process_with(self.pid) == self
+
+    def signal(self, number: int) -> None:
+        """Send it a signal, unless it is gone."""
+        if self.is_alive():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def is_gone_within(self, seconds: float) -> bool:
+        """Wait for it to end, at most so long, and return whether it did."""
+        deadline = time.monotonic() + seconds
+        while self.is_alive():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_S)
+        return True
+
+
+def process_with(pid: int) -> Process | None:
+    """Return the process that has this number now, if there is one and it runs.
+
+    Examples
+    --------
+    >>> process_with(2**22 + 1) is None
+    True
+    """
+    state, started = _linux(pid) if (_PROC / "self" / "stat").exists() else _posix(pid)
+    return Process(pid, started) if started and state not in "ZX" else None
+
+
+def _linux(pid: int) -> tuple[str, str]:
+    """Return the state and the start, in clock ticks since this system was started."""
+    try:
+        stat = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return "", ""
+    # The second field is the program's name in brackets, and may have brackets and spaces in it.
+    fields = stat.rpartition(")")[2].split()
+    state, num_threads, started = fields[0], int(fields[17]), fields[19]
+    # The first thread may be dead while others still end, and keep the ports of all open.
+    return ("R" if num_threads > 1 else state), started
+
+
+def _posix(pid: int) -> tuple[str, str]:
+    """Return the same where there is no ``/proc``, as on macOS."""
+    asked = ["ps", "-o", "stat=,lstart=", "-p", str(pid)]
+    environment = os.environ | {"LC_ALL": "C", "TZ": "UTC"}
+    done = subprocess.run(asked, capture_output=True, text=True, env=environment, check=False)  # noqa: S603 - our own
+    state, _, started = done.stdout.strip().partition(" ")
+    return state[:1], started.strip()
+
+
+_HOST = "127.0.0.1"
+_PORTS = range(20_000, 30_000)
+"""Below those that systems give to outgoing connections: a client that keeps asking for a broker
+that is down could be given the very port, and the broker would never have it again."""
+_FORMAT = 1
+_OURS = {".lock", "broker.json", ".broker.json.part"}
+"""What a start that failed may leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a broker keeps for life.
+
+    Parameters
+    ----------
+    port, controller_port
+        Where clients connect to, and where the broker speaks to itself; on loopback.
+    cluster_id
+        What Kafka calls it: 22 characters.
+    """
+
+    port: int
+    controller_port: int
+    cluster_id: str
+
+    @property
+    def bootstrap(self) -> str:
+        """The address that clients are given."""
+        return f"{_HOST}:{self.port}"
+
+    @classmethod
+    def new(cls, port: int | None = None) -> Identity:
+        """Choose one, with ports that are free, or with this one for clients."""
+        free, controller_port = _free_ports(2)
+        port = free if port is None else port
+        number = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # Kafka's tools would take a leading hyphen for an option.
+        return cls(port, controller_port, number.replace("-", "k"))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFolder:
+    """The folder of one broker; it need not exist."""
+
+    path: Path
+
+    @property
+    def log(self) -> Path:
+        """What the broker says."""
+        return self.path / "broker.log"
+
+    def begin_log(self) -> None:
+        """Begin the log anew, and keep the last one: it may tell how a broker died."""
+        if self.log.exists():
+            self.log.replace(self.log.with_name("broker.log.1"))
+        self.log.touch()
+
+    @property
+    def is_formatted(self) -> bool:
+        """Whether Kafka has made it its own: that is done once."""
+        return (self.path / DATA / "meta.properties").is_file()
+
+    def identity(self) -> Identity | None:
+        """Return the broker's, or ``None`` if none was ever started here.
+
+        Raises
+        ------
+        FormatError
+            If the file is not one of ours.
+        """
+        facts = _read(self.path / "broker.json")
+        if facts is None:
+            return None
+        version = facts.pop("format", None)
+        if isinstance(version, int) and version > _FORMAT:
+            what = "broker folder"
+            raise FormatError.version(what, version, _FORMAT)
+        try:
+            return Identity(**facts)
+        except TypeError as error:
+            raise _foreign(self.path / "broker.json") from error
+
+    def keep(self, identity: Identity) -> None:
+        """Keep it for all starts to come."""
+        _write(self.path / "broker.json", {"format": _FORMAT, **asdict(identity)})
+
+    def process(self) -> tuple[Process, str] | None:
+        """Return the process that runs the broker, or ran it last, and its version of Kafka."""
+        facts = _read(self.path / "process.json")
+        # The copy of a folder tells of a process that works in another one.
+        if facts is None or facts.get("inode") != self.path.stat().st_ino:
+            return None
+        try:
+            return Process(int(facts["pid"]), str(facts["started"])), str(facts["version"])
+        except (KeyError, ValueError) as error:
+            raise _foreign(self.path / "process.json") from error
+
+    def keep_process(self, process: Process, version: str) -> None:
+        """Keep which process runs the broker, and with which Kafka."""
+        facts = {**asdict(process), "version": version, "inode": self.path.stat().st_ino}
+        _write(self.path / "process.json", facts)
+
+    def make(self) -> None:
+        """Make the folder, unless it is there already.
+
+        Raises
+        ------
+        OutputError
+            If it can't be made, or holds files that are no broker's.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            others = {each.name for each in self.path.iterdir()} - _OURS
+            if others and not (self.path / "broker.json").exists():
+                message = f"{str(self.path)!r} holds other files: {min(others)!r}."
+                raise OutputError(message, hint="Give a folder that is new or empty.")
+        except OSError as error:
+            message = f"No broker can live in {str(self.path)!r}: {error.strerror}."
+            raise OutputError(message, hint="Give another folder.") from error
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Wait for whoever starts or stops this broker, and keep the next waiting."""
+        try:
+            lock = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            message = f"The broker's folder {str(self.path)!r} is not yours: {error.strerror}."
+            raise OutputError(message, hint="Give another folder.") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+
+def default_folder() -> Path:
+    """Return this user's own: ``kstoolkit/broker`` in ``XDG_DATA_HOME`` or ``~/.local/share``.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no home folder.
+    """
+    # Path.expanduser() would raise for a user without a home folder, as some containers have.
+    home = os.path.expanduser("~")  # noqa: PTH111
+    data = Path(os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share")
+    if not data.is_absolute():
+        message = f"There is no place for a broker: {str(data)!r} is no whole path."
+        raise ConfigurationError(message, hint="Give its folder.")
+    return data / "kstoolkit" / "broker"
+
+
+def is_free(port: int) -> bool:
+    """Return whether a program could listen at this port of loopback now."""
+    with socket.socket() as asked:
+        # As Java does: a connection that was closed a moment ago is in nobody's way.
+        asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            asked.bind((_HOST, port))
+            asked.listen()
+        except OSError:
+            return False
+    return True
+
+
+def _free_ports(count: int) -> list[int]:
+    shuffled = random.sample(_PORTS, len(_PORTS))
+    free = list(islice(filter(is_free, shuffled), count))
+    if len(free) < count:
+        message = f"No port from {_PORTS.start} to {_PORTS.stop - 1} is free."
+        raise EnvironmentFault(message, hint="End programs that listen there.")
+    return free
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise _foreign(path) from error
+    if not isinstance(facts, dict):
+        raise _foreign(path)
+    return facts
+
+
+def _write(path: Path, facts: dict[str, Any]) -> None:
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        message = f"No broker can live in {str(path.parent)!r}: {error.strerror}."
+        raise OutputError(message, hint="Make room there, or give another folder.") from error
+
+
+def _foreign(path: Path) -> FormatError:
+    message = f"{str(path)!r} is not as a broker's folder has it."
+    return FormatError(message, hint="Give another folder, or remove this one with its records.")
+
+
+_READY_S = 90.0
+_STOP_S = 30.0
+_KILL_S = 10.0
+_POLL_S = 0.05
+_LAST_LINES = 12
+_LAST_BYTES = 64 << 10
+
+_DETACH = '"$@" </dev/null >>broker.log 2>&1 & echo $!'
+"""Leaves the broker to the system: it is nobody's child, so that nobody has to wait for its end."""
+
+
+def format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -> None:
+    """Make the folder Kafka's own, which is done once.
+
+    Raises
+    ------
+    KafkaError
+        If Kafka won't.
+    """
+    tool = ["kafka.tools.StorageTool", "format", "-t", identity.cluster_id, "-c", PROPERTIES]
+    soon = "-XX:TieredStopAtLevel=1"  # it is over before better machine code would pay
+    with folder.log.open("ab") as log:
+        done = subprocess.run(  # noqa: S603 - our own command line
+            [*java, soon, *tool],
+            cwd=folder.path,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        )
+    if done.returncode:
+        raise _failure(folder, "could not be formatted")
+
+
+def run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
+    """Run the broker in a session of its own, and return its process.
+
+    Raises
+    ------
+    KafkaError
+        If it ends at once.
+    """
+    started = subprocess.run(  # noqa: S603 - our own command line
+        ["/bin/sh", "-c", _DETACH, "sh", *java, "kafka.Kafka", PROPERTIES],
+        cwd=folder.path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C in this terminal is not meant for it
+        check=True,
+    )
+    process = process_with(int(started.stdout))
+    if process is None:
+        raise _failure(folder, "ended at once")
+    return process
+
+
+def await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
+    """Wait until the broker answers.
+
+    Raises
+    ------
+    KafkaError
+        If it ends before, or has not answered after 90 s.
+    """
+    deadline = time.monotonic() + _READY_S
+    while not is_ready(port):
+        if not process.is_alive():
+            raise _failure(folder, "ended before it was ready")
+        if time.monotonic() >= deadline:
+            raise _failure(folder, f"doesn't answer after {_READY_S:g} s")
+        time.sleep(_POLL_S)
+
+
+@contextmanager
+def ended_unless(process: Process) -> Iterator[None]:
+    """End the process if what is done meanwhile fails, or somebody loses patience with it."""
+    try:
+        yield
+    except BaseException:
+        kill(process)
+        raise
+
+
+def stop(process: Process) -> None:
+    """Ask a broker to end, wait for it, and end it after 30 s if it does not."""
+    process.signal(signal.SIGTERM)
+    if not process.is_gone_within(_STOP_S):
+        kill(process)
+
+
+def kill(process: Process) -> None:
+    """End a broker at once.
+
+    Raises
+    ------
+    KafkaError
+        If not even that ends it.
+    """
+    process.signal(signal.SIGKILL)
+    if not process.is_gone_within(_KILL_S):
+        message = f"The broker's process {process.pid} does not end, not even by kill -9."
+        raise KafkaError(message, hint="It waits for a disk, most likely: look at what dmesg says.")
+
+
+def _failure(folder: BrokerFolder, what: str) -> KafkaError:
+    message = f"The broker in {str(folder.path)!r} {what}. It said last:\n{_last_words(folder)}"
+    return KafkaError(message, hint=f"All that it said is in {folder.log}.")
+
+
+def _last_words(folder: BrokerFolder) -> str:
+    """Return the last lines of the log that are no places in a program."""
+    with folder.log.open("rb") as log:
+        size_bytes = log.seek(0, 2)
+        log.seek(max(0, size_bytes - _LAST_BYTES))
+        lines = log.read().decode(errors="replace").splitlines()
+    words = [line for line in lines if line.strip() and not line.startswith("\tat ")]
+    return "\n".join(words[-_LAST_LINES:]) or "nothing"
 
 
 class Broker:

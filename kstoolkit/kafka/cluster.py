@@ -1,22 +1,164 @@
-"""A Kafka cluster, asked about its topics: what they are, where they end, what is in them."""
+"""A Kafka cluster, asked about its topics: what they are, where they end, what is in them.
+
+confluent-kafka, loaded where it is asked for; what it says of a failure, as errors of ours.
+
+Whether a cluster answers: what it says of itself, and waiting while it says nothing.
+
+A topic to write to: made where it is missing, and left as it is where it is not.
+
+A topic made where it is missing, for whoever writes to it with a client of their own.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kstoolkit.errors import InputError
-from kstoolkit.kafka.answering import Rest, Tell, answered, wait_for
-from kstoolkit.kafka.connection import for_librdkafka
-from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, made, said
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError
+from kstoolkit.events.topics import address_of, options_given
+from kstoolkit.kafka.connection import for_librdkafka, last_words, refusal
+from kstoolkit.kafka.jars import to_stderr
+from kstoolkit.units import format_count, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from confluent_kafka import Consumer
     from confluent_kafka.admin import AdminClient
+
+    from kstoolkit.units import Duration
+
+
+ANSWER_SECONDS = 10.0
+"""How long an answer may take."""
+
+
+def clients() -> Any:
+    """Return confluent-kafka, with its parts.
+
+    Raises
+    ------
+    EnvironmentFault
+        If it is not installed.
+    """
+    try:
+        import confluent_kafka  # noqa: PLC0415 - an extra: missing only where it is asked for
+        import confluent_kafka.admin  # noqa: PLC0415
+    except ImportError as error:
+        message = "The package confluent-kafka is missing."
+        raise EnvironmentFault(message, hint="Run: pip install 'kstoolkit[kafka]'") from error
+    return confluent_kafka
+
+
+def made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
+    """Return a client with such settings.
+
+    Raises
+    ------
+    ConfigurationError
+        If librdkafka takes no such settings.
+    """
+    try:
+        return kind(settings)
+    except clients().KafkaException as error:
+        if error.args[0].code() != clients().KafkaError._INVALID_ARG:  # noqa: SLF001 - its name
+            raise
+        message = f"The connection to Kafka can't be set so: {error.args[0].str()}"
+        hint = "What Java's client alone knows begins with java., as java.default.api.timeout.ms."
+        raise ConfigurationError(message, hint=hint) from error
+
+
+def said(error: Any) -> KafkaError:
+    """Return what librdkafka said, as an error of ours."""
+    is_silent = is_silence(error)
+    hint = "Is the broker up, and the address right?" if is_silent else "So the broker says itself."
+    return KafkaError(str(error.args[0].str()), hint=hint)
+
+
+def is_silence(error: Any) -> bool:
+    """Return whether it was nobody's answer: of a broker that is down, far off, or not there."""
+    codes = clients().KafkaError
+    silent = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE}  # noqa: SLF001 - their names
+    return error.args[0].code() in silent
+
+
+_FIRST_SECONDS = 1.0
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
+_GLANCES, _GLANCE_SECONDS, _LOOK_SECONDS = 3, 0.5, 2.0
+
+Tell = Callable[[str], None]
+Rest = Callable[[float], None]
+
+
+def answered(cluster: Cluster) -> Any:
+    """Return what a cluster says of itself; if it lets nobody in, why comes after a second.
+
+    Raises
+    ------
+    KafkaError
+        If no broker answers.
+    ConfigurationError
+        If one does, and these settings are why it is not heard.
+    """
+    lib, heard = clients(), list[str]()
+    admin = cluster.admin(error_cb=lambda error: heard.append(error.str()))
+    try:
+        return admin.list_topics(timeout=_FIRST_SECONDS)
+    except lib.KafkaException:
+        _check_let_in(cluster, admin, heard)
+    try:
+        return admin.list_topics(timeout=ANSWER_SECONDS - _FIRST_SECONDS)
+    except lib.KafkaException as error:
+        _check_let_in(cluster, admin, heard)
+        why = last_words(heard) or str(error.args[0].str())
+        message = f"No Kafka broker answers at {cluster.bootstrap!r} ({why})."
+        raise KafkaError(message, hint="Start it, or mend the address.") from error
+
+
+def wait_for(cluster: Cluster, patience_ms: int, tell: Tell, rest: Rest) -> None:
+    """Wait until a broker answers, as :meth:`~kstoolkit.kafka.cluster.Cluster.wait` says."""
+    began, pause = time.monotonic(), _SHORTEST_PAUSE
+    while (why := _silence(cluster, rest)) is not None:
+        waited_ms = round((time.monotonic() - began) * 1_000)
+        if waited_ms >= patience_ms:
+            waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
+            message = f"No Kafka broker answers at {cluster.bootstrap!r} ({why}); tried {waited}."
+            raise KafkaError(message, hint="Start it, or mend the address, and run again.")
+        tell(f"No Kafka broker answers at {cluster.bootstrap} ({why}); trying again.")
+        rest(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _silence(cluster: Cluster, rest: Rest) -> str | None:
+    """Return why no broker answers; ``None`` if one does."""
+    lib, heard = clients(), list[str]()
+    admin = cluster.admin(error_cb=lambda error: heard.append(error.str()))
+    deadline = time.monotonic() + ANSWER_SECONDS
+    for glances in count(1):
+        try:
+            # A broker that is far off takes its time; one that is down is noticed sooner.
+            admin.list_topics(timeout=_GLANCE_SECONDS if glances <= _GLANCES else _LOOK_SECONDS)
+        except lib.KafkaException as error:  # meanwhile, the client goes on trying
+            is_last = time.monotonic() > deadline or not is_silence(error)
+            if is_last or glances == _GLANCES:
+                _check_let_in(cluster, admin, heard)
+            if is_last:
+                return last_words(heard) or said(error).message
+        else:
+            return None
+        rest(0)
+    return None
+
+
+def _check_let_in(cluster: Cluster, admin: AdminClient, heard: list[str]) -> None:
+    admin.poll(0)  # which is when errors are heard of
+    why = refusal(cluster.bootstrap, for_librdkafka(cluster.options), heard)
+    if why is not None:
+        raise why
 
 
 _PAUSE_SECONDS = 0.25
@@ -277,3 +419,163 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             if error.args[0].code() not in unsettled or time.monotonic() > deadline:
                 raise said(error) from error
         time.sleep(_PAUSE_SECONDS)
+
+
+PARTITIONS = 3
+"""How many a new topic has, unless told otherwise: so many tasks can read it at once."""
+
+_MOST_PARTITIONS = 100_000  # that librdkafka asks for
+
+_CONFIG = {
+    # Events that are replayed are old: by their own times they would be deleted as they come in.
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    "message.timestamp.type": "CreateTime",
+}
+
+
+def check_partitions(number: object) -> None:
+    """Raise unless a topic can be made with so many partitions; ``None`` leaves it to us.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no whole number from 1 up to 100,000.
+
+    Examples
+    --------
+    >>> check_partitions(3)
+    >>> check_partitions(None)
+    """
+    if number is None or (type(number) is int and 0 < number <= _MOST_PARTITIONS):
+        return
+    message = f"A topic of {number!r} partitions can't be made."
+    raise ConfigurationError(message, hint=f"Give 1 to {_MOST_PARTITIONS}, or leave it out.")
+
+
+def topic_made(
+    cluster: Cluster,
+    topic: str,
+    partitions: int | None,
+    tell: Callable[[str], None],
+    *,
+    cleanup: str = "delete",
+) -> bool:
+    """Make a topic whose records no age deletes, unless there is one; return whether it was made.
+
+    Parameters
+    ----------
+    cluster
+        Where.
+    topic
+        Its name.
+    partitions
+        How many it shall have; :data:`PARTITIONS` if not given.
+    tell
+        Told if a topic that is there has another number of them.
+    cleanup
+        What the broker does with old records of a new one: ``"delete"``, or ``"compact"``, which
+        keeps the last of each key.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no topics of so many partitions.
+    KafkaError
+        If the cluster does not make it.
+    """
+    check_partitions(partitions)
+    if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS, cleanup):
+        return True
+    has = len(cluster.partitions(topic))
+    if partitions not in {None, has}:
+        number = f"{format_count(has)} partition{'s' * (has != 1)}"
+        tell(f"Note: the topic {topic} has {number}, and keeps them as they are.")
+    return False
+
+
+def retention_ms(cluster: Cluster, topic: str) -> int | None:
+    """Return how long a topic keeps a record after the record's own time; ``None`` for ever.
+
+    ``None`` too where it goes by another time, or this is not for everyone to know.
+    """
+    lib = clients()
+    asked = lib.admin.ConfigResource(lib.admin.ConfigResource.Type.TOPIC, topic)
+    admin = cluster.admin()  # held until the answers are there: they come by its thread
+    try:
+        answers = admin.describe_configs([asked], request_timeout=ANSWER_SECONDS)
+        told = {name: each.value for name, each in answers[asked].result().items()}
+    except lib.KafkaException:
+        return None
+    kept = int(told.get("retention.ms") or -1)
+    is_own_time = told.get("message.timestamp.type") == "CreateTime"
+    return kept if is_own_time and kept >= 0 and "delete" in told["cleanup.policy"] else None
+
+
+def _make(cluster: Cluster, topic: str, partitions: int, cleanup: str) -> bool:
+    """Make a topic, and return whether it was this that made it."""
+    lib = clients()
+    config = _CONFIG | {"cleanup.policy": cleanup}
+    wanted = lib.admin.NewTopic(topic, num_partitions=partitions, config=config)
+    admin = cluster.admin()
+    try:
+        admin.create_topics([wanted], request_timeout=ANSWER_SECONDS)[topic].result()
+    except lib.KafkaException as error:
+        if error.args[0].code() == lib.KafkaError.TOPIC_ALREADY_EXISTS:
+            return False
+        raise said(error) from error
+    return True
+
+
+def ensure_topic(
+    topic: str,
+    *,
+    bootstrap: str | None = None,
+    partitions: int | None = None,
+    compact: bool = False,
+    give_up_after: Duration = "1 minute",
+    options: Mapping[str, str] | None = None,
+) -> bool:
+    """Make a topic unless there is one, and return whether it was made.
+
+    No age deletes its records. A topic that is there stays as it is; that it has another number of
+    partitions is said.
+
+    Parameters
+    ----------
+    topic
+        Its name, or ``"kafka://host:port/name"``.
+    bootstrap
+        Servers to ask first, as ``"host:port"``, with commas between.
+    partitions
+        How many a new topic gets; 3 by default.
+    compact
+        Whether the broker keeps just the last record of each key in it.
+    give_up_after
+        How long to wait, with growing pauses, for a broker that does not answer.
+    options
+        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
+        names.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+    KafkaError
+        If no broker answers, or the topic can't be made.
+
+    Examples
+    --------
+    >>> ensure_topic("asks", bootstrap="127.0.0.1:9092", give_up_after="soon")
+    Traceback (most recent call last):
+    ...
+    kstoolkit.errors.ConfigurationError: 'soon' is not a duration.
+    Hint: Write a number and a unit: '30 seconds', '5 minutes', '1 hour', '1 day'.
+    """
+    address = address_of(topic, bootstrap)
+    patience_ms = parse_duration(give_up_after, allow_zero=True)
+    given = options_given(options)
+    cluster = Cluster(address.bootstrap, given)
+    cluster.wait(patience_ms, to_stderr)
+    cleanup = "compact" if compact else "delete"
+    return topic_made(cluster, address.topic, partitions, to_stderr, cleanup=cleanup)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kstoolkit.errors import KafkaError
-from kstoolkit.kafka.librdkafka import ANSWER_SECONDS, clients, said
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,6 +7,15 @@
 
 The cache is ``KSTOOLKIT_CACHE_DIR``, else ``kstoolkit`` in ``XDG_CACHE_HOME`` or in ``~/.cache``.
 What is in it is never asked for again, so that no network is needed from then on.
+
+One call of Ivy, which lies among PySpark's own jars: Java alone, neither Maven nor Spark.
+
+What is published in a Maven repository: a name, and the version of it.
+
+Spark's connector to Kafka: the jars that a Spark without it needs.
+
+The artifact of the very Spark is asked for first. Where the repository lacks it, or a part of it,
+the nearest set stands in that the tests of this package run with, and a notice says so.
 """
 
 from __future__ import annotations
@@ -14,23 +23,161 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+import urllib.request
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
 
+from kstoolkit.environment import find_java, pip_command
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.kafka.ivy import REPOSITORY, Refusal, retrieve
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from kstoolkit.kafka.artifacts import Artifact
+
+REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
+"""The environment variable for the URL of another Maven repository than the public one."""
+
+_PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
+_TROUBLE = re.compile(
+    r"^\s*(SERVER ERROR: .+|Server access error at url .+|Host \S+ not found.+"
+    r"|problem while downloading .+|impossible to .+|.*(?:invalid|bad) (?:sha1|md5).*)$",
+    re.MULTILINE,
+)
+_UNRESOLVED = re.compile(r"^\s*:: ([^#\s]+)#([^;\s]+);([^!:\s]+)[!:]", re.MULTILINE)
+
+_SETTINGS = """\
+<ivysettings>
+  <settings defaultResolver="maven"/>
+  <timeout-constraints>
+    <timeout-constraint name="patience" connectionTimeout="15000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="maven" m2compatible="true" timeoutConstraint="patience"{root}/>
+  </resolvers>
+</ivysettings>
+"""
+
+_MODULE = """\
+<ivy-module version="2.0">
+  <info organisation="kstoolkit" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who asked
+    """What Ivy says when it has not got everything.
+
+    Parameters
+    ----------
+    reason
+        The first line that says what is wrong.
+    missing
+        What the repository has not, as ``group:name:version``; empty if it could not be asked.
+    """
+
+    def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.missing = missing
+
+
+def retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
+    """Return the folder below ``folder`` with the jars of ``artifacts``, their checksums checked.
+
+    Parameters
+    ----------
+    artifacts
+        What to fetch.
+    folder
+        A folder for this alone. What was fetched before a failure stays in it for the next try.
+    transitive
+        Whether to fetch also what they need.
+
+    Raises
+    ------
+    Refusal
+        If not all of it came.
+    EnvironmentFault
+        If there is no Java, or no Ivy.
+    """
+    java, ivy = find_java().home / "bin" / "java", _ivy_jar()
+    root = os.environ.get(REPOSITORY)
+    settings = _SETTINGS.format(root=f" root={quoteattr(root)}" if root else "")
+    (folder / "settings.xml").write_text(settings, encoding="utf-8")
+    wanted = "\n".join(_dependency(each, transitive=transitive) for each in artifacts)
+    (folder / "ivy.xml").write_text(_MODULE.format(dependencies=wanted), encoding="utf-8")
+    # Relative paths: in Ivy's patterns brackets mean something, and a folder's name may have some.
+    files = ["-settings", "settings.xml", "-ivy", "ivy.xml", "-cache", "ivy"]
+    what = ["-confs", "default", "-types", "jar", "bundle", "-retrieve", f"jars/{_PATTERN}"]
+    done = subprocess.run(  # noqa: S603 - our own command line
+        [str(java), *_proxies(), "-jar", str(ivy), *files, *what, "-warn"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    if done.returncode or not any(folder.glob("jars/*.jar")):
+        raise _refusal(done.stdout.decode(errors="replace"))
+    return folder / "jars"
+
+
+def _dependency(artifact: Artifact, *, transitive: bool) -> str:
+    org, name, version = map(quoteattr, (artifact.group, artifact.name, artifact.version))
+    follow = "true" if transitive else "false"
+    return (
+        f'    <dependency org={org} name={name} rev={version} conf="default-&gt;default" '
+        f'transitive="{follow}"/>'
+    )
+
+
+def _ivy_jar() -> Path:
+    # Found without importing it: pyspark takes its time, and nothing of it runs here.
+    found = find_spec("pyspark")
+    for place in (found and found.submodule_search_locations) or ():
+        for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):
+            return jar
+    message = "The package pyspark, whose jars/ holds the Ivy that fetches jars, is not complete."
+    raise EnvironmentFault(message, hint=f"Run: {pip_command('pyspark', again=True)}")
+
+
+def _proxies() -> list[str]:
+    """Return the proxies that pip would use, in Java's words: it doesn't read the environment."""
+    options = []
+    for scheme, place in urllib.request.getproxies().items():
+        proxy = urlsplit(place if "//" in place else f"//{place}")
+        if scheme in {"http", "https"} and proxy.hostname:
+            options += [f"-D{scheme}.proxyHost={proxy.hostname}"]
+            options += [f"-D{scheme}.proxyPort={proxy.port}"] if proxy.port else []
+    return options
+
+
+def _refusal(said: str) -> Refusal:
+    trouble = _TROUBLE.search(said)
+    if trouble:
+        return Refusal(trouble[1].strip())
+    missing = tuple(dict.fromkeys(":".join(found) for found in _UNRESOLVED.findall(said)))
+    if missing:
+        return Refusal(f"{', '.join(missing)}: not found", missing)
+    lines = [line.strip() for line in said.splitlines() if line.strip(" .:")]
+    return Refusal(lines[-1] if lines else "no reason given")
 
 
 CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
@@ -104,7 +251,7 @@ def fetch(
 
     Examples
     --------
-    >>> from kstoolkit.kafka.artifacts import Artifact
+    >>> from kstoolkit.kafka.jars import Artifact
     >>> jars = fetch([Artifact("org.slf4j", "slf4j-api", "1.7.36")])
     >>> [jar.name for jar in jars]
     ['slf4j-api-1.7.36.jar']
@@ -230,3 +377,100 @@ def _explained(wanted: Sequence[Artifact], refusal: Refusal) -> EnvironmentFault
 
 def _repository() -> str:
     return os.environ.get(REPOSITORY) or "the public Maven repository"
+
+
+_PART = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Artifact:
+    """A jar in a Maven repository.
+
+    Parameters
+    ----------
+    group
+        Who publishes it, such as ``"org.apache.kafka"``.
+    name
+        What it is, such as ``"kafka-clients"``.
+    version
+        Which one of it, such as ``"4.3.1"``.
+
+    Raises
+    ------
+    ConfigurationError
+        If a part is empty, or has characters that none has.
+
+    Examples
+    --------
+    >>> print(Artifact("org.apache.kafka", "kafka-clients", "4.3.1"))
+    org.apache.kafka:kafka-clients:4.3.1
+    """
+
+    group: str
+    name: str
+    version: str
+
+    def __post_init__(self) -> None:
+        if not all(_PART.fullmatch(part) for part in (self.group, self.name, self.version)):
+            message = f"{str(self)!r} is no artifact of a Maven repository."
+            raise ConfigurationError(message, hint="Give group, name and version.")
+
+    def __str__(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"
+
+
+_SPARK = "org.apache.spark"
+_CONNECTOR, _TOKENS = "spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13"
+
+NEAREST = (
+    Artifact(_SPARK, _CONNECTOR, "4.2.0"),
+    # Of the provider of tokens, nothing newer is published; it matters to delegation tokens only.
+    Artifact(_SPARK, _TOKENS, "4.0.0"),
+    Artifact("org.apache.kafka", "kafka-clients", "3.9.2"),
+    Artifact("org.apache.commons", "commons-pool2", "2.13.1"),
+)
+"""What works with Spark 4.3 where its own is not published; connector 4.0 can't stream there."""
+
+_ASK_AGAIN_SECONDS = 7 * 86_400
+
+
+def connector_jars(
+    spark_version: str, *, tell: Callable[[str], object] = to_stderr
+) -> tuple[Path, ...]:
+    """Return the jars of the connector for a Spark.
+
+    Parameters
+    ----------
+    spark_version
+        Such as ``"4.3.0"``.
+    tell
+        Called with a line when something is downloaded, and when the nearest set stands in.
+
+    Raises
+    ------
+    EnvironmentFault
+        If they can be had from nowhere.
+    """
+    mark = cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
+    why = "not published in full"
+    if not _asked_lately(mark):
+        try:
+            return fetch([Artifact(_SPARK, _CONNECTOR, spark_version)], tell=tell)
+        except MissingArtifact as error:
+            why = f"not published in full: {', '.join(error.missing)} is missing"
+            with suppress(OSError):  # else it is asked for again the next time
+                mark.touch()
+        except EnvironmentFault as error:
+            why = f"out of reach: {error.message}"
+    tell(
+        f"The connector to Kafka of Spark {spark_version} is {why}. That of {NEAREST[0].version} "
+        "stands in, which is tested with it."
+    )
+    return fetch(NEAREST, transitive=False, tell=tell)
+
+
+def _asked_lately(mark: Path) -> bool:
+    try:
+        return time.time() - mark.stat().st_mtime < _ASK_AGAIN_SECONDS
+    except OSError:
+        return False

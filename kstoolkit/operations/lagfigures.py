@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.kafka.recordtimes import record_times
+from kstoolkit.kafka.reading import record_times
 from kstoolkit.operations.lagrates import (
     Pace,
     arriving,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.kafka.groups import Partition
-from kstoolkit.kafka.recordtimes import record_times
+from kstoolkit.kafka.reading import record_times
 from kstoolkit.operations.resetplan import PartWindows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kstoolkit.changelog.changelog import MIRROR
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.kafka.changelogtopic import kafka_changelog
+from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.formats.columns import RowColumns
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.rowview import RowSource
 

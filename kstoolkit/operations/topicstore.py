@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.formats.streams.kinds import kinds_named
-from kstoolkit.kafka.changelogtopic import kafka_changelog
 from kstoolkit.kafka.cluster import Cluster
+from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.operations.besidetopic import kind_of, partition_of
 from kstoolkit.operations.topiccounts import CountedTopic
 from kstoolkit.operations.topicreading import Reading, are_counts

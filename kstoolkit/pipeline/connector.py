@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
 
-from kstoolkit.kafka.connector import connector_jars
-from kstoolkit.kafka.jars import to_stderr
+from kstoolkit.kafka.jars import connector_jars, to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable

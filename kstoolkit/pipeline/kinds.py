@@ -10,8 +10,7 @@ from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import Ceiling, Exempt, Unusual
-from kstoolkit.kafka.changelogtopic import KafkaChangelog
-from kstoolkit.kafka.findingstopic import KafkaFindings
+from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.windows import Cascade
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.simulator import Simulation
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
-    from kstoolkit.kafka.findingstopic import KafkaFindings
+    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 
 
 BUCKETS = 8
@@ -60,10 +59,10 @@ class Pipeline:
         changed later.
     changelog
         Where the latest counts go: to the run's folder by default, or to a topic, see
-        :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
+        :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
     findings_to
         A topic that findings go to, beside the run's folder, see
-        :func:`~kstoolkit.kafka.findingstopic.kafka_findings`.
+        :func:`~kstoolkit.kafka.outputs.kafka_findings`.
     time
         ``"event"``, or ``"processing"``: windows by when an event is processed.
 

@@ -17,7 +17,7 @@ from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWa
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
-from kstoolkit.kafka.changelogtopic import kafka_changelog
+from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.batchhistory import Batches, batches_of, size_bytes
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
 from kstoolkit.pipeline.letters import read_letters

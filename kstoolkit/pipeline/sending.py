@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
-    from kstoolkit.kafka.findingstopic import KafkaFindings
-    from kstoolkit.kafka.outputtopic import OutputTopic
+    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
 
 
 _GIVING_UP = {
@@ -48,7 +46,7 @@ def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> Non
 
 
 def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
-    """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.findingstopic`."""
+    """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
     found = with_connector(spark).read.parquet(*map(str, folder.glob("part-*.parquet")))
     end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
     fields = [sf.col(name) for name in found.columns if name not in _NOT_SENT]

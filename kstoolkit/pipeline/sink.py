@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
-    from kstoolkit.kafka.findingstopic import KafkaFindings
+    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
     from kstoolkit.windows import Cascade, Window
 
 

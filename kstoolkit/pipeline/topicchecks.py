@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.events.topics import Topic
-    from kstoolkit.kafka.answering import Rest, Tell
-    from kstoolkit.kafka.cluster import Reach, TopicFacts
+    from kstoolkit.kafka.cluster import Reach, Rest, Tell, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
 

@@ -10,7 +10,7 @@ from kstoolkit.events.topics import Topic
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Address
-    from kstoolkit.kafka.outputtopic import OutputTopic
+    from kstoolkit.kafka.outputs import OutputTopic
 
 
 def check_apart(

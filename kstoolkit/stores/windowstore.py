@@ -72,7 +72,7 @@ class WindowStore(WindowReader):
         ----------
         changelog
             A changelog, its folder, a run's output folder, or a topic:
-            :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
+            :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
         path
             The replica's folder; made if it isn't there.
         profile
@@ -160,7 +160,7 @@ class WindowStore(WindowReader):
         ----------
         changelog
             A changelog, its folder, a run's output folder, or a topic:
-            :func:`~kstoolkit.kafka.changelogtopic.kafka_changelog`.
+            :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
         every
             How often to look, in the background.
         listener

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
-    from kstoolkit.kafka.changelogtopic import KafkaChangelog
+    from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.pipeline.summary import Summary
 
 

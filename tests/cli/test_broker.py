@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.processes import process_with
+from kstoolkit.kafka.broker import Broker, process_with
 from tests.cli.commands import Answer, answered, given, harmless, rows, started
 
 if TYPE_CHECKING:

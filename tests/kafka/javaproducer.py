@@ -10,7 +10,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from kstoolkit.environment import find_java
-from kstoolkit.kafka.brokerconfig import BROKER_JARS
+from kstoolkit.kafka.broker import BROKER_JARS
 from kstoolkit.kafka.jars import fetch
 
 if TYPE_CHECKING:

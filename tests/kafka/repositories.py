@@ -14,7 +14,7 @@ from zipfile import ZipFile, ZipInfo
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.kafka.artifacts import Artifact
+    from kstoolkit.kafka.jars import Artifact
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">

@@ -20,16 +20,19 @@ from confluent_kafka.admin._scram import (
 from cryptography.hazmat.primitives import serialization
 
 from kstoolkit.environment import find_java
-from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.brokerconfig import (
+from kstoolkit.kafka.broker import (
     BROKER_JARS,
     KAFKA_VERSION,
     PROPERTIES,
+    Broker,
+    Identity,
+    await_ready,
+    ended_unless,
+    format_data,
     java_options,
     properties,
+    run_detached,
 )
-from kstoolkit.kafka.brokerfolder import Identity
-from kstoolkit.kafka.brokerprocess import await_ready, ended_unless, format_data, run_detached
 from kstoolkit.kafka.jars import fetch, to_stderr
 
 if TYPE_CHECKING:

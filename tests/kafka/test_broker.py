@@ -22,9 +22,7 @@ from confluent_kafka import KafkaError as CoreKafkaError
 from confluent_kafka import Producer
 
 from kstoolkit.errors import EnvironmentFault, KafkaError
-from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity
-from kstoolkit.kafka.processes import process_with
+from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, process_with
 from tests.kafka.clients import make_topic, read, settings_of, topics_of, write
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
-from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity, default_folder
+from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, default_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

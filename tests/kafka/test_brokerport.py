@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.kafka.broker import Broker
-from kstoolkit.kafka.brokerfolder import BrokerFolder, Identity
+from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,14 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.kafka import jars
-from kstoolkit.kafka.artifacts import Artifact
-from kstoolkit.kafka.ivy import REPOSITORY
-from kstoolkit.kafka.jars import CACHE_FOLDER, MissingArtifact, cache_folder, fetch
+from kstoolkit.kafka.jars import (
+    CACHE_FOLDER,
+    REPOSITORY,
+    Artifact,
+    MissingArtifact,
+    cache_folder,
+    fetch,
+)
 from tests.kafka.repositories import Repository, jar_of, serving
 
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ CORE = Artifact("org.example.parts", "core", "0.9-rc1")
 TEXTS = Artifact("org.example", "texts", "3")
 
 PROGRAM = """
-from kstoolkit.kafka.artifacts import Artifact
+from kstoolkit.kafka.jars import Artifact
 from kstoolkit.kafka.jars import fetch
 print(*fetch([Artifact("org.example", "app_2.13", "1.2.0")]), sep="\\n")
 """

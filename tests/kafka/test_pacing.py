@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.kafka.pacing import LONGEST_GAP_MS, Pace, parse_speed
+from kstoolkit.kafka.producing import LONGEST_GAP_MS, Pace, parse_speed
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(-(10**14), 10**14)), max_size=40)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.kafka import processes
-from kstoolkit.kafka.processes import Process, process_with
+from kstoolkit.kafka import broker as processes
+from kstoolkit.kafka.broker import Process, process_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,8 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ColumnError, ConfigurationError, InputError, KafkaError
-from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.newtopic import retention_ms
-from kstoolkit.kafka.produced import Produced
+from kstoolkit.kafka.cluster import Cluster, retention_ms
+from kstoolkit.kafka.producing import Produced
 from tests.kafka.clients import make_topic, read_all
 from tests.kafka.javaproducer import send_by_java
 

@@ -14,9 +14,8 @@ import pytest
 from confluent_kafka import Producer
 
 from kstoolkit.environment import find_java
-from kstoolkit.kafka.artifacts import Artifact
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.jars import fetch
+from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.kafka.reading import read_records
 from tests.kafka.clients import make_topic
 

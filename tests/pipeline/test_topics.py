@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from kstoolkit.kafka.answering import Rest, Tell
     from kstoolkit.kafka.broker import Broker
+    from kstoolkit.kafka.cluster import Rest, Tell
     from kstoolkit.pipeline.job import Job
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("spark")]

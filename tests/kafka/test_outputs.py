@@ -15,7 +15,7 @@ from kstoolkit.changelog.topic import blocks_of, records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.countblock import BlockKey
-from kstoolkit.kafka import mirror as reading
+from kstoolkit.kafka import outputs as reading
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.reading import read_records
 from tests.kafka.clients import make_topic
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.kafka.broker import Broker
-    from kstoolkit.kafka.mirror import TopicMirror
+    from kstoolkit.kafka.outputs import TopicMirror
 
 pytestmark = pytest.mark.kafka
 

@@ -1,0 +1,441 @@
+"""A topic that holds a run's latest counts: where it is, and how it is written.
+
+A topic that a run writes to: where it is, and how it is made.
+
+A topic that a run's findings go to, as JSON: one record each, as soon as a batch has judged.
+
+The key is the user. The value is one object with these fields, of which those that a rule knows
+nothing of are null:
+
+======================  =======  ==================================================================
+field                   type     meaning
+======================  =======  ==================================================================
+``rule``, ``kind``      string   the rule's name, and which kind of rule it is
+``user``, ``action``    string   who, and what
+``window``              string   the window's length in words: ``1 hour``
+``window_ms``           integer  the same in milliseconds
+``window_start_ms``     integer  when the window begins, epoch ms UTC
+``window_end_ms``       integer  when it ends
+``count``               integer  how often the user did it in the window, as of this batch
+``ceiling``             integer  the rule's ceiling
+``expected_low``        integer  the range that was to be expected of this user at this time
+``expected_high``       integer
+``baseline_windows``    integer  how many earlier windows of the user that rests on
+``peers``               integer  among how many users the range was pooled
+``log10_probability``   number   how likely such a count is, as a power of ten
+``first_seen_ms``       integer  the clock of the batch that found it, epoch ms UTC
+======================  =======  ==================================================================
+
+A window that goes on growing is found again with its newer count, and a batch that had to be
+repeated tells again what it told: of each (rule, user, action, window_ms, window_start_ms) the last
+record counts.
+
+A changelog topic as a changelog folder: what was read of it lies there, batch by batch.
+
+::
+
+    mirror/topic.json · mirror/epoch=0/batch=<n>/part-00000.parquet, part-offsets.json
+
+So a replica is restored, followed, mended and asked in the same way wherever its changelog is. Each
+batch holds the latest counts of some hundred thousand records, and the offsets at which they end;
+its done-marker is written last, so whoever is killed reads the same records again. Old batches are
+folded into one (:mod:`kstoolkit.changelog.compaction`).
+
+A tombstone says that the topic no longer holds a window, because it expired in the run's state. A
+mirror keeps what it has of it: how long a replica keeps windows is the replica's own to say.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kstoolkit.changelog.changelog import BatchFolders, Changelog
+from kstoolkit.changelog.compaction import compact
+from kstoolkit.changelog.countsfile import ChangelogWriter
+from kstoolkit.changelog.topic import counters_of, counters_of_blocks
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.events.topics import address_of, options_given
+from kstoolkit.formats.keys import is_block_key
+from kstoolkit.kafka.cluster import Cluster, check_partitions, topic_made
+from kstoolkit.kafka.reading import Records, lost, read_records
+from kstoolkit.units import parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from kstoolkit.counters.counters import Counters
+    from kstoolkit.events.topics import Address
+    from kstoolkit.kafka.cluster import Reach, Rest, Tell, TopicFacts
+    from kstoolkit.units import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTopic:
+    """A topic to write to.
+
+    Parameters
+    ----------
+    address
+        Where it is.
+    partitions
+        How many it gets if it has to be made; :data:`~kstoolkit.kafka.cluster.PARTITIONS` if not
+        said.
+    patience_ms
+        How long to wait for a broker that does not answer.
+    options
+        Settings of the connection; never shown, never written.
+    """
+
+    address: Address
+    partitions: int | None = None
+    patience_ms: int = 600_000
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        check_partitions(self.partitions)
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where to ask about it."""
+        return Cluster(self.address.bootstrap, self.options)
+
+    @property
+    def cleanup(self) -> str:
+        """What the broker does with old records."""
+        return "delete"
+
+    def made(self, tell: Tell, rest: Rest = time.sleep) -> TopicFacts:
+        """Make the topic if it is missing, and return what it is.
+
+        Parameters
+        ----------
+        tell
+            Called with a line when no broker answers, and when it was made.
+        rest
+            Waits so many seconds for a broker.
+
+        Raises
+        ------
+        KafkaError
+            If no broker answers, or it can't be made.
+        """
+        cluster, name = self.cluster, self.address.topic
+        cluster.wait(self.patience_ms, tell, rest)
+        if topic_made(cluster, name, self.partitions, tell, cleanup=self.cleanup):
+            tell(f"Made the topic {name!r}, with cleanup.policy={self.cleanup}.")
+        return cluster.facts(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaFindings(OutputTopic):
+    """A topic of findings. Made by :func:`kafka_findings`; the fields are of its base."""
+
+
+def kafka_findings(
+    topic: str,
+    *,
+    bootstrap: str | None = None,
+    partitions: int | None = None,
+    give_up_after: Duration = "10 minutes",
+    options: Mapping[str, str] | None = None,
+) -> KafkaFindings:
+    """Return a Kafka topic as a place that findings go to, beside the run's folder.
+
+    What a record looks like is said in :mod:`kstoolkit.kafka.outputs`.
+
+    Parameters
+    ----------
+    topic
+        Its name, or ``"kafka://host:port/name"``. It is made if it is missing.
+    bootstrap
+        Servers to ask first, as ``"host:port"``, with commas between.
+    partitions
+        How many the topic gets if it has to be made; 3 by default.
+    give_up_after
+        How long a run waits, with growing pauses, for brokers that do not take what it writes.
+    options
+        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
+        names.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+
+    Examples
+    --------
+    >>> str(kafka_findings("kafka://127.0.0.1:9092/found").address)
+    'kafka://127.0.0.1:9092/found'
+    """
+    given = options_given(options)
+    address = address_of(topic, bootstrap)
+    patience_ms = parse_duration(give_up_after, allow_zero=True)
+    return KafkaFindings(
+        address=address, partitions=partitions, patience_ms=patience_ms, options=given
+    )
+
+
+_BUCKETS = 8
+_RECORDS_AT_ONCE = 500_000
+_FOLDED_AT = 20  # batches
+_TOPIC, _OFFSETS, _LOCK = "topic.json", "part-offsets.json", ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMirror(Changelog):
+    """A changelog that is a topic, to be read like a folder. Made by :meth:`of`.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    cluster, topic
+        Where the topic is, and its name.
+    """
+
+    cluster: Cluster
+    topic: str
+
+    @classmethod
+    def of(cls, cluster: Cluster, topic: str, path: Path) -> TopicMirror:
+        """Go on with a mirror, or begin one.
+
+        Raises
+        ------
+        InputError
+            If there is no such topic, or the folder mirrors another one.
+        OutputError
+            If the folder can't be written.
+        KafkaError
+            If no broker answers.
+        """
+        told = {"topic": topic, "topic_id": cluster.facts(topic).topic_id}
+        known = _noted(path, told)
+        if known != told:
+            message = (
+                f"{str(path)!r} mirrors another topic than {topic!r} is now: it was "
+                f"{known.get('topic')!r}, or was deleted and made again."
+            )
+            raise InputError(message, hint="Restore into another folder.")
+        return cls(path, cluster, topic)
+
+    def refresh(self) -> int:
+        """Read what the topic has by now, and return how many records that was.
+
+        Raises
+        ------
+        KafkaError
+            If no broker answers.
+        FormatError
+            If a record is none of a changelog.
+        InputError
+            If the topic has lost records since that were not read.
+        """
+        with _alone(self.path):
+            reach = self._reach()
+            done = sum(self._take_in(records) for records in self._news(reach))
+            if len(self.batches) > _FOLDED_AT:
+                compact(self.path)
+        return done
+
+    def behind(self) -> int:
+        """Return how many records the topic has that were not read."""
+        at = self._offsets()
+        return sum(
+            max(reach.end - max(at.get(each, 0), reach.first), 0)
+            for each, reach in self._reach().items()
+        )
+
+    def _reach(self) -> dict[int, Reach]:
+        return self.cluster.reach(self.topic, self.cluster.partitions(self.topic))
+
+    def _news(self, reach: dict[int, Reach]) -> Iterator[Records]:
+        at = self._offsets()
+        _check_there(self.topic, at, reach)
+        begin = {each: at.get(each, there.first) for each, there in reach.items()}
+        end = {each: there.end for each, there in reach.items()}
+        yield from read_records(self.cluster, self.topic, begin, end, _RECORDS_AT_ONCE)
+
+    def _offsets(self) -> dict[int, int]:
+        """Return the offset in each partition up to which records were read."""
+        for batch in reversed(self.batches):
+            place = batch.folder / _OFFSETS
+            if place.exists():
+                told = json.loads(place.read_text(encoding="utf-8"))
+                return {int(each): at for each, at in told.items()}
+        return {}
+
+    def _take_in(self, records: Records) -> int:
+        folders = BatchFolders(self.path)
+        marked = folders.marked()
+        number = marked[-1].number + 1 if marked else 0
+        folder = folders.begin(0, number)
+        _write(folder / "part-00000.parquet", _counts_of(records))
+        reached = self._offsets() | records.reached
+        (folder / _OFFSETS).write_text(json.dumps(reached), encoding="utf-8")
+        folders.mark(0, number)
+        return len(records)
+
+
+def _check_there(topic: str, at: Mapping[int, int], reach: Mapping[int, Reach]) -> None:
+    """Raise if what comes next is gone: counts that were in it would be missing for ever."""
+    gone = [
+        f"offsets {offset} to {reach[each].first - 1} of partition {each}"
+        for each, offset in sorted(at.items())
+        if each in reach and offset < reach[each].first
+    ]
+    if gone:
+        message = lost(topic, f": {', '.join(gone)}").message
+        raise InputError(message, hint="Restore into another folder, from where the topic begins.")
+
+
+def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
+    """Return which topic a folder mirrors, from now on or from before."""
+    place = path / _TOPIC
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # While nothing was read into it, it may have been told a wrong topic by mistake.
+        if not place.exists() or not BatchFolders(path).marked():
+            place.write_text(json.dumps(told), encoding="utf-8")
+        known: dict[str, str | None] = json.loads(place.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"The topic can't be read into {str(path)!r}: {error.strerror}."
+        raise OutputError(message, hint="Make room there, or mend the permissions.") from error
+    return known
+
+
+def _counts_of(records: Records) -> dict[int, tuple[Counters, int]]:
+    """Return the latest counts by window size, and when the newest of them changed."""
+    keys = records.keys
+    try:
+        is_block = is_block_key(keys)
+        whole = np.flatnonzero(~is_block)
+        told: dict[int, tuple[Counters, int]] = {}
+        found = counters_of([keys[i] for i in whole], [records.values[i] for i in whole])
+        if is_block.any():
+            chosen = np.flatnonzero(is_block)
+            found |= counters_of_blocks(
+                [keys[i] for i in chosen],
+                [records.values[i] for i in chosen],
+                [records.timestamps_ms[i] for i in chosen],
+            )
+    except FormatError as error:
+        message = (
+            f"The topic {records.topic!r} has a record that is none of a changelog: {error.message}"
+        )
+        raise FormatError(message, hint="Give a topic that only kstoolkit writes to.") from error
+    for size_ms, counts in found.items():
+        told[size_ms] = counts.counters, int(counts.changed_ms.max(initial=0))
+    return told
+
+
+def _write(path: Path, told: dict[int, tuple[Counters, int]]) -> None:
+    changed_ms = max((newest for _, newest in told.values()), default=0)
+    writer = ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms)
+    try:
+        for size_ms, (counters, _) in sorted(told.items()):
+            for bucket, part in counters.by_bucket(_BUCKETS):
+                writer.write(bucket, size_ms, part)
+    finally:
+        writer.close()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait for other readers of the topic; the kernel lets go when the process ends."""
+    with (folder / _LOCK).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaChangelog(OutputTopic):
+    """A changelog topic. Made by :func:`kafka_changelog`; the other fields are of its base.
+
+    Parameters
+    ----------
+    blocks
+        Whether many counts share a record.
+    """
+
+    blocks: bool = False
+
+    @property
+    def cleanup(self) -> str:
+        """What the broker does with old records: of whole windows, the last alone is needed."""
+        return "delete" if self.blocks else "compact"
+
+    def mirrored_in(self, folder: Path) -> TopicMirror:
+        """Return the changelog as a folder, which is brought up to the topic when it is read.
+
+        Raises
+        ------
+        InputError
+            If there is no such topic, or the folder mirrors another one.
+        """
+        return TopicMirror.of(self.cluster, self.address.topic, folder)
+
+
+def kafka_changelog(
+    topic: str,
+    *,
+    bootstrap: str | None = None,
+    blocks: bool = False,
+    partitions: int | None = None,
+    give_up_after: Duration = "10 minutes",
+    options: Mapping[str, str] | None = None,
+) -> KafkaChangelog:
+    """Return a Kafka topic as the home of a changelog: to write to, or to restore from.
+
+    Each record is a user's window: its key the salted user and the window, its value a version byte
+    and all counts of that user in that window, so that compaction keeps just the latest. When the
+    window expires, a tombstone follows. The formats are drawn in
+    :mod:`kstoolkit.formats.keys` and :mod:`kstoolkit.formats.topicbundle`.
+
+    Parameters
+    ----------
+    topic
+        Its name, or ``"kafka://host:port/name"``. It is made if it is missing.
+    bootstrap
+        Servers to ask first, as ``"host:port"``, with commas between.
+    blocks
+        Whether to put many counts into one record: a tenth of the bytes, but compaction can't fold
+        them, so the topic keeps every change.
+    partitions
+        How many the topic gets if it has to be made; 3 by default.
+    give_up_after
+        How long a run waits, with growing pauses, for brokers that do not take what it writes.
+    options
+        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
+        names.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+
+    Examples
+    --------
+    >>> kafka_changelog("counts", bootstrap="127.0.0.1:9092").address.topic
+    'counts'
+    """
+    if blocks not in {True, False}:
+        message = f"blocks is {blocks!r}."
+        raise ConfigurationError(message, hint="Give True or False.")
+    given = options_given(options)
+    address = address_of(topic, bootstrap)
+    return KafkaChangelog(
+        address=address,
+        blocks=blocks,
+        partitions=partitions,
+        patience_ms=parse_duration(give_up_after, allow_zero=True),
+        options=given,
+    )
