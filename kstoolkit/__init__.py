@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import load_run as load_run
     from kstoolkit.pipeline.unless import ask_unless as ask_unless
     from kstoolkit.plots.users import plot_users as plot_users
+    from kstoolkit.replica.listening import RestoreHistory as RestoreHistory
+    from kstoolkit.replica.windowstore import WindowStore as WindowStore
     from kstoolkit.report.report import Report as Report
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare_profiles
     from kstoolkit.rocksdb.lab.workloads import Workload as Workload
@@ -58,10 +60,8 @@ if TYPE_CHECKING:
     from kstoolkit.stores.comparing.comparing import diff_stores as diff_stores
     from kstoolkit.stores.discovery.discovering import discover as discover
     from kstoolkit.stores.growth.growing import growth as growth
-    from kstoolkit.stores.restorehistory import RestoreHistory as RestoreHistory
     from kstoolkit.stores.rows.exporting import export as export
     from kstoolkit.stores.rows.opening import open_store as open_store
-    from kstoolkit.stores.windowstore import WindowStore as WindowStore
     from kstoolkit.widgets.compactionlab import CompactionLab as CompactionLab
     from kstoolkit.widgets.exploring import explore as explore
     from kstoolkit.widgets.findingspanel import FindingsPanel as FindingsPanel
@@ -89,12 +89,12 @@ _HOMES = {
     "ProfilePanel": "kstoolkit.widgets.profilepanel",
     "Report": "kstoolkit.report.report",
     "Restart": "kstoolkit.pipeline.restarts",
-    "RestoreHistory": "kstoolkit.stores.restorehistory",
+    "RestoreHistory": "kstoolkit.replica.listening",
     "Run": "kstoolkit.pipeline.run",
     "RunMonitor": "kstoolkit.widgets.runmonitor",
     "StorePanel": "kstoolkit.widgets.storepanel",
     "Unusual": "kstoolkit.findings.rules",
-    "WindowStore": "kstoolkit.stores.windowstore",
+    "WindowStore": "kstoolkit.replica.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",
     "ask_unless": "kstoolkit.pipeline.unless",
     "bounded_memory": "kstoolkit.rocksdb.profiles.named",

@@ -24,8 +24,8 @@ from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
+from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.opening import open_store
-from kstoolkit.stores.windowstore import WindowStore
 from tests.plots.made import found as finding
 from tests.plots.made import made_run
 from tests.plots.realstores import compared, log_named, tight_store

@@ -63,7 +63,7 @@ def prefix_given(text: str | None) -> str | bytes | None:
 
 
 def moment_given(text: str | None) -> str | int | None:
-    """Return a moment as :data:`kstoolkit.stores.moments.Moment`: digits are epoch ms.
+    """Return a moment as :data:`kstoolkit.replica.records.Moment`: digits are epoch ms.
 
     Eight digits are a day, as in ISO 8601.
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from kstoolkit.stores.records import Lag
-    from kstoolkit.stores.standby import Standby
+    from kstoolkit.replica.records import Lag
+    from kstoolkit.replica.windowstore import Standby
 
 
 SHOW_SECONDS = 0.5

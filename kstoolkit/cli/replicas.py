@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from kstoolkit.operations.metricsreplica import ReplicaCollector
-    from kstoolkit.stores.windowstore import WindowStore
+    from kstoolkit.replica.windowstore import WindowStore
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
@@ -88,7 +88,7 @@ def restore(
     """
     _check_every(every, follow=follow)
     keep = None if retention is None else kept(retention)
-    from kstoolkit.stores.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     source = changelog_source(changelog, kafka_config)
     with _serving(metrics_port, quiet=quiet) as served:
@@ -224,7 +224,7 @@ def get(
     The fields of --json: user, window_start_ms, window_end_ms, counts (by action), updated_at_ms,
     unknown.
     """
-    from kstoolkit.stores.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.replica.windowstore import WindowStore  # noqa: PLC0415 - loads RocksDB
 
     with WindowStore.open(store) as replica:
         answer = replica.get(user, window=window, at=at)

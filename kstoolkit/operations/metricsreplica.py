@@ -9,7 +9,7 @@ from kstoolkit.operations.metricsrestore import RestoreProgress
 
 if TYPE_CHECKING:
     from kstoolkit.operations.metricsrecord import Metric
-    from kstoolkit.stores.records import Lag
+    from kstoolkit.replica.records import Lag
 
 
 _NOT_YET = "nothing follows the changelog yet"
@@ -26,7 +26,7 @@ class ReplicaCollector:
 
     Examples
     --------
-    >>> from kstoolkit.stores.records import Lag
+    >>> from kstoolkit.replica.records import Lag
     >>> collector = ReplicaCollector()
     >>> collector.tell(Lag(5, 0.5), followed=40)
     >>> {each.name: each.samples[0][1] for each in collector.metrics() if each.samples}

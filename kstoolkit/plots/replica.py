@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.records import Records
-    from kstoolkit.stores.records import Lag, SegmentState
-    from kstoolkit.stores.restorehistory import RestoreHistory, RestoreStep
-    from kstoolkit.stores.windowreader import WindowReader
+    from kstoolkit.replica.listening import RestoreHistory, RestoreStep
+    from kstoolkit.replica.records import Lag, SegmentState
+    from kstoolkit.replica.windowstore import WindowReader
 
     Floats = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
     Examples
     --------
     >>> from kstoolkit.records import Records
-    >>> from kstoolkit.stores.records import SegmentState
+    >>> from kstoolkit.replica.records import SegmentState
     >>> held = SegmentState("1 hour", 0, 3_600_000, "/a", 5, 700, 1024, 0, 1)
     >>> plot_segments(Records([held], "segments")).get_title(loc="left")
     '1 segment of 1.0 KiB on disk'
@@ -115,7 +115,7 @@ def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.stores.records import Lag
+    >>> from kstoolkit.replica.records import Lag
     >>> plot_lag(Lag(5, 0.5)).get_title(loc="left")
     'The standby is 5 records and 0.5 s behind'
     """
@@ -144,7 +144,7 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.stores.restorehistory import RestoreHistory
+    >>> from kstoolkit.replica.listening import RestoreHistory
     >>> plot_restore(RestoreHistory()).get_title(loc="left")
     'No restore told of yet'
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.records import Records
-    from kstoolkit.stores.records import UserCounts
+    from kstoolkit.replica.records import UserCounts
 
 
 MOST_USERS = 20
@@ -99,7 +99,7 @@ def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.stores.records import UserCounts
+    >>> from kstoolkit.replica.records import UserCounts
     >>> plot_counts(UserCounts("Anna", 0, 60_000, {"read": 3}, 0)).get_title(loc="left")
     'Anna: 3 in 1 minute from 1970-01-01 00:00 UTC'
     """
@@ -116,7 +116,7 @@ def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> A
     Examples
     --------
     >>> from kstoolkit.records import Records
-    >>> from kstoolkit.stores.records import UserCounts
+    >>> from kstoolkit.replica.records import UserCounts
     >>> both = [UserCounts(user, 0, 60_000, {"read": 3}, 0) for user in ("Anna", "Bo")]
     >>> plot_many_counts(Records(both, "users' counts")).get_title(loc="left")
     '2 users: 6 events'

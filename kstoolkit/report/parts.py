@@ -16,6 +16,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import Finding, Findings
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
 from kstoolkit.records import Record, Records
+from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.content import ReportContent
 from kstoolkit.report.facts import line, record_part, records_part, words
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
@@ -34,7 +35,6 @@ from kstoolkit.stores.comparing.storediff import StoreDiff
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.rowview import Rows
 from kstoolkit.stores.rows.statestore import StateStore
-from kstoolkit.stores.windowreader import WindowReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

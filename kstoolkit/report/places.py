@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import CheckpointError
+from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.comparisons import read_comparison
 from kstoolkit.report.facts import records_part
 from kstoolkit.report.part import renamed
@@ -14,7 +15,6 @@ from kstoolkit.report.stores import changelog_part, replica_part, store_part
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.opening import open_store
-from kstoolkit.stores.windowreader import WindowReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.records import Record
+    from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.section import Ids
     from kstoolkit.stores.rows.opening import OpenedStore
-    from kstoolkit.stores.windowreader import WindowReader
 
 
 MOST_MEASURED_BYTES = 256 << 20

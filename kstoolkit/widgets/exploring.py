@@ -38,7 +38,7 @@ PANELS = {
 LIES_AT = {
     "kstoolkit.stores.discovery.foundstore.FoundStore": "path",
     "kstoolkit.stores.discovery.foundstore.FoundStores": "root",
-    "kstoolkit.stores.windowreader.WindowReader": "path",
+    "kstoolkit.replica.windowstore.WindowReader": "path",
 }
 """Things that are looked at where they lie, and what tells where that is."""
 

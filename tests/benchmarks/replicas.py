@@ -25,8 +25,8 @@ import pyarrow as pa
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.counters.counters import Counters
+from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.profiles.named import profile_names
-from kstoolkit.stores.windowstore import WindowStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

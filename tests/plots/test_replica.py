@@ -8,9 +8,9 @@ import pytest
 from kstoolkit.errors import InputError
 from kstoolkit.plots.replica import MOST_SEGMENTS
 from kstoolkit.records import Records
-from kstoolkit.stores.records import Lag, SegmentState
-from kstoolkit.stores.restorehistory import RestoreHistory
-from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.replica.listening import RestoreHistory
+from kstoolkit.replica.records import Lag, SegmentState
+from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import write
 from tests.plots.made import (
     COUNTS,

@@ -8,7 +8,7 @@ import pytest
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.users import MOST_USERS, plot_users
 from kstoolkit.records import Records
-from kstoolkit.stores.records import UserCounts
+from kstoolkit.replica.records import UserCounts
 from tests.plots.made import (
     HOSTILE,
     TEN,

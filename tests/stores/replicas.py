@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.windows import as_window
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, levels
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from kstoolkit.stores.records import UserCounts
+    from kstoolkit.replica.records import UserCounts
 
 Told = dict[int, Rows]
 

@@ -10,9 +10,9 @@ import pytest
 
 from kstoolkit.changelog import news as batches
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
-from kstoolkit.stores import catchup
-from kstoolkit.stores.replicafile import FILE, ReplicaState
-from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.replica import catchup
+from kstoolkit.replica.replicafile import FILE, ReplicaState
+from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
 from tests.stores.replicas import Told, flip_a_byte, held, restored, segment
 

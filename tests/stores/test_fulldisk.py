@@ -18,7 +18,7 @@ from tests.stores.replicas import Told, held, restored
 RESTORE = """
     import sys
     from kstoolkit.errors import KstoolkitError
-    from kstoolkit.stores.windowstore import WindowStore
+    from kstoolkit.replica.windowstore import WindowStore
     for _ in range(2):  # a second time in the same process: nothing of the first is in its way
         try:
             WindowStore.restore(sys.argv[1], path=sys.argv[2], progress=False).close()

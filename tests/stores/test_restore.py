@@ -19,13 +19,11 @@ from kstoolkit.changelog import news as batches
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.stores import catchup, writing
-from kstoolkit.stores.disksegment import DiskSegment
-from kstoolkit.stores.levels import segment_folder
-from kstoolkit.stores.lock import writing_alone
-from kstoolkit.stores.replicafile import ReplicaState
-from kstoolkit.stores.segment import Mark
-from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.replica import catchup
+from kstoolkit.replica import catchup as writing
+from kstoolkit.replica.replicafile import ReplicaState, segment_folder, writing_alone
+from kstoolkit.replica.segments import DiskSegment, Mark
+from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, read, write
 from tests.stores.replicas import Told, cut_in_half, flip_a_byte, held, restored, segment, told
 
@@ -205,7 +203,7 @@ def test_several_that_restore_at_once_leave_it_to_one_of_them(tmp_path: Path) ->
     program = (
         "import sys\n"
         "from kstoolkit.errors import OutputError\n"
-        "from kstoolkit.stores.windowstore import WindowStore\n"
+        "from kstoolkit.replica.windowstore import WindowStore\n"
         "sys.stdin.read()\n"
         "try:\n"
         "    WindowStore.restore(sys.argv[1], path=sys.argv[2], progress=False)\n"
@@ -313,7 +311,7 @@ def test_a_restore_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_path
     program = (
         "import sys\n"
         "from kstoolkit.stores import batches, catchup, writing\n"
-        "from kstoolkit.stores.windowstore import WindowStore\n"
+        "from kstoolkit.replica.windowstore import WindowStore\n"
         "batches.AT_ONCE = catchup.BETWEEN_CHECKPOINTS = 1_000\n"
         "writing.MOST_OPEN = 4\n"
         "print('begun', flush=True)\n"

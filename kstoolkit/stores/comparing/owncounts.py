@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.discovery.replicalevels import is_replica_level
 from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
-from kstoolkit.stores.windowreader import WindowReader
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.places import segment_start_ms
 from kstoolkit.records import Records
+from kstoolkit.replica.replicafile import FILE, segment_span_ms
 from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
 from kstoolkit.stores.discovery.ondisk import folder_bytes, on_disk
-from kstoolkit.stores.levels import segment_span_ms
-from kstoolkit.stores.replicafile import FILE
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
+    from kstoolkit.replica.records import Moment
     from kstoolkit.stores.discovery.foundstore import FoundStore
     from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.keyfields import KeyFields
-    from kstoolkit.stores.moments import Moment
     from kstoolkit.units import Duration
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.records import Records
+from kstoolkit.replica.records import moment_ms
 from kstoolkit.stores.growth.ages import ages_of, why_no_ages
 from kstoolkit.stores.growth.deletions import StoreFiles, deletions_of
 from kstoolkit.stores.growth.fieldtally import FieldTally
@@ -17,7 +18,6 @@ from kstoolkit.stores.growth.horizon import horizon_of
 from kstoolkit.stores.growth.past import expired_of, segments_of, versions_of
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
 from kstoolkit.stores.growth.uses import fields_of, keys_of, num_windows, prefixes_of, windows_of
-from kstoolkit.stores.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.units import parse_duration
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kstoolkit.formats.serdes import Serde
+    from kstoolkit.replica.records import Moment
     from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
     from kstoolkit.stores.growth.checkpointuse import CheckpointUse
     from kstoolkit.stores.growth.keyfields import KeyFields
     from kstoolkit.stores.growth.records import Horizon
-    from kstoolkit.stores.moments import Moment
     from kstoolkit.stores.rows.rowview import RowSource
     from kstoolkit.units import Duration
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kstoolkit.stores.moments import moment_of
+from kstoolkit.replica.records import moment_of
 from kstoolkit.units import format_bytes, format_count
 
 

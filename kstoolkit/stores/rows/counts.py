@@ -14,11 +14,10 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats import countbundle
 from kstoolkit.formats.keys import decode_replica_keys
-from kstoolkit.stores.disksegment import DiskSegment
-from kstoolkit.stores.opening import as_profile, segment_options
+from kstoolkit.replica.replicafile import as_profile, segment_options
+from kstoolkit.replica.segments import DiskSegment, check_ids
 from kstoolkit.stores.rows.countrows import CountRows, Told
 from kstoolkit.stores.rows.readable import Readable
-from kstoolkit.stores.segment import check_ids
 from kstoolkit.units import format_duration
 from kstoolkit.windows import as_window
 
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.counters.counters import Counters
     from kstoolkit.formats.columns import RowColumns
-    from kstoolkit.stores.records import SegmentState
+    from kstoolkit.replica.records import SegmentState
+    from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.windowreader import WindowReader
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.serdes import Serde, guess_serde, serde_of
-from kstoolkit.stores.moments import moment_ms
+from kstoolkit.replica.records import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.rowestimate import RowEstimate
 from kstoolkit.stores.rows.rowview import Estimating, Rows
@@ -19,7 +19,7 @@ from kstoolkit.stores.rows.rowview import Estimating, Rows
 if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Guess
     from kstoolkit.records import Record
-    from kstoolkit.stores.moments import Moment
+    from kstoolkit.replica.records import Moment
     from kstoolkit.stores.rows.rowview import RowSource
 
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from kstoolkit.formats.serdes import serde_of
-from kstoolkit.stores.levels import segment_span_ms
+from kstoolkit.replica.replicafile import segment_span_ms
+from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.rows.counts import replica_counts
 from kstoolkit.stores.rows.readable import HasRows, ReadAs
 from kstoolkit.stores.rows.statestore import StateStore
-from kstoolkit.stores.windowreader import WindowReader
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:

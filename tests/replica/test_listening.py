@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 
 from kstoolkit.errors import InputError
-from kstoolkit.stores.restorehistory import RestoreHistory
+from kstoolkit.replica.listening import RestoreHistory
 
 
 def told() -> RestoreHistory:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import InputError
 from kstoolkit.formats import countbundle
+from kstoolkit.replica.replaying import changelog_rows
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
-from kstoolkit.stores.replaying import changelog_rows
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.stores.replicas import Told, held, restored, told
 

@@ -10,7 +10,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.errors import FormatError, InputError, OutputError
-from kstoolkit.stores.windowstore import WindowStore
+from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, counters, newest, write
 from tests.stores.replicas import Told, held, restored, segment
 

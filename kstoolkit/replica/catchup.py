@@ -5,38 +5,236 @@ the users' buckets, and after each piece what it wrote is flushed, then ``replic
 the piece is done. A pass that was cut short goes on with the first piece that is not. Latest values
 written twice are still the latest values, so it does no harm that a piece is begun again, or that
 it takes in batches that came meanwhile, which the next pass brings to the other pieces.
+
+Segments that are open for writing: many, but not too many at once.
+
+A damaged segment is rebuilt from the changelog, beside its place, and the others stay.
+
+Which segments have been kept long enough: they are dropped whole, without a tombstone.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections import OrderedDict
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kstoolkit.changelog.changelog import sync
 from kstoolkit.changelog.news import News
-from kstoolkit.errors import InputError
-from kstoolkit.stores.expiring import expire_disk, expire_memory, newest_start_ms
-from kstoolkit.stores.filling import Filling
-from kstoolkit.stores.levels import remove_leftovers, segment_folder, segment_span_ms
-from kstoolkit.stores.listening import telling
-from kstoolkit.stores.memorysegment import MemorySegment
-from kstoolkit.stores.mending import DAMAGE, is_whole, rebuild
-from kstoolkit.stores.moments import moment_of
-from kstoolkit.stores.origin import check_not_behind, check_same_changelog
-from kstoolkit.stores.replicafile import LevelState, ReplicaState, segment_length_ms
-from kstoolkit.stores.writing import Writing
+from kstoolkit.errors import FormatError, InputError
+from kstoolkit.replica.listening import telling
+from kstoolkit.replica.records import moment_of
+from kstoolkit.replica.replicafile import (
+    LevelState,
+    ReplicaState,
+    check_not_behind,
+    check_same_changelog,
+    remove_leftovers,
+    segment_folder,
+    segment_length_ms,
+    segment_span_ms,
+    set_aside,
+)
+from kstoolkit.replica.segments import DiskSegment, Filling, MemorySegment
+from kstoolkit.rocksdb.faults import DamagedStoreError, NoStoreError, StoreFault
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from rocksdict import Options
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.changelog.news import Position
-    from kstoolkit.stores.levels import MemoryLevel
-    from kstoolkit.stores.listening import RestoreListener
-    from kstoolkit.stores.segment import Mark
+    from kstoolkit.replica.listening import RestoreListener
+    from kstoolkit.replica.replicafile import MemoryLevel
+    from kstoolkit.replica.segments import Mark
+
+
+MOST_OPEN = 64
+
+
+class Writing:
+    """Opens segments as they are written; what it closes is on disk.
+
+    Parameters
+    ----------
+    options
+        How segments are opened.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._open: OrderedDict[Path, DiskSegment] = OrderedDict()
+
+    def segment(self, folder: Path, mark: Mark | None) -> DiskSegment:
+        """Return a segment that is open for writing.
+
+        Parameters
+        ----------
+        folder
+            Which.
+        mark
+            What must be in it already; ``None`` if it may have to be made.
+
+        Raises
+        ------
+        DamagedStoreError
+            If it lacks what must be there, or is damaged otherwise.
+        """
+        if folder in self._open:
+            self._open.move_to_end(folder)
+            return self._open[folder]
+        if mark is not None and not (folder / "CURRENT").exists():
+            message = f"The segment {folder} is damaged: it has no CURRENT file."
+            raise DamagedStoreError(message)
+        segment = self._open[folder] = DiskSegment(folder, self.options, writing=True)
+        if mark is not None:
+            segment.check_holds(mark)
+        if len(self._open) > MOST_OPEN:
+            self._close_oldest()
+        return segment
+
+    def flush(self, folders: Iterable[Path]) -> None:
+        """Have on disk what was written to some segments; closed ones have it."""
+        for folder in folders:
+            if folder in self._open:
+                self._open[folder].flush()
+
+    def let_go(self, folder: Path) -> None:
+        """Close a damaged segment, whatever was written to it."""
+        segment = self._open.pop(folder, None)
+        if segment is not None:
+            segment.close()
+
+    def close(self) -> None:
+        """Close all."""
+        with ExitStack() as all_of_them:  # whichever of them fails
+            for segment in self._open.values():
+                all_of_them.callback(_finish, segment)
+            self._open.clear()
+
+    def _close_oldest(self) -> None:
+        _, segment = self._open.popitem(last=False)
+        _finish(segment)
+
+
+def _finish(segment: DiskSegment) -> None:
+    with closing(segment):
+        segment.flush()
+
+
+DAMAGE = (FormatError, StoreFault, NoStoreError)
+"""What a damaged segment raises; a lock, a full disk or missing permission is no damage."""
+
+
+def is_whole(folder: Path, options: Options, mark: Mark) -> bool:
+    """Return whether every block of a segment can be read, and all that is said to be in it is."""
+    try:
+        with closing(DiskSegment(folder, options)) as segment:
+            segment.check()
+            segment.check_holds(mark)
+    except DAMAGE:
+        return False
+    return True
+
+
+def rebuild(
+    folder: Path, news: News, options: Options, *, window_ms: int, starts: range, position: Position
+) -> Mark:
+    """Make a segment anew from a whole changelog, and set aside what is in its place.
+
+    Parameters
+    ----------
+    folder
+        Where it belongs.
+    news
+        The whole changelog.
+    options
+        How it is opened.
+    window_ms
+        The length of its windows.
+    starts
+        Where its windows begin, epoch ms UTC.
+    position
+        Up to where the changelog is.
+
+    Returns
+    -------
+    Mark
+        What is in it now.
+    """
+    building = folder.with_name(f"{folder.name}.building")
+    shutil.rmtree(building, ignore_errors=True)
+    with closing(DiskSegment(building, options, writing=True)) as segment:
+        pieces = news.pieces(window_ms)
+        for piece in range(pieces):
+            dated = news.read(window_ms, bucket=(piece, pieces), starts=starts)
+            mark = Filling.of(dated).into(segment, position, fresh=True)
+        segment.flush()
+    if folder.exists():
+        set_aside(folder)
+    building.rename(folder)
+    sync(folder.parent)
+    return mark
+
+
+_BEFORE_EVERYTHING = -(2**63)
+
+
+def newest_start_ms(levels: Iterable[LevelState]) -> int:
+    """Return the start of the newest segment: event time has come as far as that, or further."""
+    starts = (start for level in levels for start in level.segments)
+    return max(starts, default=_BEFORE_EVERYTHING)
+
+
+def expire_disk(folder: Path, state: ReplicaState, now_ms: int) -> tuple[ReplicaState, int]:
+    """Drop segments on disk, and return what the replica's file says then, and how many it were."""
+    dropped = 0
+    for window_ms, level in state.levels.items():
+        starts = _expired(window_ms, level.segments, state.retention_ms, now_ms)
+        state = state.with_level(_without(level, starts))
+        dropped += len(starts)
+    if dropped:
+        state.save(folder)  # from now on nobody counts on them
+        remove_leftovers(folder, state)
+    return state, dropped
+
+
+def expire_memory(
+    memory: Mapping[int, MemoryLevel], retention_ms: Mapping[int, int], now_ms: int
+) -> int:
+    """Drop segments in memory, and return how many it were."""
+    dropped = 0
+    for window_ms, level in memory.items():
+        starts = _expired(window_ms, level.segments, retention_ms, now_ms)
+        level.state = _without(level.state, starts)
+        for start_ms in starts:
+            del level.segments[start_ms]
+        dropped += len(starts)
+    return dropped
+
+
+def _expired(
+    window_ms: int, starts: Iterable[int], retention_ms: Mapping[int, int], now_ms: int
+) -> set[int]:
+    kept_ms = retention_ms.get(window_ms)
+    if kept_ms is None:
+        return set()
+    return {start for start in starts if segment_span_ms(window_ms, start).stop + kept_ms <= now_ms}
+
+
+def _without(level: LevelState, starts: set[int]) -> LevelState:
+    if not starts:
+        return level
+    floor_ms = segment_span_ms(level.window_ms, max(starts)).stop
+    return replace(
+        level.without_segments(starts),
+        expired_before_ms=max(floor_ms, level.expired_before_ms or floor_ms),
+    )
 
 
 BETWEEN_CHECKPOINTS = 4_000_000  # records

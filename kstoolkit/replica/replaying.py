@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.changelog.news import News, Position
 from kstoolkit.errors import InputError
-from kstoolkit.stores.filling import Filling
-from kstoolkit.stores.memorysegment import MemorySegment
+from kstoolkit.replica.segments import Filling, MemorySegment
 from kstoolkit.units import format_duration
 from kstoolkit.windows import as_window
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.stores.segment import Mark, Pairs
+    from kstoolkit.replica.segments import Mark, Pairs
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 

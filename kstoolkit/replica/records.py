@@ -1,0 +1,316 @@
+"""Bundles as a person reads them.
+
+A moment as people give it, as epoch ms UTC.
+
+What a replica answers: a user's counts, its segments, how far a standby is behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.formats import countbundle
+from kstoolkit.formats.keys import decode_replica_keys, is_of_window
+from kstoolkit.records import Record, Source, of_source
+from kstoolkit.replica.segments import DiskSegment, MemorySegment, check_ids
+from kstoolkit.rocksdb.faults import MissingFileError
+from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.units import format_count, format_duration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kstoolkit.replica.segments import Pairs, Segment
+
+
+Moment = str | int | datetime
+"""ISO 8601 text (UTC if it names no zone), epoch ms UTC, or an aware datetime.
+
+Text without a zone is what people type, and all that is printed here is UTC. A datetime without
+one is refused: Python takes it for local time, so it may well have been meant so.
+"""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_MS = timedelta(milliseconds=1)
+_FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _ONE_MS
+_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH) // _ONE_MS
+
+
+def moment_ms(value: Moment) -> int:
+    """Return a moment in epoch ms UTC.
+
+    Parameters
+    ----------
+    value
+        Text that names no zone is in UTC; a datetime has to have one.
+
+    Raises
+    ------
+    ConfigurationError
+        If the text is no time, a datetime has no zone, or it is neither, nor a whole number.
+
+    Examples
+    --------
+    >>> moment_ms("1970-01-01T01:00Z"), moment_ms("1970-01-01 01:00"), moment_ms(5)
+    (3600000, 3600000, 5)
+    """
+    if isinstance(value, str):
+        return _text_ms(value)
+    if isinstance(value, datetime):
+        return _aware_ms(value)
+    return _whole_ms(value)
+
+
+def moment_of(milliseconds: int) -> datetime:
+    """Return epoch ms as an aware datetime.
+
+    Examples
+    --------
+    >>> moment_of(3_600_000).isoformat()
+    '1970-01-01T01:00:00+00:00'
+    """
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def _whole_ms(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        message = f"{value!r} is no time."
+        hint = "Give text such as 2015-09-12T10:00Z, whole milliseconds since 1970, or a datetime."
+        raise ConfigurationError(message, hint=hint)
+    whole = int(value)
+    if not _FIRST_MS <= whole <= _LAST_MS:
+        message = f"{whole} is no time in epoch ms: it is outside the years 1 to 9999."
+        raise ConfigurationError(message, hint="Give milliseconds since 1970, or text.")
+    return whole
+
+
+@lru_cache(maxsize=1024)  # whoever asks for many users asks at few times
+def _text_ms(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        message = f"{text!r} is not a time."
+        raise ConfigurationError(message, hint="Write it as 2015-09-12T10:00Z.") from error
+    return _aware_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+
+
+def _aware_ms(moment: datetime) -> int:
+    if moment.tzinfo is None:
+        message = f"The time {moment.isoformat()} has no time zone."
+        hint = (
+            "Python takes it for local time. Give datetime(..., tzinfo=UTC), or text: that is in "
+            "UTC if it names no zone."
+        )
+        raise ConfigurationError(message, hint=hint)
+    return (moment - _EPOCH) // _ONE_MS
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UserCounts(Record):
+    """One user's counts in one window, by action.
+
+    Parameters
+    ----------
+    user
+        Who.
+    window_start_ms, window_end_ms
+        The window, epoch ms UTC; its end is outside.
+    counts
+        How often, by action; empty if the user did nothing in the window.
+    updated_at_ms
+        The clock of the micro-batch that last changed one of the counts, epoch ms UTC; after a
+        compaction of the changelog, that of the newest batch that was folded. ``None`` if there
+        are no counts.
+    unknown
+        Why a figure is unknown.
+
+    Examples
+    --------
+    >>> UserCounts("Anna", 0, 3_600_000, {"read": 3}, 3_599_000)
+    UserCounts('Anna', 1 hour from 1970-01-01T00:00:00+00:00: read 3)
+    """
+
+    user: str
+    window_start_ms: int
+    window_end_ms: int
+    counts: dict[str, int] = of_source(Source.STORE)
+    updated_at_ms: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def window_start(self) -> datetime:
+        """When the window begins."""
+        return moment_of(self.window_start_ms)
+
+    @property
+    def window_end(self) -> datetime:
+        """When the window ends; that moment is outside."""
+        return moment_of(self.window_end_ms)
+
+    @property
+    def updated_at(self) -> datetime | None:
+        """When a count last changed; ``None`` if there are none."""
+        return None if self.updated_at_ms is None else moment_of(self.updated_at_ms)
+
+    @property
+    def total(self) -> int:
+        """The sum over all actions."""
+        return sum(self.counts.values())
+
+    def __repr__(self) -> str:
+        length = format_duration(self.window_end_ms - self.window_start_ms)
+        told = ", ".join(f"{action} {format_count(n)}" for action, n in self.counts.items())
+        start = self.window_start.isoformat()
+        return f"UserCounts({self.user!r}, {length} from {start}: {told or 'no counts'})"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentState(Record):
+    """One segment of a replica: which windows it holds, and where.
+
+    Parameters
+    ----------
+    window
+        The kind of window: ``"1 hour"``.
+    start_ms, end_ms
+        Windows that begin from here on, and before there, epoch ms UTC.
+    path
+        Its folder; ``None`` if it is in memory.
+    bundles
+        Users times windows, by RocksDB's estimate, in which what was changed counts twice until
+        it is compacted; exact in memory.
+    sst_bytes
+        Size of its SST files, which hold the counts; ``None`` in memory.
+    disk_bytes
+        What all files of its folder take on the disk, RocksDB's logs and room set aside among
+        them, as ``du`` counts; ``None`` in memory.
+    epoch, batch
+        The newest micro-batch of the changelog that changed it.
+    """
+
+    window: str
+    start_ms: int
+    end_ms: int
+    path: str | None
+    bundles: int | None = of_source(Source.STORE)
+    sst_bytes: int | None = of_source(Source.STORE)
+    disk_bytes: int | None = of_source(Source.SYSTEM)
+    epoch: int | None = of_source(Source.STORE)
+    batch: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag(Record):
+    """How far a standby is behind its changelog.
+
+    Parameters
+    ----------
+    records
+        Counts in the changelog that it has still to read.
+    seconds
+        How much older the newest batch that it holds is than the changelog's newest, by the clock
+        of the micro-batches; 0 if it holds all. ``None`` if it holds nothing yet.
+    unknown
+        Why a figure is unknown.
+
+    Examples
+    --------
+    >>> [str(figure) for figure in Lag(5, 0.5).figures()]
+    ['records: 5 (store on disk)', 'seconds: 0.5 (store on disk)']
+    """
+
+    records: int = of_source(Source.STORE)
+    seconds: float | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+Found = tuple[bytes | None, list[str]]
+"""A bundle, and the texts of the actions of its segment."""
+
+_NOTHING = {"updated_at_ms": "there are no counts of this user in this window"}
+
+
+def look_up(segment: Segment, key: bytes) -> Found:
+    """Return the bundle of a key, with what it takes to read it."""
+    value = segment.get(key)
+    return value, [] if value is None else segment.actions
+
+
+def absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
+    """Return the answer that there are no counts."""
+    return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
+
+
+def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
+    """Return the counts of a bundle.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged.
+    """
+    value, actions = found
+    if value is None:
+        return absent(user, start_ms, end_ms)
+    ids, counts, updated_ms = countbundle.decode(value)
+    try:
+        by_action = {actions[place]: count for place, count in zip(ids, counts, strict=True)}
+    except IndexError:
+        check_ids(max(ids), actions)
+        raise
+    return UserCounts(user, start_ms, end_ms, by_action, updated_ms)
+
+
+def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) -> list[UserCounts]:
+    """Return the counts of those of some rows that are of one window, read as columns."""
+    keys, values = rows
+    chosen = [place for place, key in enumerate(keys) if is_of_window(key, start_ms)]
+    if not chosen:
+        return []
+    users, _ = decode_replica_keys([keys[place] for place in chosen])
+    bundles = countbundle.decode_many([values[place] for place in chosen])
+    check_ids(int(bundles.action_id.max(initial=0)), actions)
+    texts = np.array(actions, object)[bundles.action_id].tolist()
+    counts = bundles.count.tolist()
+    ends = np.cumsum(bundles.size).tolist()
+    begins = [0, *ends[:-1]]
+    return [
+        UserCounts(
+            user, start_ms, end_ms, dict(zip(texts[a:b], counts[a:b], strict=True)), updated_ms
+        )
+        for user, a, b, updated_ms in zip(
+            users, begins, ends, bundles.updated_at_ms.tolist(), strict=True
+        )
+    ]
+
+
+def segment_state(segment: Segment, window: str, span_ms: range, folder: Path) -> SegmentState:
+    """Return what there is to say of a segment."""
+    about = (window, span_ms.start, span_ms.stop)
+    epoch, batch = (segment.mark or (None, None))[:2]
+    if isinstance(segment, MemorySegment):
+        why = {"sst_bytes": "it is in memory", "disk_bytes": "it is in memory"}
+        return SegmentState(*about, None, len(segment), None, None, epoch, batch, why)
+    if not isinstance(segment, DiskSegment):
+        message = f"A segment of an unknown kind: {segment!r}."
+        raise FormatError(message)
+    keys, sst_bytes = segment.figures()
+    disk_bytes = _disk_bytes(folder)
+    why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}
+    return SegmentState(*about, str(folder), keys, sst_bytes, disk_bytes, epoch, batch, why)
+
+
+def _disk_bytes(folder: Path) -> int:
+    try:
+        return footprint_of(folder).disk_bytes
+    except FileNotFoundError as error:  # expired, or set aside, since it was opened
+        message = f"The segment {folder} is gone."
+        raise MissingFileError(message, hint="Ask again, or restore the replica.") from error

@@ -1,0 +1,525 @@
+"""With which options the segments of a replica are opened; they share one block cache.
+
+What a replica says of itself, in ``replica.json``: how far it is, and which segments it has.
+
+It is written after the data that it speaks of is on disk, and replaced in one step. So whatever it
+says is there, and what is there beyond that is told again by the changelog. It carries a checksum:
+a digit that changed on the disk could otherwise pass over a part of the changelog.
+
+Where the segments of a replica lie: on disk by level, or in memory.
+
+One writer at a time: the kernel lets go of the lock when its process ends, however it ends.
+
+Where a replica lies, as people give it.
+
+A folder for a replica: an empty one, or one that is a replica already.
+
+Whether a changelog is the one that a replica was made from.
+
+A replica knows of its changelog the number of the newest batch that it holds, that batch's clock,
+and the lengths of the windows. Another run's changelog has batches of the same numbers; to go on
+with those would mix the counts of two runs, without a sign.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+import zlib
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, sync
+from kstoolkit.changelog.news import News, Position
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.replica.records import moment_of
+from kstoolkit.replica.segments import Mark
+from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.profiles.profile import Profile
+from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options, shared_memory
+from kstoolkit.units import format_duration, parse_duration
+from kstoolkit.windows import as_window
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from rocksdict import Options
+
+    from kstoolkit.changelog.changelog import Changelog
+    from kstoolkit.replica.segments import MemorySegment
+    from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
+
+
+FILE = "replica.json"
+VERSION = 1
+_NAME = "replica"
+_HOUR_MS = 3_600_000
+
+
+def segment_length_ms(window_ms: int) -> int:
+    """Return how long a segment is: whole windows, an hour or more.
+
+    Examples
+    --------
+    >>> segment_length_ms(60_000), segment_length_ms(7 * 60_000), segment_length_ms(86_400_000)
+    (3600000, 3780000, 86400000)
+    """
+    return -(-_HOUR_MS // window_ms) * window_ms
+
+
+@dataclass(frozen=True, slots=True)
+class LevelState:
+    """How far one level is.
+
+    Parameters
+    ----------
+    window_ms
+        The length of its windows.
+    position
+        Everything up to here is held; ``None``: nothing yet.
+    toward, pieces, pieces_done
+        A pass that is under way: up to where, in how many pieces (by the user's bucket), and how
+        many of these are done. Without one, ``toward`` is ``None``.
+    segments
+        What is in each segment, by its start, epoch ms UTC.
+    changed_ms
+        The clock of the batch at ``position``; ``None`` if it is not known.
+    expired_before_ms
+        Segments that begin earlier have expired, and are not filled again.
+    """
+
+    window_ms: int
+    position: Position | None = None
+    toward: Position | None = None
+    pieces: int = 1
+    pieces_done: int = 0
+    segments: dict[int, Mark] = field(default_factory=dict)
+    changed_ms: int | None = None
+    expired_before_ms: int | None = None
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> LevelState:
+        """Return the level that the file tells of."""
+        segments = {int(start): Mark(*place) for start, place in told["segments"].items()}
+        places = {name: told[name] and Position(*told[name]) for name in ("position", "toward")}
+        return cls(**(told | places | {"segments": segments}))
+
+    def segment_of(self, start_ms: int) -> int:
+        """Return the start of the segment that holds a window."""
+        return start_ms - start_ms % segment_length_ms(self.window_ms)
+
+    def with_segments(self, written: dict[int, Mark]) -> LevelState:
+        """Return the level with segments that were written to."""
+        return replace(self, segments=dict(sorted((self.segments | written).items())))
+
+    def without_segments(self, starts: set[int]) -> LevelState:
+        """Return the level without some segments."""
+        left = {start: at for start, at in self.segments.items() if start not in starts}
+        return replace(self, segments=left)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """What a replica's file says.
+
+    Parameters
+    ----------
+    levels
+        The levels on disk, by window length.
+    retention_ms
+        How long windows are kept after their end, by window length; others are kept for ever.
+    """
+
+    levels: dict[int, LevelState] = field(default_factory=dict)
+    retention_ms: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path) -> ReplicaState:
+        """Read the file.
+
+        Raises
+        ------
+        InputError
+            If there is none: the folder is no replica.
+        FormatError
+            If it is damaged, or of a newer version.
+        """
+        try:
+            told = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError) as error:
+            message = f"{str(folder)!r} is no replica: it has no {FILE}."
+            hint = "Make one with WindowStore.restore(changelog, path=...), or kstoolkit restore."
+            raise InputError(message, hint=hint) from error
+        except OSError as error:
+            message = f"The replica {str(folder)!r} can't be read: {error.strerror}."
+            hint = "Read permission on its folders and files is enough; ask its owner."
+            raise InputError(message, hint=hint) from error
+        except ValueError as error:
+            raise _damaged(folder, str(error)) from error
+        if not isinstance(told, dict) or not isinstance(told.get("version"), int):
+            raise _damaged(folder, "it names no version")
+        if told["version"] > VERSION:
+            raise FormatError.version(_NAME, told["version"], VERSION)
+        if told.pop("checksum", None) != _checksum(told):
+            raise _damaged(folder, "its checksum is not that of what it says")
+        try:
+            levels = [LevelState.of(level) for level in told["levels"]]
+            retention_ms = {int(key): ms for key, ms in told["retention_ms"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _damaged(folder, repr(error)) from error
+        return cls({level.window_ms: level for level in levels}, retention_ms)
+
+    def save(self, folder: Path) -> None:
+        """Write the file, in one step; it is on disk afterwards."""
+        told = {
+            "version": VERSION,
+            "retention_ms": self.retention_ms,
+            "levels": [asdict(level) for level in self.levels.values()],
+        }
+        hidden = folder / f".{FILE}"
+        hidden.write_text(json.dumps(told | {"checksum": _checksum(told)}), encoding="utf-8")
+        sync(hidden)
+        hidden.replace(folder / FILE)
+        sync(folder)
+
+    def with_level(self, level: LevelState) -> ReplicaState:
+        """Return the same with another state of one level."""
+        levels = self.levels | {level.window_ms: level}
+        return replace(self, levels=dict(sorted(levels.items())))
+
+
+def _checksum(told: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(told).encode())
+
+
+def _damaged(folder: Path, why: str) -> FormatError:
+    message = f"{str(folder / FILE)!r} is damaged: {why}."
+    return FormatError(message, hint="Restore the replica into another folder.")
+
+
+_SEGMENT = re.compile(r"(\d+)\.(-?\d+)(\.building)?")
+
+
+@dataclass(slots=True)
+class MemoryLevel:
+    """A level that is kept in memory: how far it is, and its segments by their start."""
+
+    state: LevelState
+    segments: dict[int, MemorySegment] = field(default_factory=dict)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether any of its windows was ever told of."""
+        return bool(self.segments) or self.state.expired_before_ms is not None
+
+
+def segment_folder(replica: Path, window_ms: int, start_ms: int) -> Path:
+    """Return where a segment lies: ``<level>/<level>.<segment start ms>``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> segment_folder(Path("out"), 60_000, 3_600_000).as_posix()
+    'out/60000/60000.3600000'
+    """
+    return replica / str(window_ms) / f"{window_ms}.{start_ms}"
+
+
+def segment_span_ms(window_ms: int, start_ms: int) -> range:
+    """Return the span in which a segment's windows begin, epoch ms UTC."""
+    return range(start_ms, start_ms + segment_length_ms(window_ms))
+
+
+def set_aside(folder: Path) -> Path:
+    """Rename a damaged segment, so that somebody may look into it; return where it is now."""
+    for number in count(1):
+        aside = folder.with_name(f"{folder.name}.damaged-{number}")
+        if not aside.exists():
+            folder.rename(aside)
+            sync(folder.parent)
+            return aside
+    raise AssertionError  # count() does not end
+
+
+def remove_leftovers(replica: Path, state: ReplicaState) -> None:
+    """Remove segments that the replica doesn't name: nothing that it counts on lies in there.
+
+    They are of a restore that was ended before it could say so, or have expired.
+    """
+    for folder in replica.glob("*/*"):
+        match = _SEGMENT.fullmatch(folder.name)
+        if match is None or folder.parent.name != match[1]:
+            continue
+        level = state.levels.get(int(match[1]))
+        if match[3] or level is None or int(match[2]) not in level.segments:
+            shutil.rmtree(folder)
+
+
+LOCK = ".lock"
+_OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
+
+
+@contextmanager
+def writing_alone(folder: Path) -> Iterator[None]:
+    """Hold a replica against other writers; readers take no heed of it.
+
+    Raises
+    ------
+    OutputError
+        If somebody else is writing it, or it can't be written.
+    """
+    with refusals_told(folder):
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(descriptor, folder)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def refusals_told(folder: Path) -> Iterator[None]:
+    """Raise what the system has against writing a replica as an error of ours.
+
+    Raises
+    ------
+    OutputError
+        With the folder and the system's reason: no room, no permission, no folder.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _OF_WRITING and not _is_within(error.filename, folder):
+            raise
+        message = f"The replica {str(folder)!r} can't be written: {error.strerror}."
+        hint = "Mend that, and restore again: it goes on from where it is."
+        raise OutputError(message, hint=hint) from error
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        message = f"The replica {str(folder)!r} is being restored or followed by somebody else."
+        hint = "Wait for it to end, or read the replica: WindowStore.open needs no lock."
+        raise OutputError(message, hint=hint) from error
+
+
+def _is_within(name: object, folder: Path) -> bool:
+    return isinstance(name, (str, Path)) and Path(name).is_relative_to(folder)
+
+
+def replica_place(path: str | os.PathLike[str]) -> Path:
+    r"""Return the folder of a replica, which need not be there.
+
+    Raises
+    ------
+    ConfigurationError
+        If no folder can be called so.
+
+    Examples
+    --------
+    >>> replica_place("out/replica").name
+    'replica'
+    >>> replica_place("a\0b")
+    Traceback (most recent call last):
+        ...
+    kstoolkit.errors.ConfigurationError: 'a\x00b' is no path of a replica.
+    Hint: Give the path of its folder, as text, without a character 0.
+    """
+    text = _text(path)
+    if text is None or "\0" in text:
+        message = f"{path!r} is no path of a replica."
+        hint = "Give the path of its folder, as text, without a character 0."
+        raise ConfigurationError(message, hint=hint)
+    return Path(text)
+
+
+def _text(path: object) -> str | None:
+    found = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    return found if isinstance(found, str) else None
+
+
+def prepare(
+    folder: Path,
+    *,
+    in_memory: Collection[int],
+    kept_ms: dict[int, int] | None,
+) -> None:
+    """Make a replica's file, or bring it in line with what is asked.
+
+    Parameters
+    ----------
+    folder
+        The replica.
+    in_memory
+        Lengths of the windows that are kept in memory from now on: what is on disk of them goes,
+        as nobody would keep it up to date.
+    kept_ms
+        How long segments are kept, by window length; ``None``: as was said before.
+
+    Raises
+    ------
+    OutputError
+        If the folder holds something else.
+    """
+    state = _known(folder)
+    levels = {length: level for length, level in state.levels.items() if length not in in_memory}
+    retention = state.retention_ms if kept_ms is None else kept_ms
+    changed = replace(state, levels=levels, retention_ms=retention)
+    if changed != state or not (folder / FILE).exists():
+        changed.save(folder)
+    for length in state.levels.keys() - levels.keys():
+        shutil.rmtree(folder / str(length), ignore_errors=True)
+
+
+def _known(folder: Path) -> ReplicaState:
+    if (folder / FILE).exists():
+        return ReplicaState.load(folder)
+    ours = {LOCK, f".{FILE}", MIRROR}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if others:
+        message = f"{str(folder)!r} is not empty, and no replica: it holds {others[0]!r}."
+        raise OutputError(message, hint="Give an empty folder, or a new one.")
+    return ReplicaState()
+
+
+def retention_ms(retention: Mapping[Duration | Window, Duration]) -> dict[int, int]:
+    """Return how long windows are kept, by their length.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them is no window, or no duration.
+
+    Examples
+    --------
+    >>> retention_ms({"1 minute": "2 hours", "5 minutes every 1 minute": 0})
+    {60000: 7200000, 300000: 0}
+    """
+    return {
+        as_window(window).size_ms: parse_duration(kept, allow_zero=True)
+        for window, kept in retention.items()
+    }
+
+
+_HINT = "It is of another changelog: restore into another folder."
+
+
+def check_same_changelog(
+    folder: Path, levels: Collection[LevelState], changelog: Changelog
+) -> None:
+    """Check that a changelog has what a replica holds of it.
+
+    Parameters
+    ----------
+    folder
+        The replica.
+    levels
+        How far it is.
+    changelog
+        The changelog.
+
+    Raises
+    ------
+    InputError
+        If it is of another one.
+    """
+    check_not_behind(folder, levels, changelog)
+    for level in levels:
+        _check_clock(folder, level, changelog)
+    lengths_ms = {level.window_ms for level in levels if level.segments}
+    missing = News(changelog).lacks(lengths_ms) if lengths_ms else set()
+    if missing and changelog.batches:
+        windows = ", ".join(format_duration(length) for length in sorted(missing))
+        message = (
+            f"The replica {str(folder)!r} holds windows of {windows}, of which "
+            f"{str(changelog.path)!r} tells nothing."
+        )
+        raise InputError(message, hint=_HINT)
+
+
+def check_not_behind(folder: Path, levels: Collection[LevelState], changelog: Changelog) -> None:
+    """Check that a replica is no further than its changelog.
+
+    Raises
+    ------
+    InputError
+        If it is: it is of another one.
+    """
+    known = [level.position for level in levels if level.position is not None]
+    newest = News(changelog).newest()
+    if not known or (newest is not None and newest >= max(known)):
+        return
+    epoch, number = max(known)
+    if (changelog.path / f"epoch={epoch}" / f"batch={number}").exists():
+        return  # Spark is writing its last batch once more
+    message = (
+        f"The replica {str(folder)!r} holds everything up to batch {number} of epoch "
+        f"{epoch}, which {str(changelog.path)!r} does not have."
+    )
+    raise InputError(message, hint=_HINT)
+
+
+def _check_clock(folder: Path, level: LevelState, changelog: Changelog) -> None:
+    if level.position is None or level.changed_ms is None:
+        return
+    if (BatchFolders(changelog.path).folder(*level.position) / FOLD).exists():
+        return  # it has the latest clock of all that is folded, whose may have been ahead
+    clock_ms = News.of_one(changelog, level.position).newest_change_ms()
+    if clock_ms in {None, level.changed_ms}:  # None: in a later fold, or being written once more
+        return
+    epoch, number = level.position
+    message = (
+        f"The replica {str(folder)!r} holds batch {number} of epoch {epoch} as of "
+        f"{moment_of(level.changed_ms).isoformat()}; that of {str(changelog.path)!r} is of "
+        f"{moment_of(clock_ms or 0).isoformat()}."
+    )
+    raise InputError(message, hint=_HINT)
+
+
+REPLICA = Profile(
+    name="replica",
+    purpose="For replicas that nobody gave a profile: point queries from many small segments.",
+    block_cache_bytes=64 << 20,
+    block_cache_shared=True,
+    bloom_bits_per_key=10.0,
+    compression="lz4",
+    disable_wal=True,
+)
+"""What a replica is opened with unless told otherwise."""
+
+
+def as_profile(profile: Profile | str | None) -> Profile:
+    """Return a profile: the one of a name, or the replica's own.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is none of this name.
+
+    Examples
+    --------
+    >>> as_profile(None).name, as_profile("spark").name
+    ('replica', 'spark')
+    """
+    if profile is None:
+        return REPLICA
+    return profile_named(profile) if isinstance(profile, str) else profile
+
+
+def segment_options(profile: Profile) -> Options:
+    """Return options of which any number of segments may be opened with one block cache.
+
+    Whatever the profile says of the write-ahead log, there is none: a segment's writes count once
+    they are flushed.
+    """
+    return rocksdict_options(profile, shared_memory(profile))

@@ -1,0 +1,611 @@
+"""Latest counts into the bundles of segments: columns all the way but for the last step.
+
+What a segment of a replica can be asked, on disk or in memory.
+
+One segment of a replica in memory: the same bundles by the same keys, for one process.
+
+A scratch folder of links through which a segment is read, so that reading changes nothing.
+
+However rocksdict opens a folder, it writes a file into it. A replica may lie where its readers may
+not write, and many readers at once need not write over each other. So they open a folder of their
+own: SST files, which never change once they are written, are links to those of the segment; the
+small MANIFEST, to which a writer appends, is a copy. All those of a process lie in one scratch
+folder where Python's ``tempfile`` puts things (``TMPDIR``), take no room to speak of, and go with
+whoever reads; what a killed reader left goes when the next one comes.
+
+One segment of a replica on disk: a RocksDB of bundles, which can be read without any other file.
+
+Keys are :mod:`kstoolkit.formats.keys`'s, values :mod:`kstoolkit.formats.countbundle`'s.
+Shorter keys than any of those say what belongs to the segment as a whole:
+
+``position``
+    The newest (epoch, batch) of the changelog that is in it, and how many writes it took to be
+    what it is, as JSON.
+``actions`` · number (4 bytes, big-endian)
+    Texts of actions, as JSON; ids go on from one such piece to the next.
+
+The dictionary of actions stands in the segment, as its few hundred bytes buy a lot: the segment
+explains itself, is dropped or set aside whole, and needs no file to be in step with. A bundle is
+written in one batch with the texts that it needs or in a later one, and the position in the last.
+There is no write-ahead log: what is written counts once it is flushed, and RocksDB flushes in the
+order of writing. So, whenever the process ends, a position is there only with all that it covers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tempfile
+import threading
+import weakref
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from kstoolkit.counters.counters import prune
+from kstoolkit.errors import FormatError
+from kstoolkit.formats import countbundle
+from kstoolkit.formats.countbundle import Bundles
+from kstoolkit.formats.keys import SHORTEST_REPLICA_KEY_BYTES, encode_replica_keys
+from kstoolkit.rocksdb.faults import (
+    DamagedStoreError,
+    StorePermissionError,
+    StoreResourceError,
+    fault_of,
+    translated,
+)
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from rocksdict import Options
+
+    from kstoolkit.changelog.news import Dated, Position
+
+
+Pairs = tuple[list[bytes], list[bytes]]
+"""Keys, and the bundle of each."""
+
+
+class Mark(NamedTuple):
+    """What is in a segment: everything up to a batch, in so many writes.
+
+    A pass of many records writes to a segment again and again as of the same batch; by the writes
+    it is told whether all of them are there, and whether there are more than before.
+    """
+
+    epoch: int
+    batch: int
+    writes: int = 0
+
+
+class Segment(Protocol):
+    """Bundles by key, and the texts that their ids stand for."""
+
+    @property
+    def actions(self) -> list[str]:
+        """The texts of actions, by id."""
+
+    @property
+    def mark(self) -> Mark | None:
+        """What is in it; ``None`` if nothing whole is."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the bundle of a key."""
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        """Return the bundles of some keys."""
+
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
+
+    def pages(self, rows: int) -> Iterator[Pairs]:
+        """Yield keys and bundles, so many at a time."""
+
+
+def check_ids(largest: int, actions: Sequence[str]) -> None:
+    """Check that an id of an action has a text.
+
+    Raises
+    ------
+    FormatError
+        If it has none.
+    """
+    if largest >= len(actions):
+        message = f"A bundle names action {largest}; the segment has {len(actions)} actions."
+        raise FormatError(message, hint="The segment is damaged: restore the replica.")
+
+
+class MemorySegment:
+    """A segment in memory, for short windows that are looked at often and never missed."""
+
+    def __init__(self) -> None:
+        self.actions: list[str] = []
+        self.mark: Mark | None = None
+        self._rows: dict[bytes, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the bundle of a key."""
+        return self._rows.get(key)
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        """Return the bundles of some keys."""
+        return [self._rows.get(key) for key in keys]
+
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
+        self.mark = Mark(*position, (self.mark.writes if self.mark else 0) + 1)
+        self.actions += actions
+        self._rows |= zip(*rows, strict=True)
+        return self.mark
+
+    def pages(self, rows: int) -> Iterator[Pairs]:
+        """Yield keys and bundles in the order of keys, so many at a time."""
+        keys = sorted(self._rows)
+        for first in range(0, len(keys), rows):
+            chosen = keys[first : first + rows]
+            yield chosen, [self._rows[key] for key in chosen]
+
+
+_PREFIX = "kstoolkit-replica-"
+_MANIFEST = re.compile(rb"(MANIFEST-\d{6,20})\n")
+
+
+class Links:
+    """A folder with the files of a segment as they were at one moment.
+
+    Parameters
+    ----------
+    segment
+        The segment's folder; only read.
+
+    Attributes
+    ----------
+    path
+        The scratch folder, for rocksdict.
+
+    Raises
+    ------
+    DamagedStoreError
+        If the segment is gone, or lacks a file.
+    StorePermissionError
+        If this user may not read it.
+    StoreResourceError
+        If the scratch folder can't be made.
+    """
+
+    def __init__(self, segment: Path) -> None:
+        place = _place()
+        self.path = place.new_folder()
+        self._remove = weakref.finalize(self, place.remove, self.path)
+        try:
+            _fill(self.path, segment)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Remove the scratch folder; a second time does nothing."""
+        self._remove()
+
+
+class _Place:
+    """The scratch folder of this process, which goes with the last of the links in it."""
+
+    def __init__(self) -> None:
+        self._folder = new_scratch_folder(None, prefix=_PREFIX)
+        weakref.finalize(self, self._folder.remove)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is there, this process's, and where temporary files go now."""
+        path = self._folder.path
+        is_there = path.parent == Path(tempfile.gettempdir()) and path.is_dir()
+        return is_there and self._folder.owner == os.getpid()
+
+    def new_folder(self) -> Path:
+        """Return a new folder inside."""
+        with _resources_told():
+            return Path(tempfile.mkdtemp(dir=self._folder.path))
+
+    def remove(self, path: Path) -> None:
+        """Remove a folder inside; in a forked child nothing, for it is the parent's."""
+        if self._folder.owner == os.getpid():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+_PLACES: weakref.WeakSet[_Place] = weakref.WeakSet()
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _place() -> _Place:
+    with _ONE_AT_A_TIME:
+        found = next((each for each in _PLACES if each.serves), None)
+        if found is None:
+            found = _Place()
+            _PLACES.add(found)
+        return found
+
+
+@contextmanager
+def _resources_told() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        message = f"No scratch folder can be made to read a replica with: {error.strerror}."
+        hint = "Set TMPDIR to a folder that exists and that you may write to."
+        raise StoreResourceError(message, hint=hint) from error
+
+
+def _fill(scratch: Path, segment: Path) -> None:
+    """Copy what the segment says of itself before linking what it speaks of."""
+    try:
+        current = _MANIFEST.fullmatch((segment / "CURRENT").read_bytes())
+        if current is None:
+            raise _damaged(segment, "CURRENT does not name a MANIFEST")
+        manifest = current[1].decode()
+        (scratch / manifest).write_bytes((segment / manifest).read_bytes())
+        (scratch / "CURRENT").write_bytes(current[0])
+        for file in segment.absolute().iterdir():
+            if file.suffix == ".sst":
+                (scratch / file.name).symlink_to(file)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        name = Path(error.filename or "CURRENT").name
+        raise _damaged(segment, f"it has no {name}") from error
+    except PermissionError as error:
+        message = f"The segment {segment} may not be read by this user: {error.filename}."
+        hint = "Read permission on the replica's folders and files is enough; ask its owner."
+        raise StorePermissionError(message, hint=hint) from error
+    except OSError as error:
+        message = f"The segment {segment} can't be read through {scratch}: {error.strerror}."
+        raise StoreResourceError(message, hint="Make room there, or set TMPDIR.") from error
+
+
+def _damaged(segment: Path, why: str) -> DamagedStoreError:
+    message = f"The segment {segment} is damaged: {why}."
+    return DamagedStoreError(message, hint="Restore the replica: it is rebuilt alone.")
+
+
+_POSITION, _ACTIONS = b"position", b"actions"
+_AT_ONCE = 100_000  # rows of a write batch
+
+
+class DiskSegment:
+    """A segment in a RocksDB.
+
+    Parameters
+    ----------
+    path
+        Its folder.
+    options
+        How to open it; bytes in, bytes out.
+    writing
+        Whether to open it for writing; it is made if it isn't there. Else nothing in its folder
+        changes: it is read through links.
+
+    Raises
+    ------
+    KstoolkitError
+        One of :mod:`kstoolkit.rocksdb.faults`, if RocksDB refuses.
+    """
+
+    def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:
+        self.path = path
+        self._links = None if writing else Links(path)
+        if writing:
+            path.mkdir(parents=True, exist_ok=True)
+        place = str(path if self._links is None else self._links.path)
+        access = (
+            AccessType.read_write()
+            if writing
+            else AccessType.read_only(error_if_log_file_exist=False)
+        )
+        # Unnamed families would be opened as the OPTIONS file says, which has no filter policy.
+        families = {"default": options}
+        with translated(path):
+            self._db = Rdict(place, options, column_families=families, access_type=access)
+        self._told = _Told(str(path))
+        self._without_log = WriteOptions()
+        self._without_log.disable_wal = True  # type: ignore[method-assign, assignment] # a property
+
+    @cached_property
+    def actions(self) -> list[str]:
+        """The texts of actions, by id."""
+        texts: list[str] = []
+        self._pieces = 0
+        with translated(self.path):
+            for number in count():
+                piece = self._db.get(_piece(number))
+                if piece is None:
+                    return texts
+                texts += json.loads(piece)
+                self._pieces = number + 1
+        raise AssertionError  # count() does not end
+
+    @property
+    def mark(self) -> Mark | None:
+        """What is in it; ``None`` if nothing whole is."""
+        with translated(self.path):
+            told = self._db.get(_POSITION)
+        return None if told is None else Mark(*json.loads(told))
+
+    def check_holds(self, mark: Mark) -> None:
+        """Check that all is in it that a mark says.
+
+        Raises
+        ------
+        DamagedStoreError
+            If not. A MANIFEST that lost its end opens as it once was, without a sign.
+        """
+        found = self.mark
+        if found is None or found < mark:
+            message = f"The segment {self.path} is damaged: it lacks what was written last."
+            raise DamagedStoreError(message, hint="Restore the replica: it is rebuilt alone.")
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the bundle of a key."""
+        with self._told:
+            found: bytes | None = self._db.get(key)
+        return found
+
+    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
+        """Return the bundles of some keys."""
+        with translated(self.path):
+            found: list[bytes | None] = self._db.get(keys)  # type: ignore[arg-type, assignment]
+        return found
+
+    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
+        """Write bundles, which may use some actions that are new; return what is in it then."""
+        keys, values = rows
+        known, before = self.actions, self.mark
+        mark = Mark(*position, (before.writes if before else 0) + 1)
+        with translated(self.path):
+            batch = WriteBatch(raw_mode=True)
+            if actions:
+                batch.put(_piece(self._pieces), json.dumps(list(actions)).encode())
+                self._pieces += 1
+                known += actions
+            for first in range(0, len(keys), _AT_ONCE):
+                if first:
+                    self._db.write(batch, self._without_log)
+                    batch = WriteBatch(raw_mode=True)
+                put = batch.put  # once a bundle: rocksdict has no other way in
+                for key, value in zip(
+                    keys[first : first + _AT_ONCE], values[first : first + _AT_ONCE], strict=True
+                ):
+                    put(key, value)
+            batch.put(_POSITION, json.dumps(mark).encode())
+            self._db.write(batch, self._without_log)
+        return mark
+
+    def pages(self, rows: int) -> Iterator[Pairs]:
+        """Yield keys and bundles in the order of keys, so many at a time.
+
+        Raises
+        ------
+        DamagedStoreError
+            If a block is not what was written; without this, iteration would just end there.
+        """
+        keys: list[bytes] = []
+        values: list[bytes] = []
+        cursor = self._db.iter(_whole_order())
+        cursor.seek_to_first()
+        while cursor.valid():
+            key = cursor.key()
+            if len(key) >= SHORTEST_REPLICA_KEY_BYTES:
+                keys.append(key)
+                values.append(cursor.value())
+            if len(keys) >= rows:
+                yield keys, values
+                keys, values = [], []
+            cursor.next()
+        with translated(self.path):
+            cursor.status()
+        if keys:
+            yield keys, values
+
+    def check(self) -> None:
+        """Read every block once.
+
+        Raises
+        ------
+        DamagedStoreError
+            If one is not what was written.
+        """
+        cursor = self._db.iter(_whole_order())
+        cursor.seek_to_first()
+        while cursor.valid():
+            cursor.next()
+        with translated(self.path):
+            cursor.status()
+
+    def flush(self) -> None:
+        """Have on disk what was written."""
+        with translated(self.path):
+            self._db.flush(wait=True)
+
+    def figures(self) -> tuple[int | None, int]:
+        """Return the estimated number of keys, and the size of the SST files in bytes."""
+        with translated(self.path):
+            keys = self._db.property_int_value("rocksdb.estimate-num-keys")
+            return keys, sum(int(file["size"]) for file in self._db.live_files())
+
+    def close(self) -> None:
+        """Close it; RocksDB first flushes what it has in memory."""
+        try:
+            with translated(self.path):
+                self._db.close()
+        finally:
+            if self._links is not None:
+                self._links.close()
+
+
+class _Told:
+    """What :func:`translated` does, made once for all gets: making it takes as long as a get."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        """Begin; there is nothing to do."""
+
+    def __exit__(self, kind: object, error: BaseException | None, where: object) -> None:
+        known = fault_of(error, self.path) if isinstance(error, Exception) else None
+        if known is not None:
+            raise known from error
+
+
+def _whole_order() -> ReadOptions:
+    """Return options for reading everything, past any index of prefixes and any block cache."""
+    options = ReadOptions()
+    options.set_total_order_seek(v=True)
+    options.fill_cache(False)  # type: ignore[call-arg] # noqa: FBT003 - takes no name
+    return options
+
+
+def _piece(number: int) -> bytes:
+    return _ACTIONS + number.to_bytes(4, "big")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filling:
+    """Counts by key, ready to go into a segment.
+
+    Parameters
+    ----------
+    keys
+        One for each user and window, in RocksDB's order or nearly so, which RocksDB takes faster.
+    bundles
+        What belongs to each of them; action ids are places in ``actions``.
+    start_ms
+        The start of each window, epoch ms UTC.
+    actions
+        Texts of actions.
+    """
+
+    keys: pa.Array
+    bundles: Bundles
+    start_ms: NDArray[np.int64]
+    actions: pa.Array
+
+    @classmethod
+    def of(cls, dated: Dated) -> Filling:
+        """Group counts by user and window."""
+        counters = dated.counters.pruned()
+        new = (np.diff(counters.user) != 0) | (np.diff(counters.start_ms) != 0)
+        first = np.flatnonzero(np.r_[len(dated) > 0, new])
+        size = np.diff(first, append=len(dated))
+        start_ms = counters.start_ms[first]
+        keys = encode_replica_keys(counters.users, counters.user[first], start_ms)
+        updated_ms = np.maximum.reduceat(dated.changed_ms, first) if first.size else start_ms
+        bundles = Bundles(size, counters.action, counters.count, updated_ms)
+        return cls(keys, bundles, start_ms, counters.actions).take(_order(keys))
+
+    def by_segment(self, segment_ms: int) -> Iterator[tuple[int, Filling]]:
+        """Yield (segment start, what goes into it), the earliest segment first."""
+        if not self.start_ms.size:
+            return
+        begins_ms = self.start_ms - self.start_ms % segment_ms
+        order = np.argsort(begins_ms, kind="stable")
+        starts, first = np.unique(begins_ms[order], return_index=True)
+        for start, chosen in zip(starts, np.split(order, first[1:]), strict=True):
+            yield int(start), self.take(chosen)
+
+    def into(self, segment: Segment, position: Position, *, fresh: bool) -> Mark:
+        """Write the counts into a segment, as of a position, and return what is in it then.
+
+        Parameters
+        ----------
+        segment
+            Which.
+        position
+            Where in the changelog the counts end.
+        fresh
+            Whether these are all that the keys have; else what they have is kept beside.
+        """
+        texts, ids, added = self._ids_in(segment.actions)
+        bundles = replace(self.bundles, action_id=ids[self.bundles.action_id])
+        keys = self.keys.to_pylist()
+        if not fresh:
+            found = segment.get_many(keys)
+            if any(value is not None for value in found):
+                bundles = _merged(bundles, found, len(texts), segment.actions)
+        values = countbundle.encode_many(bundles).to_pylist()
+        return segment.write((keys, values), added, position)
+
+    def take(self, chosen: NDArray[np.intp]) -> Filling:
+        """Return the chosen keys with what belongs to them, in the order of the choice."""
+        size = self.bundles.size
+        rows = _rows_of(np.cumsum(size) - size, size, chosen)
+        bundles = Bundles(
+            size[chosen],
+            self.bundles.action_id[rows],
+            self.bundles.count[rows],
+            self.bundles.updated_at_ms[chosen],
+        )
+        return Filling(
+            self.keys.take(pa.array(chosen)), bundles, self.start_ms[chosen], self.actions
+        )
+
+    def _ids_in(self, known: list[str]) -> tuple[list[str], NDArray[np.int32], list[str]]:
+        """Return all texts that a segment then has, the id of each of ours, and the new texts."""
+        used, places = prune(self.actions, self.bundles.action_id)
+        places_of = np.zeros(len(self.actions), np.int32)
+        places_of[self.bundles.action_id] = places
+        ids = {text: number for number, text in enumerate(known)}
+        texts = used.to_pylist()
+        added = [text for text in texts if text not in ids]
+        ids |= {text: len(known) + number for number, text in enumerate(added)}
+        in_segment = np.array([ids[text] for text in texts], np.int32)
+        return [*known, *added], in_segment[places_of] if len(texts) else places_of, added
+
+
+def _merged(
+    fresh: Bundles, found: list[bytes | None], num_actions: int, known: list[str]
+) -> Bundles:
+    """Return bundles with what their keys had before, where nothing newer is told."""
+    had = np.flatnonzero([value is not None for value in found])
+    old = countbundle.decode_many([value for value in found if value is not None])
+    check_ids(int(old.action_id.max(initial=0)), known)
+    owner = np.r_[np.repeat(had, old.size), np.repeat(np.arange(len(found)), fresh.size)]
+    action_id = np.r_[old.action_id, fresh.action_id]
+    place = owner * num_actions + action_id
+    order = np.argsort(place, kind="stable")
+    last = order[np.append(np.diff(place[order]) != 0, True)]
+    size = np.bincount(owner[last], minlength=len(found))
+    count = np.r_[old.count, fresh.count]
+    return Bundles(size, action_id[last], count[last], fresh.updated_at_ms)
+
+
+def _rows_of(
+    first: NDArray[np.int64], size: NDArray[np.int64], chosen: NDArray[np.intp]
+) -> NDArray[np.int64]:
+    """Return the places of the rows of chosen runs."""
+    taken = size[chosen]
+    return np.repeat(first[chosen] - (np.cumsum(taken) - taken), taken) + np.arange(taken.sum())
+
+
+def _order(keys: pa.Array) -> NDArray[np.intp]:
+    """Return the order of keys by their first eight bytes: salt, and the user's first four."""
+    _, offsets, data = keys.buffers()
+    begins = np.frombuffer(offsets, np.int64)[keys.offset : keys.offset + len(keys)]
+    if not len(keys):
+        return np.zeros(0, np.intp)
+    words = np.ndarray(data.size - 7, ">u8", data, strides=(1,))  # one at every byte
+    return np.argsort(words[begins].astype(np.uint64), kind="stable")

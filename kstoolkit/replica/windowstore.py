@@ -1,0 +1,813 @@
+"""A replica of a run's counts, to be asked: who did what how often in which window.
+
+The questions that a replica answers, from whichever segments hold the answer.
+
+The segments of a replica, open for reading while somebody else may be writing it.
+
+What is open is a view of what was on disk then. ``replica.json`` says when there is more: it is
+looked at no more often than every :data:`LOOK_AGAIN_SECONDS`, and segments that have changed are
+opened anew.
+
+A replica that is open for reading: who did what how often in which window.
+
+A standby: a replica that follows its changelog, and can be asked meanwhile.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
+from kstoolkit.changelog.news import News
+from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
+from kstoolkit.formats.keys import encode_replica_key
+from kstoolkit.records import Records, Viewed, counted
+from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
+from kstoolkit.replica.listening import Everyone, ProgressBar
+from kstoolkit.replica.records import (
+    Lag,
+    counts_of,
+    counts_of_page,
+    look_up,
+    moment_ms,
+    segment_state,
+)
+from kstoolkit.replica.replicafile import (
+    FILE,
+    LevelState,
+    MemoryLevel,
+    ReplicaState,
+    as_profile,
+    prepare,
+    refusals_told,
+    replica_place,
+    retention_ms,
+    segment_folder,
+    segment_length_ms,
+    segment_options,
+    segment_span_ms,
+    writing_alone,
+)
+from kstoolkit.replica.segments import DiskSegment
+from kstoolkit.rocksdb.faults import StoreClosedError, StoreFault
+from kstoolkit.units import format_duration, parse_duration
+from kstoolkit.windows import Window, as_window
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pandas as pd
+    from rocksdict import Options
+
+    from kstoolkit.replica.listening import RestoreListener
+    from kstoolkit.replica.records import Found, Moment, SegmentState, UserCounts
+    from kstoolkit.replica.segments import Mark, Segment
+    from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.units import Duration
+
+
+_PAGE_ROWS = 10_000
+_NOTHING: Found = (None, [])
+
+
+class Queries:
+    """Answers questions from the segments that are open for reading."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self._kinds: dict[Duration | Window, Window] = {}
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        """The windows that there are counts of."""
+        return tuple(format_duration(length) for length in self.reading.levels)
+
+    def kind(self, window: Duration | Window) -> Window:
+        """Return which kind of window is meant.
+
+        Raises
+        ------
+        ConfigurationError
+            If there are no such windows here.
+        """
+        _check_window(window)
+        known = self._kinds.get(window)
+        if known is not None:
+            return known
+        kind = as_window(window)
+        if kind.size_ms not in self.reading.levels:
+            self.reading.refresh(now=True)
+        if kind.size_ms not in self.reading.levels:
+            message = f"The replica {str(self.reading.folder)!r} has no window {kind.label!r}."
+            raise ConfigurationError(message, hint=f"It has: {', '.join(self.windows) or 'none'}.")
+        self._kinds[window] = kind
+        return kind
+
+    def one(self, user: str, kind: Window, start_ms: int) -> UserCounts:
+        """Return the counts of one user in one window."""
+        key = _key(user, start_ms)
+        found = self.reading.ask(
+            kind.size_ms,
+            _segment_of(kind, start_ms),
+            lambda segment: look_up(segment, key),
+            _NOTHING,
+        )
+        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
+
+    def many(self, users: Sequence[str], kind: Window, start_ms: int) -> list[UserCounts]:
+        """Return the counts of some users in one window."""
+        keys = [_key(user, start_ms) for user in users]
+        values, actions = self._found(kind, _segment_of(kind, start_ms), keys)
+        end_ms = start_ms + kind.size_ms
+        return [
+            counts_of(user, start_ms, end_ms, (value, actions))
+            for user, value in zip(users, values, strict=True)
+        ]
+
+    def pages(self, kind: Window, start_ms: int, page: int) -> Iterator[Records[UserCounts]]:
+        """Yield the counts of all users in one window, so many at a time."""
+        found: list[UserCounts] = []
+        segment: Segment | None = self.reading.ask(
+            kind.size_ms, _segment_of(kind, start_ms), lambda each: each, None
+        )
+        if segment is None:
+            return
+        for rows in segment.pages(_PAGE_ROWS):
+            found += counts_of_page(rows, segment.actions, start_ms, start_ms + kind.size_ms)
+            while len(found) >= page:
+                yield Records(found[:page], "users' counts")
+                found = found[page:]
+        if found:
+            yield Records(found, "users' counts")
+
+    def history(self, user: str, kind: Window, since_ms: int | None) -> Iterator[UserCounts]:
+        """Yield the counts of one user in all windows from one on in which there are any."""
+        for segment_ms in self.reading.starts_ms(kind.size_ms):
+            starts = _window_starts(kind, segment_ms, since_ms)
+            if not starts:
+                continue
+            keys = [_key(user, start_ms) for start_ms in starts]
+            values, actions = self._found(kind, segment_ms, keys)
+            for start_ms, value in zip(starts, values, strict=True):
+                if value is not None:
+                    yield counts_of(user, start_ms, start_ms + kind.size_ms, (value, actions))
+
+    def segments(self) -> Iterator[SegmentState]:
+        """Yield what there is to say of each segment."""
+        for window_ms in self.reading.levels:
+            for start_ms in self.reading.starts_ms(window_ms):
+                question = partial(
+                    segment_state,
+                    window=format_duration(window_ms),
+                    span_ms=segment_span_ms(window_ms, start_ms),
+                    folder=segment_folder(self.reading.folder, window_ms, start_ms),
+                )
+                state = self.reading.ask(window_ms, start_ms, question, None)
+                if state is not None:
+                    yield state
+
+    def _found(
+        self, kind: Window, segment_ms: int, keys: list[bytes]
+    ) -> tuple[list[bytes | None], list[str]]:
+        nothing: tuple[list[bytes | None], list[str]] = ([None] * len(keys), [])
+        return self.reading.ask(
+            kind.size_ms,
+            segment_ms,
+            lambda segment: (segment.get_many(keys), segment.actions),
+            nothing,
+        )
+
+
+def _check_window(window: object) -> None:
+    if not isinstance(window, str | int | timedelta | Window):
+        message = f"{window!r} is no window."
+        raise ConfigurationError(message, hint="Give one such as '1 hour'.")
+
+
+def _check_user(user: object) -> None:
+    if not isinstance(user, str):
+        message = f"The user {user!r} is no text."
+        raise ConfigurationError(message, hint="Give the user's name, as it was counted.")
+
+
+def _key(user: str, start_ms: int) -> bytes:
+    _check_user(user)
+    try:
+        return encode_replica_key(user, start_ms)
+    except UnicodeEncodeError as error:
+        message = f"The user {user!r} is no text: it has half of a surrogate pair."
+        raise ConfigurationError(message, hint="Give the name in UTF-8.") from error
+
+
+def _segment_of(kind: Window, start_ms: int) -> int:
+    return start_ms - start_ms % segment_length_ms(kind.size_ms)
+
+
+def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range:
+    """Return where the windows of a segment begin, from some window on."""
+    span = segment_span_ms(kind.size_ms, segment_ms)
+    first = span.start + -span.start % kind.every_ms
+    return range(first if since_ms is None else max(first, since_ms), span.stop, kind.every_ms)
+
+
+LOOK_AGAIN_SECONDS = 0.1
+MOST_OPEN = 256
+_TRIES = 5
+
+Answer = TypeVar("Answer")
+
+
+class Reading:
+    """Opens segments as they are asked for.
+
+    Parameters
+    ----------
+    folder
+        The replica.
+    options
+        How segments are opened.
+    memory
+        Levels that are in memory, by window length.
+    """
+
+    def __init__(self, folder: Path, options: Options, memory: Mapping[int, MemoryLevel]) -> None:
+        self.folder, self.options, self.memory = folder, options, memory
+        self.state = ReplicaState.load(folder)
+        self._seen = self._stamp()
+        self._looked = time.monotonic()
+        self._open: OrderedDict[tuple[int, int], tuple[Mark, DiskSegment]] = OrderedDict()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @property
+    def levels(self) -> dict[int, LevelState]:
+        """All levels, on disk and in memory, the shortest windows first.
+
+        Whoever asks for windows in memory may name some that the changelog does not tell of.
+        """
+        in_memory = {each: level.state for each, level in self.memory.items() if level.has_begun}
+        return dict(sorted((self.state.levels | in_memory).items()))
+
+    def starts_ms(self, window_ms: int) -> list[int]:
+        """Return where the segments of a level begin, the earliest first."""
+        if window_ms in self.memory:
+            return sorted(self.memory[window_ms].segments)
+        self.refresh()
+        level = self.state.levels.get(window_ms)
+        return [] if level is None else list(level.segments)
+
+    def ask(
+        self, window_ms: int, start_ms: int, question: Callable[[Segment], Answer], default: Answer
+    ) -> Answer:
+        """Ask the segment that begins at a time; ``default`` if there is none.
+
+        A segment may change while it is opened: it is then opened once more.
+        """
+        if window_ms in self.memory:
+            held = self.memory[window_ms].segments.get(start_ms)
+            return default if held is None else question(held)
+        for _ in range(_TRIES - 1):
+            try:
+                segment = self._segment(window_ms, start_ms)
+                return default if segment is None else question(segment)
+            except (FormatError, StoreFault):
+                self._forget(window_ms, start_ms)
+                time.sleep(0.02)
+                self.refresh(now=True)
+        segment = self._segment(window_ms, start_ms)
+        return default if segment is None else question(segment)
+
+    def refresh(self, *, now: bool = False) -> None:
+        """Look whether there is more than when we last looked."""
+        clock = time.monotonic()
+        if not now and clock - self._looked < LOOK_AGAIN_SECONDS:
+            return
+        self._looked = clock
+        if self._closed:
+            message = f"The replica {str(self.folder)!r} is closed."
+            raise StoreClosedError(message, hint="Open it again: WindowStore.open(path).")
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self.state = ReplicaState.load(self.folder)
+            self._seen = stamp
+
+    def close(self) -> None:
+        """Close what is open."""
+        with self._lock:
+            self._open.clear()
+            self._closed = True
+            self._looked = -LOOK_AGAIN_SECONDS
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            there = (self.folder / FILE).stat()
+        except OSError:  # reading it says why
+            return None
+        return there.st_ino, there.st_mtime_ns
+
+    def _segment(self, window_ms: int, start_ms: int) -> DiskSegment | None:
+        self.refresh()
+        level = self.state.levels.get(window_ms)
+        mark = None if level is None else level.segments.get(start_ms)
+        if mark is None:
+            return None
+        name = (window_ms, start_ms)
+        with self._lock:
+            held = self._open.get(name)
+            if held is not None and held[0] == mark:
+                self._open.move_to_end(name)
+                return held[1]
+            folder = segment_folder(self.folder, window_ms, start_ms)
+            # Whoever still reads from the older view keeps it: it closes once nobody does.
+            segment = DiskSegment(folder, self.options)
+            segment.check_holds(mark)
+            self._open[name] = (mark, segment)
+            if len(self._open) > MOST_OPEN:
+                self._open.popitem(last=False)
+            return self._open[name][1]
+
+    def _forget(self, window_ms: int, start_ms: int) -> None:
+        with self._lock:
+            self._open.pop((window_ms, start_ms), None)
+
+
+_PAGE_USERS = 10_000
+
+
+class WindowReader(Viewed):
+    """What a replica is asked. What changes one is its ``WindowStore``'s.
+
+    Parameters
+    ----------
+    path
+        The replica's folder.
+    profile
+        How RocksDB is to be set; a name or a profile.
+    memory
+        Levels that are in memory, by window length.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        profile: Profile | str | None = None,
+        memory: Mapping[int, MemoryLevel] | None = None,
+    ) -> None:
+        self.path = path
+        self._memory = dict(memory or {})
+        self._options = segment_options(as_profile(profile))
+        self._reading = Reading(path, self._options, self._memory)
+        self._queries = Queries(self._reading)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, profile: Profile | str | None = None) -> Self:
+        """Open a replica that was restored before.
+
+        Windows that its restorer keeps in memory are not in there.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        ConfigurationError
+            If ``path`` is no path, or there is no profile of this name.
+        """
+        return cls(replica_place(path), profile)
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        """The windows that it has counts of: ``("1 minute", "1 hour")``."""
+        return self._queries.windows
+
+    def get(self, user: str, *, window: Duration | Window, at: Moment) -> UserCounts:
+        """Return a user's counts in the window that holds a moment.
+
+        Parameters
+        ----------
+        user
+            Who.
+        window
+            Which kind: ``"1 hour"``; of a hopping one (``"5 minutes every 1 minute"``) the latest
+            that holds the moment.
+        at
+            When: ISO 8601 text, which is in UTC if it names no zone; epoch ms UTC; or an aware
+            datetime: one without a zone is refused, as Python's own is in local time.
+
+        Returns
+        -------
+        UserCounts
+            Without counts, if the user did nothing then.
+
+        Raises
+        ------
+        ConfigurationError
+            If the replica has no such window, ``at`` is no time, or ``user`` no text.
+        """
+        kind = self._queries.kind(window)
+        return self._queries.one(user, kind, kind.start_of(moment_ms(at)))
+
+    def get_many(
+        self, users: Iterable[str], *, window: Duration | Window, at: Moment
+    ) -> Records[UserCounts]:
+        """Return the counts of several users in one window, in the order of the users.
+
+        Parameters
+        ----------
+        users
+            Who, one by one: a text alone is refused, for it is one user.
+        window, at
+            As in :meth:`get`.
+
+        Raises
+        ------
+        ConfigurationError
+            As :meth:`get` does.
+        """
+        if isinstance(users, str | bytes):
+            message = f"The users are {users!r}, which is one text."
+            raise ConfigurationError(message, hint=f"Give a list of them: [{users!r}].")
+        kind = self._queries.kind(window)
+        found = self._queries.many(list(users), kind, kind.start_of(moment_ms(at)))
+        return Records(found, "users' counts")
+
+    def scan(
+        self, *, window: Duration | Window, at: Moment, page: int = _PAGE_USERS
+    ) -> Iterator[Records[UserCounts]]:
+        """Yield the counts of all users in one window, so many at a time, in no order to rely on.
+
+        A page is of one moment; what comes in meanwhile may be in the next one.
+
+        Parameters
+        ----------
+        window, at
+            As in :meth:`get`.
+        page
+            How many users to yield at once, at most.
+        """
+        kind = self._queries.kind(window)
+        if page < 1:
+            message = f"A page of {page} users makes no sense."
+            raise ConfigurationError(message, hint="Give 1 or more.")
+        return self._queries.pages(kind, kind.start_of(moment_ms(at)), page)
+
+    def history(
+        self, user: str, *, window: Duration | Window, since: Moment | None = None
+    ) -> Records[UserCounts]:
+        """Return a user's counts in all windows in which there are any, the earliest first.
+
+        Parameters
+        ----------
+        user, window
+            As in :meth:`get`.
+        since
+            From the window on that holds this moment; by default from the beginning.
+        """
+        kind = self._queries.kind(window)
+        since_ms = None if since is None else kind.start_of(moment_ms(since))
+        return Records(list(self._queries.history(user, kind, since_ms)), "windows")
+
+    def segments(self) -> Records[SegmentState]:
+        """Return the segments, by window and time."""
+        return Records(list(self._queries.segments()), "segments")
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a segment."""
+        return self.segments().to_pandas()
+
+    def close(self) -> None:
+        """Close it; it can't be asked any more."""
+        self._reading.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        segments = sum(len(self._reading.starts_ms(length)) for length in self._reading.levels)
+        windows = ", ".join(self.windows) or "no windows"
+        told = f"{str(self.path)!r}: {windows}; {counted(segments, 'segments')}"
+        return f"{type(self).__name__}({told})"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.segments()._repr_html_()}"
+
+
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+class Standby:
+    """Follows a changelog. Made by :meth:`kstoolkit.replica.windowstore.WindowStore.follow`.
+
+    Step by step with :meth:`step`, or in the background between :meth:`start` and :meth:`close`.
+
+    Parameters
+    ----------
+    begin
+        Makes what writes, once the replica is held against other writers.
+    seen
+        Is called when something was written.
+    changelog
+        What is followed.
+    folder
+        The replica.
+    every
+        How long to wait before looking again, in the background.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], CatchUp],
+        seen: Callable[[], None],
+        changelog: Changelog,
+        folder: Path,
+        *,
+        every: Duration,
+    ) -> None:
+        self.changelog = changelog
+        self.records = 0
+        self._every_seconds = parse_duration(every) / 1_000
+        self._seen = seen
+        self._folder = folder
+        self._stop = threading.Event()
+        self._one_at_a_time = threading.Lock()
+        self._failure: Exception | None = None
+        self._thread: threading.Thread | None = None
+        with ExitStack() as held:
+            held.enter_context(writing_alone(folder))
+            self._catch_up = begin()
+            held.callback(self._catch_up.close)
+            self._held = held.pop_all()
+
+    @property
+    def lag(self) -> Lag:
+        """How far it is behind, in records and in seconds.
+
+        Raises
+        ------
+        KstoolkitError
+            Why it stopped in the background, if it did.
+        """
+        self._raise_failure()
+        self.changelog.refresh()
+        news = News(self.changelog, self._catch_up.position)
+        records = news.rows()
+        if not records:
+            return Lag(0, 0.0)
+        held = [level.changed_ms for level in self._catch_up.levels.values()]
+        known = [each for each in held if each is not None]
+        newest_ms = news.newest_change_ms()
+        if newest_ms is None or not known or len(known) < len(held):
+            return Lag(records, None, {"seconds": "nothing is held yet"})
+        return Lag(records, max(newest_ms - min(known), 0) / 1_000)
+
+    def step(self) -> int:
+        """Take in what is new now, and return how many records that was.
+
+        Raises
+        ------
+        OutputError
+            If the replica can't be written, for want of room for instance.
+        FormatError
+            If a file of the changelog is damaged.
+        """
+        self._raise_failure()
+        with self._one_at_a_time, refusals_told(self._folder):
+            done = self._catch_up.run()
+            self.records += done
+        if done:
+            self._seen()
+        return done
+
+    def start(self) -> Self:
+        """Follow in the background, until it is closed; if that ended with an error, once more.
+
+        A topic's brokers that do not answer are no such error: they are asked again, after pauses
+        that grow up to ten seconds.
+        """
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._go_on, name="standby", daemon=True)
+            self._thread.start()
+        return self
+
+    def expire(self, now: Moment | None = None) -> int:
+        """Drop segments as :meth:`kstoolkit.replica.windowstore.WindowStore.expire` does."""
+        with self._one_at_a_time, refusals_told(self._folder):
+            dropped = self._catch_up.expire(None if now is None else moment_ms(now))
+        self._seen()
+        return dropped
+
+    def close(self) -> None:
+        """Stop following; the replica can be followed by another afterwards.
+
+        Raises
+        ------
+        KstoolkitError
+            Why it stopped in the background, if it did.
+        """
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._one_at_a_time:
+            self._held.close()
+        self._raise_failure()
+
+    def _go_on(self) -> None:
+        pause = self._every_seconds
+        while not self._stop.is_set():
+            try:
+                self.step()
+            except KafkaError:  # brokers come back; whoever asks for the lag meanwhile is told
+                pause = max(pause, min(2 * pause, _LONGEST_PAUSE_SECONDS))
+            except Exception as error:  # noqa: BLE001 - told to whoever asks next
+                self._failure = error
+                return
+            else:
+                pause = self._every_seconds
+            self._stop.wait(pause)
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def __repr__(self) -> str:
+        return f"Standby({counted(self.records, 'records')} followed)"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class WindowStore(WindowReader):
+    """A replica, open to be asked. Made by :meth:`restore` or :meth:`open`.
+
+    Any number of readers may have it open while one process restores or follows; each sees what is
+    new within a tenth of a second. A reader changes nothing in its folder. ``with`` closes it.
+
+    Parameters
+    ----------
+    path
+        The replica's folder.
+    profile
+        How RocksDB is to be set; a name or a profile.
+    memory
+        Levels that are in memory, by window length.
+    """
+
+    @classmethod
+    def restore(
+        cls,
+        changelog: str | os.PathLike[str] | Changelog | Mirrored,
+        *,
+        path: str | os.PathLike[str],
+        profile: Profile | str | None = None,
+        listener: RestoreListener | None = None,
+        memory_windows: Iterable[Duration | Window] = (),
+        retention: Mapping[Duration | Window, Duration] | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Bring a replica up to its changelog, and open it.
+
+        What there is already is checked, block by block; a segment that is damaged, torn or gone is
+        set aside as ``<segment>.damaged-<n>`` and rebuilt alone. Ended at any moment, however hard,
+        it goes on from there the next time.
+
+        Parameters
+        ----------
+        changelog
+            A changelog, its folder, a run's output folder, or a topic:
+            :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
+        path
+            The replica's folder; made if it isn't there.
+        profile
+            How RocksDB is to be set; a name or a profile.
+        listener
+            Who is told how it goes.
+        memory_windows
+            Windows to keep in memory, for as long as this store is open; they take no place on disk
+            and are read from the changelog each time. Of those that the changelog has none of (so
+            far), a ``UserWarning`` tells.
+        retention
+            How long :meth:`expire` keeps a segment after its end, by window. Windows that are not
+            named are kept for ever; without it, what was said the last time holds.
+        progress
+            Whether to show a bar; by default if stderr is a terminal.
+
+        Raises
+        ------
+        InputError
+            If there is no changelog, or the replica is of another one.
+        OutputError
+            If the folder is something else, is being written by somebody else, or can't be written.
+        FormatError
+            If a file of the changelog is damaged, or the replica's own file.
+        ConfigurationError
+            If ``path``, the profile, a window or a duration makes no sense.
+        """
+        folder = replica_place(path)
+        source = _changelog(changelog, folder)
+        told = Everyone([ProgressBar(shown=progress), *([] if listener is None else [listener])])
+        lengths = {as_window(window).size_ms for window in memory_windows}
+        memory = {length: MemoryLevel(LevelState(length)) for length in sorted(lengths)}
+        options = segment_options(as_profile(profile))
+        kept_ms = None if retention is None else retention_ms(retention)
+        with refusals_told(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with writing_alone(folder):
+            prepare(folder, in_memory=lengths, kept_ms=kept_ms)
+            catch_up = CatchUp(folder, source, options=options, listener=told, memory=memory)
+            try:
+                catch_up.mend()
+                catch_up.run()
+            finally:
+                catch_up.close()
+        _warn_of_unknown(memory, source)
+        return cls(folder, profile, memory)
+
+    def expire(self, now: Moment | None = None) -> int:
+        """Drop the segments that have been kept as long as was asked, and return how many.
+
+        A segment is dropped whole once its end is longer ago than the ``retention`` of its window,
+        which :meth:`restore` was given. It does not come back. There is no expiry of single keys.
+
+        Parameters
+        ----------
+        now
+            When; by default as far as the data has come: the start of the newest segment.
+
+        Raises
+        ------
+        OutputError
+            If somebody restores or follows; whoever follows can expire: ``standby.expire(now)``.
+        """
+        with writing_alone(self.path):
+            state = ReplicaState.load(self.path)
+            levels = [*state.levels.values(), *(each.state for each in self._memory.values())]
+            now_ms = newest_start_ms(levels) if now is None else moment_ms(now)
+            _, dropped = expire_disk(self.path, state, now_ms)
+            dropped += expire_memory(self._memory, state.retention_ms, now_ms)
+        self._reading.refresh(now=True)
+        return dropped
+
+    def follow(
+        self,
+        changelog: str | os.PathLike[str] | Changelog | Mirrored,
+        *,
+        every: Duration = "1 second",
+        listener: RestoreListener | None = None,
+    ) -> Standby:
+        """Return a standby that keeps this replica up to its changelog.
+
+        Give it steps, or start it in the background; this store can be asked meanwhile.
+
+        Parameters
+        ----------
+        changelog
+            A changelog, its folder, a run's output folder, or a topic:
+            :func:`~kstoolkit.kafka.outputs.kafka_changelog`.
+        every
+            How often to look, in the background.
+        listener
+            Who is told how it goes.
+
+        Raises
+        ------
+        OutputError
+            If somebody else restores or follows.
+        """
+        source = _changelog(changelog, self.path)
+        told = Everyone([] if listener is None else [listener])
+        begin = partial(
+            CatchUp, self.path, source, options=self._options, listener=told, memory=self._memory
+        )
+        seen = partial(self._reading.refresh, now=True)
+        return Standby(begin, seen, source, self.path, every=every)
+
+
+def _warn_of_unknown(memory: Mapping[int, MemoryLevel], changelog: Changelog) -> None:
+    lacking = [format_duration(each) for each, level in memory.items() if not level.has_begun]
+    if lacking:
+        message = f"The changelog {changelog.path} has no windows of {', '.join(lacking)} so far."
+        warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def _changelog(given: str | os.PathLike[str] | Changelog | Mirrored, replica: Path) -> Changelog:
+    if isinstance(given, Changelog):
+        return given
+    if isinstance(given, Mirrored):
+        return given.mirrored_in(replica / MIRROR)
+    return Changelog.open(Path(given))
