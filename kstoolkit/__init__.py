@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import ProfileMap as ProfileMap
     from kstoolkit.stores.comparing.comparing import diff_stores as diff_stores
     from kstoolkit.stores.discovery.discovering import discover as discover
-    from kstoolkit.stores.growth.growing import growth as growth
+    from kstoolkit.stores.growth.growth import growth as growth
+    from kstoolkit.stores.opening import open_store as open_store
     from kstoolkit.stores.rows.exporting import export as export
-    from kstoolkit.stores.rows.opening import open_store as open_store
     from kstoolkit.widgets.compactionlab import CompactionLab as CompactionLab
     from kstoolkit.widgets.exploring import explore as explore
     from kstoolkit.widgets.findingspanel import FindingsPanel as FindingsPanel
@@ -111,7 +111,7 @@ _HOMES = {
     "files": "kstoolkit.events.sources",
     "find": "kstoolkit.pipeline.find",
     "frame": "kstoolkit.events.sources",
-    "growth": "kstoolkit.stores.growth.growing",
+    "growth": "kstoolkit.stores.growth.growth",
     "kafka_changelog": "kstoolkit.kafka.outputs",
     "kafka_findings": "kstoolkit.kafka.outputs",
     "kafka_topic": "kstoolkit.events.topics",
@@ -119,7 +119,7 @@ _HOMES = {
     "load_rules": "kstoolkit.findings.rules",
     "load_run": "kstoolkit.pipeline.run",
     "metric_names": "kstoolkit.rocksdb.metricnames",
-    "open_store": "kstoolkit.stores.rows.opening",
+    "open_store": "kstoolkit.stores.opening",
     "open_topic": "kstoolkit.operations.topicstore",
     "plan_memory": "kstoolkit.rocksdb.memory.planning",
     "plot_users": "kstoolkit.plots.users",

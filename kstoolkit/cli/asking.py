@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
 
 
 _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")

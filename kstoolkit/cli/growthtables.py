@@ -45,7 +45,7 @@ def _tables(found: Growth) -> Iterator[tuple[list[str], list[list[str]]]]:
 
 
 def _values(uses: Sequence[KeyUse]) -> list[list[str]]:
-    from kstoolkit.stores.rows.valuetext import value_text  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.rows.rows import value_text  # noqa: PLC0415 - loads Arrow
 
     return [[value_text(each.key), *_sizes(each)] for each in uses]
 
@@ -70,7 +70,7 @@ def _is_past(use: WindowUse) -> str:
 
 def _span(use: WindowUse) -> str:
     """Return when a window starts, or between which moments several do."""
-    from kstoolkit.stores.growth.wording import moment_text  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.growth.verdict import moment_text  # noqa: PLC0415 - loads Arrow
 
     start = moment_text(use.start_ms)
     return start if use.span_ms == 1 else f"{start}, {format_duration(use.span_ms)} of starts"

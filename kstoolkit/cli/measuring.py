@@ -235,7 +235,7 @@ def growth(
     All rows are read once. The fields of --json: verdict, horizon, expired, deletions, versions,
     segments, windows, prefixes, keys, by, fields, ages, and more; unknown says why a null is one.
     """
-    from kstoolkit.stores.growth.growing import growth as grown  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.growth.growth import growth as grown  # noqa: PLC0415 - loads RocksDB
 
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
     told |= {"key_serde": key_serde, "value_serde": value_serde}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @contextmanager
 def left_out_as_notes() -> Iterator[None]:
     """Let each part of a store that is left out be a line on stderr, as other remarks are."""
-    from kstoolkit.stores.rows.leftout import LeftOutWarning  # noqa: PLC0415 - with its room
+    from kstoolkit.stores.rows.readable import LeftOutWarning  # noqa: PLC0415 - with its room
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", LeftOutWarning)

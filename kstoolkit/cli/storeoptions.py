@@ -13,7 +13,7 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.readable import HasRows
 
 
@@ -147,7 +147,7 @@ def opened_store(
     KstoolkitError
         If there is no such store or version.
     """
-    from kstoolkit.stores.rows.opening import open_store  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
 
     check_not_empty(path)
@@ -176,7 +176,7 @@ def opened_side(
     path, version, batch, told
         As :func:`opened_store` takes them.
     counted
-        How to count: see :func:`kstoolkit.stores.comparing.owncounts.own_counts`.
+        How to count: see :func:`kstoolkit.stores.comparing.folders.own_counts`.
     store
         The name of a store, of which all partitions below ``path`` are meant.
 
@@ -187,8 +187,10 @@ def opened_side(
     KstoolkitError
         If it can't be read.
     """
-    from kstoolkit.stores.comparing.folders import opened_partitions  # noqa: PLC0415 - RocksDB
-    from kstoolkit.stores.comparing.owncounts import own_counts  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.comparing.folders import (  # noqa: PLC0415
+        opened_partitions,
+        own_counts,
+    )
 
     check_not_empty(path)
     with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:

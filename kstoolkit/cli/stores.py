@@ -142,7 +142,7 @@ def rows(
     family names the variable of a row, or the store of a join that it is in, and partition its
     partition, if those of all partitions are read.
     """
-    from kstoolkit.stores.rows.jsonlines import json_lines  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.rows.rows import json_lines  # noqa: PLC0415 - loads Arrow
 
     with opened_at(
         path,

@@ -13,7 +13,7 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kstoolkit.stores.discovery.foundstore import FoundStore
+    from kstoolkit.stores.discovery.found import FoundStore
 
 
 DOUBTFUL = 0.5
@@ -98,7 +98,7 @@ def _segments(found: FoundStore) -> str:
 
 def _starts(found: FoundStore) -> str:
     """Return when the earliest segment starts, and the latest."""
-    from kstoolkit.stores.growth.wording import moment_text  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.stores.growth.verdict import moment_text  # noqa: PLC0415 - loads Arrow
 
     if not found.segments:
         return "none"

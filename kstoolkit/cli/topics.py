@@ -129,7 +129,7 @@ def opened_at(
 def say_expired(one: HasRows, other: HasRows) -> None:
     """Say which differences are none: windows that a store has dropped, and its topic still has."""
     from kstoolkit.operations.besidetopic import begins_ms  # noqa: PLC0415 - loads RocksDB
-    from kstoolkit.stores.rows.foldedrecords import FoldedRecords  # noqa: PLC0415 - as above
+    from kstoolkit.stores.rows.folded import FoldedRecords  # noqa: PLC0415 - as above
 
     stores = [each for each in (one, other) if not isinstance(each, FoldedRecords)]
     begins = begins_ms(stores[0]) if len(stores) == 1 else None
@@ -218,7 +218,7 @@ def _check_is_of_topics(side: Side) -> None:
 def _check_counts(*sides: tuple[Side, HasRows]) -> None:
     """Refuse to count actions where neither side has any."""
     from kstoolkit.operations.topiccounts import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
-    from kstoolkit.stores.comparing.owncounts import is_own_counts  # noqa: PLC0415 - as above
+    from kstoolkit.stores.comparing.folders import is_own_counts  # noqa: PLC0415 - as above
 
     if not any(sides[0][0].counted.values()):
         return

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.stores.comparing.together import Together
-from kstoolkit.stores.discovery.segmentnames import real_path
-from kstoolkit.stores.discovery.streamsplace import streams_place
-from kstoolkit.stores.rows.foldedrecords import FoldedRecords
+from kstoolkit.stores.comparing.folders import Together
+from kstoolkit.stores.discovery.places import real_path, streams_place
+from kstoolkit.stores.rows.folded import FoldedRecords
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
-from kstoolkit.stores.rows.statestore import StateStore
-from kstoolkit.stores.rows.streamsource import StreamSource
+from kstoolkit.stores.rows.statestore import StateStore, StreamSource
 
 if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows
-    from kstoolkit.stores.rows.rowview import RowSource
+    from kstoolkit.stores.rows.rows import RowSource
 
 
 def kind_of(store: HasRows) -> str | None:
@@ -22,7 +20,7 @@ def kind_of(store: HasRows) -> str | None:
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.comparing.folders import listed
     >>> kind_of(listed("counts", [])) is None
     True
     """
@@ -34,7 +32,7 @@ def partition_of(store: HasRows) -> int | None:
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.comparing.folders import listed
     >>> partition_of(listed("counts", [])) is None
     True
     """
@@ -58,7 +56,7 @@ def begins_ms(store: HasRows) -> int | None:
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.comparing.folders import listed
     >>> begins_ms(listed("counts", [])) is None
     True
     """

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.rowview import RowSource
+    from kstoolkit.stores.rows.rows import RowSource
 
 
 class CountedTopic(HasRows):

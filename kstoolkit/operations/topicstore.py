@@ -14,7 +14,7 @@ from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.operations.besidetopic import kind_of, partition_of
 from kstoolkit.operations.topiccounts import CountedTopic
 from kstoolkit.operations.topicreading import Reading, are_counts
-from kstoolkit.stores.rows.foldedrecords import FoldedRecords
+from kstoolkit.stores.rows.folded import FoldedRecords
 from kstoolkit.stores.rows.readable import ReadAs
 from kstoolkit.units import parse_duration
 

@@ -33,7 +33,7 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from kstoolkit.stores.comparing.comparing import diff_stores
-    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.comparing.folders import listed
     >>> with diff_stores(listed("a", [(b"anna", b"3")]), listed("b", [])) as diff:
     ...     print(plot_store_diff(diff).get_title(loc="left"))
     a to b: 1 of 1 row differ

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.stores.discovery.foundstore import FoundStore
+    from kstoolkit.stores.discovery.found import FoundStore
 
 
 _DAY_MS = 86_400_000
@@ -32,7 +32,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
 
     Examples
     --------
-    >>> from kstoolkit.stores.discovery.foundstore import FoundStore
+    >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = FoundStore("/a", "rocksdb", None, "counts", size_bytes=2048)
     >>> plot_found_stores([found]).get_title(loc="left")
     '1 store of 2.0 KiB; the largest, counts, has 100 % of that'
@@ -87,7 +87,7 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from kstoolkit.records import Records
-    >>> from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
+    >>> from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
     >>> parts = Records([FoundSegment("/a/0", 0, 2048)], "segments")
     >>> found = FoundStore("/a", "kafka-streams", None, "counts", segments=parts, size_bytes=2048)
     >>> plot_found_store(found).get_title(loc="left")

@@ -48,8 +48,8 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.listedrows import listed
-    >>> from kstoolkit.stores.growth.measuring import growth
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> from kstoolkit.stores.growth.growth import growth
     >>> measured = growth(listed("counts", [(b"anna", b"3"), (b"bo", b"15")]))
     >>> plot_growth(measured, by="key").get_title(loc="left")
     'counts: 2 rows, 9 B of keys and values'

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from kstoolkit.stores.rows.rowview import Rows
+    from kstoolkit.stores.rows.rows import Rows
 
     Integers = NDArray[np.int64]
 
@@ -54,7 +54,7 @@ def plot_rows(
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.listedrows import listed
+    >>> from kstoolkit.stores.comparing.folders import listed
     >>> rows = listed("latest", [(b"anna", b"3"), (b"bo", b"15")]).rows()
     >>> plot_rows(rows).get_title(loc="left")
     'latest: 2 rows, half of 4 B or less, the largest of 5 B'

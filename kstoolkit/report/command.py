@@ -11,7 +11,7 @@ from kstoolkit.report.paths import quoted_path
 from kstoolkit.report.places import is_run
 from kstoolkit.report.report import Report
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.opening import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -33,7 +33,7 @@ from kstoolkit.report.values import printed
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.comparing.storediff import StoreDiff
 from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.rowview import Rows
+from kstoolkit.stores.rows.rows import Rows
 from kstoolkit.stores.rows.statestore import StateStore
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from kstoolkit.report.runs import run_part
 from kstoolkit.report.stores import changelog_part, replica_part, store_part
 from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.opening import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from kstoolkit.report.section import Section, keyed
 from kstoolkit.report.tables import nothing
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.growth.growing import growth
+from kstoolkit.stores.growth.growth import growth
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kstoolkit.records import Record
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.section import Ids
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
 
 
 MOST_MEASURED_BYTES = 256 << 20

@@ -36,8 +36,8 @@ PANELS = {
 """The panel of each kind of thing, by names: what is not looked at is not imported."""
 
 LIES_AT = {
-    "kstoolkit.stores.discovery.foundstore.FoundStore": "path",
-    "kstoolkit.stores.discovery.foundstore.FoundStores": "root",
+    "kstoolkit.stores.discovery.found.FoundStore": "path",
+    "kstoolkit.stores.discovery.found.FoundStores": "root",
     "kstoolkit.replica.windowstore.WindowReader": "path",
 }
 """Things that are looked at where they lie, and what tells where that is."""

@@ -13,7 +13,7 @@ from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
 from kstoolkit.rocksdb.store import MeasuredStore
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import format_bytes
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ipywidgets import Widget
 
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
 
 
 _AS_TOLD = "as it seems"

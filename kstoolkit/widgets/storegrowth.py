@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from kstoolkit.stores.growth.growth import Growth
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
 
 
 class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
@@ -76,7 +76,7 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
         if not is_stopped():
             self.shown.say("Reading all rows …")
-        from kstoolkit.stores.growth.growing import growth  # noqa: PLC0415 - at the press of a button
+        from kstoolkit.stores.growth.growth import growth  # noqa: PLC0415 - at the press of a button
 
         with ExitStack() as held:
             store: Any = opened(held)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from threading import Event
 
-    from kstoolkit.stores.discovery.foundstore import FoundStores
+    from kstoolkit.stores.discovery.found import FoundStores
     from kstoolkit.widgets.storetree import Node
 
 

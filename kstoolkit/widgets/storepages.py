@@ -6,14 +6,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.markup import Html, element, joined, shortened, text
-from kstoolkit.stores.growth.wording import moment_text
-from kstoolkit.stores.rows.valuetext import value_text
+from kstoolkit.stores.growth.verdict import moment_text
+from kstoolkit.stores.rows.rows import value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from kstoolkit.stores.rows.rowview import Rows
-    from kstoolkit.stores.rows.storerow import StoreRow
+    from kstoolkit.stores.rows.rows import Rows, StoreRow
 
 
 Cells = dict[str, str]

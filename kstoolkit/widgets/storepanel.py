@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kstoolkit.stores.growth.growth import Growth
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.widgets.storepages import Cells
     from kstoolkit.widgets.storesummary import Fact
     from kstoolkit.widgets.storetree import Node

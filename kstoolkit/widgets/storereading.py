@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.widgets.storepages import Pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.widgets.storepages import Cells
 

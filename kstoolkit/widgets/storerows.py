@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import ExitStack
 
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.widgets.storepages import Cells
     from kstoolkit.widgets.storereading import Wanted
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.markup import Html, element, isolated
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.rows.rowview import Estimating
+from kstoolkit.stores.rows.rows import Estimating
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_bytes, format_count
@@ -14,8 +14,8 @@ from kstoolkit.units import format_bytes, format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from kstoolkit.stores.discovery.foundstore import FoundStore
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.discovery.found import FoundStore
+    from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.widgets.storetree import Node
 
 
@@ -56,7 +56,7 @@ def facts_of_store(found: FoundStore) -> list[Fact]:
 
     Examples
     --------
-    >>> from kstoolkit.stores.discovery.foundstore import FoundStore
+    >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = FoundStore("/s/x", "rocksdb", None, "x", size_bytes=5, is_locked=True)
     >>> facts_of_store(found)[:2]
     [('engine', 'rocksdb'), ('kind', 'unknown (not told)')]

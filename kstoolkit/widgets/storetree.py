@@ -14,7 +14,7 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kstoolkit.stores.discovery.foundstore import FoundStore
+    from kstoolkit.stores.discovery.found import FoundStore
 
 
 MOST_LISTED = 500
@@ -78,7 +78,7 @@ def store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[N
 
     Examples
     --------
-    >>> from kstoolkit.stores.discovery.foundstore import FoundStore
+    >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = [
     ...     FoundStore("/s/app/0_1/counts", "kafka-streams", "app", "counts", subtopology=0,
     ...                partition=1, kind="window", size_bytes=2048),
@@ -98,7 +98,7 @@ def matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
 
     Examples
     --------
-    >>> from kstoolkit.stores.discovery.foundstore import FoundStore
+    >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = [FoundStore(f"/s/{name}", "rocksdb", None, name) for name in ("Counts", "x")]
     >>> [each.store for each in matching(found, "counts")], len(matching(found, " "))
     (['Counts'], 2)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.kafka.broker import Broker
     from kstoolkit.stores.rows.readable import HasRows
-    from kstoolkit.stores.rows.storerow import StoreRow
+    from kstoolkit.stores.rows.rows import StoreRow
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

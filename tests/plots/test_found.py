@@ -9,7 +9,7 @@ from rocksdict import Options, Rdict
 import kstoolkit as kst
 from kstoolkit.plots.rowbars import MOST_ROWS
 from kstoolkit.records import Records
-from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore, FoundStores
+from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, FoundStores
 from tests.plots.made import HOSTILE, TEN, drawn, legend, row_names, seen, stays_inside, texts
 
 HOUR = 3_600_000

@@ -12,7 +12,7 @@ from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.plots.rows import MOST_BARS
 from kstoolkit.stores.rows.asking import Asked
-from kstoolkit.stores.rows.rowview import Rows
+from kstoolkit.stores.rows.rows import Rows
 from tests.plots.made import HOSTILE, TEN, drawn, seen, stays_inside, texts
 
 if TYPE_CHECKING:

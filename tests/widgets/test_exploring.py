@@ -19,7 +19,7 @@ from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.opening import open_store
 from kstoolkit.widgets.exploring import (
     LIES_AT,
     PANELS,

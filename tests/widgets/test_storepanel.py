@@ -436,7 +436,7 @@ def test_a_damaged_store_says_so(opened: Callable[..., StorePanel], users: Path)
     assert 'role="status"' in panel.rows.said.value
 
 
-@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.leftout.LeftOutWarning")
+@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.readable.LeftOutWarning")
 def test_what_is_left_out_of_a_store_is_said_beside_its_rows(
     opened: Callable[..., StorePanel], minutes: Path
 ) -> None:

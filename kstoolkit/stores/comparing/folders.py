@@ -1,24 +1,165 @@
-"""One side of a comparison, by its folder: a store, its partitions, or what kstoolkit counted."""
+"""One side of a comparison, by its folder: a store, its partitions, or what kstoolkit counted.
+
+What kstoolkit itself counted, by its folder: one side of a comparison.
+
+Several stores as one: the partitions of a store, to compare with what is not partitioned.
+
+Rows that lie in memory, to compare a store with: what a topic held, or what is expected.
+"""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.stores.comparing.owncounts import is_own_counts, own_counts
-from kstoolkit.stores.comparing.together import together
+from kstoolkit.formats.columns import ByteColumn, RowColumns
+from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.rows.opening import open_store
-from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.rowview import Rows
+from kstoolkit.stores.discovery.places import is_replica_level
+from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.asking import Asked
+from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
+from kstoolkit.stores.rows.readable import HasRows, Readable
+from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from kstoolkit.stores.rows.readable import Readable
+    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.stores.rows.rows import RowSource
     from kstoolkit.units import Duration
+
+
+@contextmanager
+def own_counts(
+    path: str,
+    *,
+    window_size: Duration | None = None,
+    action: str | None = None,
+    total: bool = False,
+) -> Iterator[Readable | None]:
+    """Yield the counts of a changelog, of a run, or of a level of a replica; None of other paths.
+
+    Parameters
+    ----------
+    path
+        The folder.
+    window_size
+        How long the windows are, of a changelog or a run; a level of a replica has windows of one
+        length.
+    action, total
+        Count one action, or all of them together, as a long; neither: each action's, as JSON.
+
+    Raises
+    ------
+    ConfigurationError
+        If both are asked for, there are no such windows, or it is not said which.
+    KstoolkitError
+        If the counts can't be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with own_counts(tempfile.mkdtemp()) as found:
+    ...     print(found)
+    None
+    """
+    folder = Path(path).absolute()
+    if is_replica_level(folder):
+        with WindowReader.open(folder.parent) as replica:
+            length = format_duration(int(folder.name))
+            yield replica_counts(replica, window=length, action=action, total=total)
+        return
+    changelog = _changelog(folder)
+    if changelog is None:
+        yield None
+        return
+    if window_size is None:
+        known = ", ".join(format_duration(each) for each in changelog.window_lengths_ms())
+        message = f"The changelog {changelog.path} has counts of windows of {known}."
+        raise ConfigurationError(message, hint="Say of which, by window_size=.")
+    yield changelog_counts(changelog, window=window_size, action=action, total=total)
+
+
+def is_own_counts(path: str) -> bool:
+    """Return whether a folder is one that :func:`own_counts` reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> is_own_counts(tempfile.mkdtemp())
+    False
+    """
+    folder = Path(path).absolute()
+    return is_replica_level(folder) or _changelog(folder) is not None
+
+
+def _changelog(folder: Path) -> Changelog | None:
+    try:
+        return Changelog.open(folder)
+    except InputError:
+        return None
+
+
+def together(stores: Sequence[HasRows]) -> Readable:
+    """Return the rows of several stores of one kind as those of one store.
+
+    Parameters
+    ----------
+    stores
+        The stores, open until the rows are read; the serdes of the first that has some read all.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are none.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> parts = [listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
+    >>> print(*together(parts).rows(), sep="; ")
+    'anna': 1; 'bo': 1
+    """
+    if not stores:
+        message = "There is no store among those to take together."
+        raise ConfigurationError(message, hint="Give one or more, such as a store's partitions.")
+    sources = [each.source for each in stores]
+    first = next((each for each in stores if _has_rows(each)), stores[0])
+    names = dict.fromkeys(source.name for source in sources)
+    source = Together(", ".join(names), sources)
+    return Readable(source, key_serde=first.key_serde, value_serde=first.value_serde)
+
+
+def _has_rows(store: HasRows) -> bool:
+    return any(len(rows) for rows in store.source.read(Asked()))
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Where the rows of several stores lie.
+
+    Parameters
+    ----------
+    name
+        Their names.
+    sources
+        Where the rows of each lie.
+    """
+
+    name: str
+    sources: Sequence[RowSource]
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield the rows of one after the other."""
+        for source in self.sources:
+            yield from source.read(asked)
 
 
 _TOPIC = "kafka://"
@@ -47,7 +188,7 @@ def both_opened(
         How long windows are, where a store does not tell; of a changelog or a run, which are meant.
     action, total
         How to count what kstoolkit counted: see :func:`own_counts
-        <kstoolkit.stores.comparing.owncounts.own_counts>`.
+        <kstoolkit.stores.comparing.folders.own_counts>`.
 
     Raises
     ------
@@ -141,3 +282,56 @@ def _check_is_used(given: tuple[object, object], counted: dict[str, Any], **told
     if any(counted.values()) and not any(map(is_own_counts, folders)):
         message = "Neither side is a folder of kstoolkit's counts."
         raise ConfigurationError(message, hint="Leave action and total out.")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """A source of rows that are there already.
+
+    Parameters
+    ----------
+    name
+        What to call them.
+    parts
+        The rows.
+    """
+
+    name: str
+    parts: Sequence[RowColumns]
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield the rows, all of them."""
+        del asked
+        yield from self.parts
+
+
+def listed(
+    name: str,
+    rows: Iterable[tuple[bytes, bytes | None]],
+    *,
+    key_serde: SerdeLike | None = None,
+    value_serde: SerdeLike | None = None,
+) -> Readable:
+    """Return pairs of keys and values as a store's rows.
+
+    Parameters
+    ----------
+    name
+        What to call them.
+    rows
+        The application's own bytes; a value may be None.
+    key_serde, value_serde
+        How to read them; None guesses.
+
+    Examples
+    --------
+    >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
+    'anna': 3
+    """
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
+    for key, value in rows:
+        keys.append(key)
+        values.append(value)
+    part = RowColumns.whole(ByteColumn.of(keys), ByteColumn.of(values))
+    return Readable(ListedRows(name, [part]), key_serde=key_serde, value_serde=value_serde)

@@ -1,7 +1,18 @@
-"""The rows of one side of a comparison, on their way into its spool and back out."""
+"""The rows of one side of a comparison, on their way into its spool and back out.
+
+Sorted runs of rows, merged: what is read of each run at a time is one block.
+
+Rows in the order of their identities, however many: sorted runs in a scratch folder.
+
+Rows come in the order of one engine's disk. As many as fit into a run are sorted in memory and
+written as Arrow's stream format; the runs are merged as they are read
+(:mod:`kstoolkit.stores.comparing.sides`). Should there be many, some are merged into one first.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -12,14 +23,15 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
-from kstoolkit.stores.comparing.identity import identities
-from kstoolkit.stores.comparing.meaning import meanings
-from kstoolkit.stores.rows.decodedrows import decoded_rows
+from kstoolkit.stores.comparing.identity import identities, meanings
+from kstoolkit.stores.rows.rows import decoded_rows
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
 
-    from kstoolkit.stores.rows.rowview import Rows
+    from kstoolkit.stores.rows.rows import Rows
 
 
 _BYTES, _TIME = pa.large_binary(), pa.int64()
@@ -186,3 +198,187 @@ def _cells(rows: RowColumns) -> list[pa.Array]:
         pa.nulls(len(rows), kind) if each is None else each
         for each, kind in zip(cells, ROW.types, strict=True)
     ]
+
+
+def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table]:
+    """Yield the rows of all runs by their identities; rows of one identity come in one table.
+
+    Parameters
+    ----------
+    runs
+        Files of Arrow's stream format, each in the order of its column ``identity``.
+    without_last
+        How many bytes at the end of each identity not to look at; rows come without them.
+    """
+    with ExitStack() as open_files:
+        heads = [_Head(open_files, path, without_last) for path in runs]
+        while heads:
+            # Rows below the least last one that is known are all here; what equals it may go on.
+            last = min((head.last for head in heads if not head.ended), default=None)
+            parts = [head.taken_below(last) for head in heads]
+            for head in heads:
+                if head.last == last or not len(head.rows):
+                    head.read_on()
+            heads = [head for head in heads if len(head.rows) or not head.ended]
+            rows = [part for part in parts if len(part)]
+            if rows:
+                yield _sorted(rows)
+
+
+class _Head:
+    """The front of a run: rows that were read, and not yet merged."""
+
+    __slots__ = ("_blocks", "_without_last", "ended", "last", "rows")
+
+    def __init__(self, open_files: ExitStack, path: Path, without_last: int) -> None:
+        file = open_files.enter_context(pa.OSFile(str(path), "rb"))
+        stream = open_files.enter_context(pa.ipc.open_stream(file))
+        self._blocks, self._without_last = iter(stream), without_last
+        self.rows = stream.schema.empty_table()
+        self.last, self.ended = b"", False
+        self.read_on()
+
+    def read_on(self) -> None:
+        block = next(self._blocks, None)
+        if block is None:
+            self.ended = True
+            return
+        rows = pa.Table.from_batches([block])
+        if self._without_last:
+            identity = ByteColumn.from_arrow(block.column("identity"))
+            shorter = identity.part(end=-self._without_last).to_arrow()
+            rows = rows.set_column(0, "identity", shorter)
+        self.rows = pa.concat_tables([self.rows, rows]).combine_chunks()
+        self.last = rows["identity"][-1].as_py()
+
+    def taken_below(self, last: bytes | None) -> pa.Table:
+        """Take the rows whose identity is less; None: all there are."""
+        rows, identity = self.rows, self.rows["identity"]
+        number = len(rows)
+        if last is not None:
+            number = bisect_left(range(number), last, key=lambda row: identity[row].as_py())
+        self.rows = rows.slice(number)
+        return rows.slice(0, number)
+
+
+def _sorted(parts: list[pa.Table]) -> pa.Table:
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables(parts).combine_chunks()
+    return rows.take(pc.sort_indices(rows["identity"]))
+
+
+RUN_BYTES = 32 << 20
+MOST_RUNS = 32
+_BLOCK_BYTES = 512 << 10  # of each run, this much is in memory while it is merged
+
+
+@dataclass(slots=True)
+class Allowance:
+    """How much scratch disk may be taken, and how much is."""
+
+    disk_bytes: int
+    taken_bytes: int = 0
+
+    def take(self, size_bytes: int) -> None:
+        """Take so much more.
+
+        Raises
+        ------
+        ConfigurationError
+            If that is more than may be taken.
+        """
+        self.taken_bytes += size_bytes
+        if self.taken_bytes > self.disk_bytes:
+            message = (
+                f"The rows to compare take more than {format_bytes(self.disk_bytes)} of scratch "
+                "disk."
+            )
+            hint = "Compare fewer rows: give rows(since=..., until=...), or raise disk_bytes."
+            raise ConfigurationError(message, hint=hint)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file, and give back what it took."""
+        self.taken_bytes -= path.stat().st_size
+        path.unlink()
+
+
+@dataclass(slots=True)
+class Spool:
+    """Sorted runs of one store's rows.
+
+    Parameters
+    ----------
+    folder
+        Where to write them; made by whoever removes it.
+    name
+        What their names begin with.
+    schema
+        The columns of the rows; the first is ``identity``.
+    allowance
+        How much disk they may take.
+    """
+
+    folder: Path
+    name: str
+    schema: pa.Schema
+    allowance: Allowance
+    runs: list[Path] = field(default_factory=list)
+    _held: list[pa.Table] = field(default_factory=list)
+    _held_bytes: int = 0
+    _written: int = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows in any order."""
+        self._held.append(rows)
+        self._held_bytes += rows.nbytes
+        if self._held_bytes >= RUN_BYTES:
+            self._end_run()
+
+    def finish(self) -> None:
+        """Write what is still in memory, and leave no more runs than can be merged at once."""
+        if self._held:
+            self._end_run()
+        while len(self.runs) > MOST_RUNS:
+            some, self.runs = self.runs[:MOST_RUNS], self.runs[MOST_RUNS:]
+            with closing(merged(some)) as tables:
+                self.runs.append(self._write(tables))
+            for path in some:
+                self.allowance.remove(path)
+
+    def _end_run(self) -> None:
+        rows = pa.concat_tables(self._held).combine_chunks()
+        self._held, self._held_bytes = [], 0
+        rows = rows.take(pc.sort_indices(rows["identity"]))
+        self.runs.append(self._write([rows]))
+
+    def _write(self, tables: Iterable[pa.Table]) -> Path:
+        self._written += 1
+        path = self.folder / f"{self.name}-{self._written}.arrows"
+        return write_tables(tables, path, self.schema, self.allowance)
+
+
+def write_tables(
+    tables: Iterable[pa.Table], path: Path, schema: pa.Schema, allowance: Allowance
+) -> Path:
+    """Write tables of one schema to a file, in blocks that are small in memory; return where.
+
+    Raises
+    ------
+    ConfigurationError
+        If they take more disk than they may.
+    """
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    counted = 0
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=options) as to:
+        for table in tables:
+            to.write_table(table.combine_chunks(), max_chunksize=_block_rows(table))
+            allowance.take(file.tell() - counted)
+            counted = file.tell()
+    allowance.take(path.stat().st_size - counted)
+    return path
+
+
+def _block_rows(table: pa.Table) -> int:
+    row_bytes = int(table.nbytes) // max(len(table), 1) + 1
+    return max(1, _BLOCK_BYTES // row_bytes)

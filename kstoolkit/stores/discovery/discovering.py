@@ -1,37 +1,212 @@
-"""Find every store under a folder: whose it is, what for, how large, and in which state."""
+"""Find every store under a folder: whose it is, what for, how large, and in which state.
+
+The folders under a path in which a store lies, one after the other, none of them opened.
+
+A store that was found, opened for a look: its kind, by its rows, and how it was left.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import groupby, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from kstoolkit.errors import InputError
-from kstoolkit.formats.streams.kinds import STREAMS_FAMILIES
-from kstoolkit.stores.discovery.foundstore import FoundStore, FoundStores
-from kstoolkit.stores.discovery.locks import Locks
-from kstoolkit.stores.discovery.looking import looked_into
-from kstoolkit.stores.discovery.ondisk import on_disk
-from kstoolkit.stores.discovery.replicalevels import (
+from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.formats.streams.kinds import OFFSETS, STREAMS_FAMILIES
+from kstoolkit.formats.streams.places import read_offsets, segment_interval_ms
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.stores.discovery.found import FoundStore, FoundStores, Locks, on_disk
+from kstoolkit.stores.discovery.places import (
+    StreamsPlace,
+    are_segments,
+    by_name_alone,
+    changelog_of,
     is_replica_level,
     is_replica_segment,
+    real_path,
     replica_level,
     replica_levels,
+    streams_place,
+    streams_store,
 )
-from kstoolkit.stores.discovery.segmentnames import are_segments, real_path
-from kstoolkit.stores.discovery.streamsplace import StreamsPlace, streams_place
-from kstoolkit.stores.discovery.streamsstore import streams_store
-from kstoolkit.stores.discovery.walking import Layout, Walk
-from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of
-from kstoolkit.stores.spark.finding import spark_stores
+from kstoolkit.stores.rows.statestore import doubted, recognised_as, recognised_at
+from kstoolkit.stores.spark.checkpoint import Checkpoint, checkpoint_of, spark_stores
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator
+
+    from kstoolkit.formats.streams.recognising import Recognised
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.discovery.found import FoundSegment
+
+
+_REPLICA = "replica.json"
+_CHECKPOINT = {"state", "offsets"}
+"""Folders that every checkpoint of a stateful query of Spark has."""
+
+
+def _never() -> bool:
+    return False
+
+
+class Layout(StrEnum):
+    """How a folder keeps state."""
+
+    ROCKSDB = "one RocksDB store"
+    REPLICA = "a replica of kstoolkit's"
+    SPARK = "a checkpoint of Spark's"
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk through the folders under a path; links to folders are not followed.
+
+    Parameters
+    ----------
+    is_stopped
+        Says whether to end; asked before each folder.
+    num_folders
+        How many folders it has looked into so far.
+    unreadable
+        The folders that it could not look into, and why.
+    """
+
+    is_stopped: Callable[[], bool] = _never
+    num_folders: int = 0
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    def below(self, root: Path) -> Iterator[tuple[Path, Layout]]:
+        """Yield each folder that holds state, in the order of names, depth first.
+
+        What lies below such a folder is its own business, and not looked into.
+        """
+        waiting = [root]
+        while waiting and not self.is_stopped():
+            here = waiting.pop()
+            self.num_folders += 1
+            names, folders = self._inside(here)
+            layout = _layout(names, folders)
+            if layout is not None:
+                yield here, layout
+            else:
+                waiting += [here / name for name in sorted(folders, reverse=True)]
+
+    def _inside(self, folder: Path) -> tuple[set[str], set[str]]:
+        """Return the names in a folder, and which of them are folders."""
+        try:
+            with os.scandir(folder) as entries:
+                found = {each.name: each.is_dir(follow_symlinks=False) for each in entries}
+        except (FileNotFoundError, NotADirectoryError):  # it was removed meanwhile
+            return set(), set()
+        except OSError as error:
+            self.unreadable[str(folder)] = error.strerror or str(error)
+            return set(), set()
+        return set(found), {name for name, is_folder in found.items() if is_folder}
+
+
+def _layout(names: set[str], folders: set[str]) -> Layout | None:
+    if _REPLICA in names:
+        return Layout.REPLICA
+    if folders >= _CHECKPOINT:
+        return Layout.SPARK
+    return Layout.ROCKSDB if "CURRENT" in names - folders else None
+
+
+_ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
+_ASKED = {"closed", "offset"}
+_IS_OPEN = "a process has it open"
+_NO_OFFSET = "it has no changelog, or nothing of it was ever flushed"
+
+
+def looked_into(found: FoundStore) -> FoundStore:
+    """Return what was found with what a look into its rows tells.
+
+    Whose kind is known by its place, as of a replica, is left as it is; a store that can't be
+    opened is returned with why.
+    """
+    if found.engine in {"kstoolkit", "spark"}:
+        return found
+    segment = max(found.segments, key=lambda each: each.size_bytes, default=None)
+    try:
+        path = Path(found.path if segment is None else segment.path)
+        with open_store(path, partly=True) as store:
+            return _with_kind(found, store, segment)
+    except KstoolkitError as error:
+        why = f"it can't be opened: {error.message}"
+        return replace(found, unknown=found.unknown | {"kind": why, "closed": why})
+
+
+def _with_kind(found: FoundStore, store: Store, segment: FoundSegment | None) -> FoundStore:
+    guess = _recognised(found, store, segment)
+    unknown = {name: why for name, why in found.unknown.items() if name != "kind"}
+    told = replace(
+        found,
+        kind=str(guess.kind),
+        confidence=guess.confidence,
+        reasons=guess.reasons,
+        column_families=store.column_families,
+        unknown=unknown,
+    )
+    if segment is None and found.wal_bytes:
+        told = _with_wal(told, store)
+    return _with_ending(told, store) if OFFSETS in store.column_families else told
+
+
+def _recognised(found: FoundStore, store: Store, segment: FoundSegment | None) -> Recognised:
+    if segment is None:
+        return recognised_at(store, real_path(found.path), None)[0]
+    guess = recognised_as(
+        store,
+        None,
+        start_ms=segment.start_ms,
+        interval_ms=segment_interval_ms(each.start_ms for each in found.segments),
+    )
+    folder = real_path(segment.path).parent.name
+    return guess if folder == found.store else doubted(guess, by_name_alone(found.store, folder))
+
+
+def _with_wal(found: FoundStore, store: Store) -> FoundStore:
+    """Return what was found with an estimate that counts what lies in its WAL alone, too."""
+    told = [store.summary(each).estimated_rows for each in store.column_families if each != OFFSETS]
+    if None in told:
+        return found
+    unknown = {name: why for name, why in found.unknown.items() if name != "estimated_keys"}
+    return replace(found, estimated_keys=sum(each or 0 for each in told), unknown=unknown)
+
+
+def _with_ending(found: FoundStore, store: Store) -> FoundStore:
+    """Return what was found with what its column family ``offsets`` says."""
+    told = read_offsets(store.iter_rows(cf=OFFSETS))
+    asked = _offset(found, told.offsets)
+    offset = found.offset if asked is None else asked
+    closed = None if found.is_locked else _ENDINGS[told.status]
+    unknown = {name: why for name, why in found.unknown.items() if name not in _ASKED}
+    unknown |= {"closed": _IS_OPEN} if closed is None else {}
+    unknown |= {"offset": _NO_OFFSET} if offset is None else {}
+    return replace(found, closed=closed, offset=offset, unknown=unknown)
+
+
+def _offset(found: FoundStore, offsets: dict[tuple[str, int], int]) -> int | None:
+    """Return the offset of a store's changelog, or of the one topic that it is kept from."""
+    changelog = changelog_of(
+        {topic for topic, _ in offsets},
+        found.store,
+        application=found.application,
+        topology=found.topology,
+    )
+    mine = [
+        offset
+        for (topic, partition), offset in offsets.items()
+        if topic == changelog and found.partition in {None, partition}
+    ]
+    told = mine or (list(offsets.values()) if len(offsets) == 1 else [])
+    return told[0] if told else None
 
 
 _NO_PLACE = "its place is not one that an engine would choose: look=True looks at its rows"

@@ -10,18 +10,40 @@ timestamp           of everything else                    nothing: it says how o
 ==================  ====================================  =====================================
 
 (``SegmentedBytesStore.KeySchema.segmentTimestamp``, ``RocksDBVersionedStore`` of Kafka Streams.)
+
+How long Kafka Streams keeps rows: from a retention to its segments, and back.
+
+::
+
+    windows, sessions     interval = max(retention / 2, 60 s)
+    versioned stores      interval = max(history / 3, 2 s)      history up to 60 s
+                                     max(history / 5, 20 s)                300 s
+                                     max(history / 12, 60 s)               3600 s
+                                     max(history / 24, 300 s)              longer
+    segment               floor(time / interval), live from that of (stream time - retention) on
+    row                   expired if its time < stream time - retention + 1; in a time-ordered
+                          window store if its time < stream time - retention
+
+(``Stores``, ``RocksDbVersionedKeyValueBytesStoreSupplier``, ``AbstractSegments`` and
+``AbstractDualSchemaRocksDBSegmentedBytesStore.getActualFrom`` of Kafka Streams.)
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 from enum import StrEnum
+from math import gcd, isqrt
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from kstoolkit.formats.columns import numbers_of
 from kstoolkit.formats.streams.kinds import Kind
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import RowColumns
@@ -82,3 +104,146 @@ def watermark_times_of(rows: RowColumns) -> Times:
     """
     windowed = rows.window_end_ms is not None
     return numbers_of(rows.window_end_ms if windowed else rows.timestamp_ms, len(rows))
+
+
+SHORTEST_MS = 60_000
+_MINUTE_MS = 60_000
+_HISTORY = ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, 60_000))
+_LONG_HISTORY = (24, 300_000)
+_LARGEST_SEARCHED = 1 << 44  # ms, 557 years: the divisors of more would take long to find
+_LONGEST_MS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A length of time that is known to lie between two, both included, in ms."""
+
+    least_ms: int
+    most_ms: int
+
+    @property
+    def likely_ms(self) -> int | None:
+        """The one that people would have chosen: the shortest, or the only whole minute of many.
+
+        Examples
+        --------
+        >>> Between(3_600_000, 3_600_001).likely_ms, Between(0, 120_001).likely_ms
+        (3600000, None)
+        """
+        if self.most_ms - self.least_ms <= _LONG_HISTORY[0]:
+            return self.least_ms
+        minute = -(-self.least_ms // _MINUTE_MS) * _MINUTE_MS
+        is_only = minute <= self.most_ms < minute + _MINUTE_MS
+        return minute if is_only else None
+
+
+def interval_of(retention_ms: int, *, is_versioned: bool = False) -> int:
+    """Return how long the segments of a store are, in ms.
+
+    Examples
+    --------
+    >>> interval_of(3_600_000), interval_of(90_000), interval_of(3_600_000, is_versioned=True)
+    (1800000, 60000, 300000)
+    """
+    if not is_versioned:
+        return max(retention_ms // 2, SHORTEST_MS)
+    for up_to_ms, parts, least_ms in _HISTORY:
+        if retention_ms <= up_to_ms:
+            return max(retention_ms // parts, least_ms)
+    parts, least_ms = _LONG_HISTORY
+    return max(retention_ms // parts, least_ms)
+
+
+def retention_of(interval: Between, *, is_versioned: bool = False) -> Between | None:
+    """Return the retentions that have segments so long; None if no retention has.
+
+    Examples
+    --------
+    >>> retention_of(Between(1_800_000, 1_800_000))
+    Between(least_ms=3600000, most_ms=3600001)
+    >>> retention_of(Between(300_000, 300_000), is_versioned=True)
+    Between(least_ms=3600000, most_ms=7200023)
+    """
+    # The longer the retention, the longer the segments: so both ends can be searched for.
+    lengths = range(_LONGEST_MS)
+
+    def interval_at(retention_ms: int) -> int:
+        return interval_of(retention_ms, is_versioned=is_versioned)
+
+    least = bisect_left(lengths, interval.least_ms, key=interval_at)
+    most = bisect_right(lengths, interval.most_ms, key=interval_at) - 1
+    return Between(least, most) if least <= most else None
+
+
+def interval_of_starts(
+    starts_ms: Iterable[int], *, longest_stay_ms: int = 0, shortest_ms: int = SHORTEST_MS
+) -> Between | None:
+    """Return how long segments are, by where they begin and how far behind that their rows lie.
+
+    All starts are multiples of the interval, so it divides their greatest common divisor, which it
+    most likely is. Rows lie in their segment, so it is longer than the longest stay.
+
+    Parameters
+    ----------
+    starts_ms
+        Where segments begin, epoch ms UTC.
+    longest_stay_ms
+        How far behind the start of its segment a row lies at most.
+    shortest_ms
+        What no interval is below.
+
+    Returns
+    -------
+    Between or None
+        None of fewer than two segments, or if the rows don't lie where the names say.
+
+    Examples
+    --------
+    >>> interval_of_starts([0, 5_400_000], longest_stay_ms=1_700_000)
+    Between(least_ms=1800000, most_ms=5400000)
+    >>> interval_of_starts([3_600_000, 5_400_000], longest_stay_ms=1_700_000)
+    Between(least_ms=1800000, most_ms=1800000)
+    """
+    starts = set(starts_ms)
+    most = gcd(*starts)
+    above = max(longest_stay_ms + 1, shortest_ms)
+    if len(starts) < 2 or most < above:  # noqa: PLR2004 - one has no distance
+        return None
+    return Between(_least_divisor(most, above), most)
+
+
+def least_interval_of(start_ms: int, longest_stay_ms: int) -> int | None:
+    """Return how long a segment is at least, by where it begins and how far behind its rows lie.
+
+    None if the rows are not those of one that Kafka Streams would have begun there: it divides
+    the start.
+
+    Examples
+    --------
+    >>> least_interval_of(1_699_963_200_000, 42_180_000)
+    42499080
+    """
+    above = max(longest_stay_ms + 1, SHORTEST_MS)
+    return _least_divisor(start_ms, above) if start_ms >= above else None
+
+
+def live_segments(stream_time_ms: int, retention_ms: int, interval_ms: int) -> int:
+    """Return how many segments a store keeps at a stream time, if each has rows.
+
+    Examples
+    --------
+    >>> live_segments(7_199_999, 3_600_000, 1_800_000), live_segments(60_000, 30_000, 60_000)
+    (3, 2)
+    """
+    first = (stream_time_ms - retention_ms) // interval_ms
+    return stream_time_ms // interval_ms - first + 1
+
+
+def _least_divisor(number: int, above: int) -> int:
+    """Return the least divisor of a number that is not below another."""
+    if number > _LARGEST_SEARCHED:
+        return above
+    small = np.arange(1, isqrt(number) + 1, dtype=np.int64)
+    small = small[number % small == 0]
+    found = np.concatenate([small, number // small])
+    return int(found[found >= above].min())

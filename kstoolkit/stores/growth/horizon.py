@@ -1,27 +1,57 @@
-"""From when on a store keeps rows: what it shows, what was told, what its segments speak for."""
+"""From when on a store keeps rows: what it shows, what was told, what its segments speak for.
+
+What of a store is past its time: rows, segments, and versions.
+
+Who takes a store's room: which keys, which beginnings of keys, which windows.
+
+How long ago rows were updated last, or how long ago their windows ended, and by which clock.
+
+==========================  =======================  =============================================
+rows                        what is looked at        counted back from
+==========================  =======================  =============================================
+one a key, with timestamps  when it was updated      the moment given, else the newest timestamp
+of windows and sessions     when the window ended    the moment given, else the watermark, else
+                                                     the newest window's start or session's end
+==========================  =======================  =============================================
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from kstoolkit.formats.columns import ByteColumn, Undecoded
+from kstoolkit.formats.serdes import guess_serde, serde_of
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.stores.growth.checkpointuse import Eviction
-from kstoolkit.stores.growth.clock import Clock
-from kstoolkit.stores.growth.records import Horizon
-from kstoolkit.stores.growth.retention import (
+from kstoolkit.records import Records
+from kstoolkit.stores.growth.clock import (
     SHORTEST_MS,
     Between,
+    Clock,
     interval_of,
     interval_of_starts,
     least_interval_of,
     live_segments,
     retention_of,
 )
+from kstoolkit.stores.growth.files import Eviction
+from kstoolkit.stores.growth.records import (
+    Age,
+    Expired,
+    Horizon,
+    KeyUse,
+    PrefixUse,
+    SegmentUse,
+    Versions,
+    WindowUse,
+)
+from kstoolkit.stores.growth.tallies import HeavyHitters
 
 if TYPE_CHECKING:
-    from kstoolkit.stores.growth.checkpointuse import CheckpointUse
-    from kstoolkit.stores.growth.tallies import Tallies
+    from kstoolkit.formats.serdes import Serde
+    from kstoolkit.stores.discovery.found import FoundSegment
+    from kstoolkit.stores.growth.files import CheckpointUse, StoreFiles
+    from kstoolkit.stores.growth.tallies import Spans, Tallies
 
 
 _STREAMS = "kafka-streams"
@@ -197,3 +227,347 @@ def _why_not_inferred(tallies: Tallies, horizon: Horizon) -> str:
     if horizon.segment_interval_ms is None:
         return f"{_why_no_interval(tallies)}: give retention="
     return _NOT_WHOLE if horizon.inferred_most_ms is None else _GIVE_IT
+
+
+_NOT_OPENED = "its RocksDB was not handed over"
+_NO_TTL = "it is no state of Spark's whose variables have a time to live"
+
+
+def expired_of(
+    tallies: Tallies,
+    horizon: Horizon,
+    segments: Records[SegmentUse],
+    checkpoint: CheckpointUse | None = None,
+) -> Expired:
+    """Return what is past the retention, the watermark or a time to live, and still there."""
+    unknown: dict[str, str] = {}
+    below = None
+    if horizon.kept_from_ms is None:
+        unknown |= dict.fromkeys(("num_rows", "data_bytes"), _why_no_cut(horizon))
+    else:
+        below = tallies.times.spans().below(horizon.kept_from_ms)
+    past = [each for each in segments if each.is_past]
+    judged = bool(segments) and all(each.is_past is not None for each in segments)
+    if not judged:
+        why = _why_not_past(horizon) if segments else "the store has no segments of its own"
+        unknown |= dict.fromkeys(("num_past_segments", "past_segments_bytes"), why)
+    if horizon.watermark_ms is None:
+        no_watermark = ("num_below_watermark", "below_watermark_bytes")
+        why = "no watermark was given" if checkpoint is None else checkpoint.why_no_watermark
+        unknown |= dict.fromkeys(no_watermark, why)
+    has_watermark = horizon.watermark_ms is not None
+    has_ttl = checkpoint is not None and checkpoint.eviction is Eviction.TTL
+    if not has_ttl:
+        unknown |= dict.fromkeys(("num_past_ttl", "past_ttl_bytes"), _NO_TTL)
+    return Expired(
+        num_rows=None if below is None else below.num_rows,
+        data_bytes=None if below is None else below.data_bytes,
+        error_rows=0 if below is None else below.error_rows,
+        error_bytes=0 if below is None else below.error_bytes,
+        num_past_segments=len(past) if judged else None,
+        past_segments_bytes=sum(each.size_bytes for each in past) if judged else None,
+        num_below_watermark=tallies.num_below if has_watermark else None,
+        below_watermark_bytes=tallies.below_bytes if has_watermark else None,
+        num_past_ttl=tallies.num_below if has_ttl else None,
+        past_ttl_bytes=tallies.below_bytes if has_ttl else None,
+        unknown=unknown,
+    )
+
+
+def segments_of(
+    tallies: Tallies,
+    horizon: Horizon,
+    found: Records[FoundSegment],
+    files: dict[str, StoreFiles],
+) -> Records[SegmentUse]:
+    """Return what each segment takes; ``files`` are those of the RocksDBs by their folders."""
+    tally = tallies.segments
+    uses = [
+        _segment(each, int(rows), int(size), horizon, files.get(each.path))
+        for each, rows, size in zip(found, tally.num_rows, tally.data_bytes, strict=True)
+    ]
+    return Records(uses, "segments")
+
+
+def _segment(
+    found: FoundSegment, num_rows: int, data_bytes: int, horizon: Horizon, files: StoreFiles | None
+) -> SegmentUse:
+    ssts = None if files is None else files.ssts
+    is_past = _is_past(found.start_ms, horizon)
+    unknown = {} if is_past is not None else {"is_past": _why_not_past(horizon)}
+    if ssts is None:
+        unknown |= dict.fromkeys(("num_entries", "num_deletions"), _NOT_OPENED)
+    return SegmentUse(
+        path=found.path,
+        start_ms=found.start_ms,
+        size_bytes=found.size_bytes,
+        num_rows=num_rows,
+        data_bytes=data_bytes,
+        num_entries=None if ssts is None else sum(each.num_entries for each in ssts),
+        num_deletions=None if ssts is None else sum(each.num_deletions for each in ssts),
+        is_past=is_past,
+        unknown=unknown,
+    )
+
+
+def _is_past(start_ms: int, horizon: Horizon) -> bool | None:
+    interval, ago_ms = horizon.segment_interval_ms, horizon.ago_ms
+    if interval is None or ago_ms is None:
+        return None
+    return start_ms + interval <= ago_ms
+
+
+def _why_not_past(horizon: Horizon) -> str:
+    if horizon.segment_interval_ms is None and horizon.kept_from_ms is not None:
+        return horizon.unknown["segment_interval_ms"]
+    return _why_no_cut(horizon)
+
+
+def _why_no_cut(horizon: Horizon) -> str:
+    return horizon.unknown["kept_from_ms"]
+
+
+def versions_of(tallies: Tallies) -> Versions | None:
+    """Return what a versioned store keeps of its keys' pasts; None of any other store."""
+    if tallies.clock is not Clock.VALID_TO:
+        return None
+    history, num_keys = tallies.history, tallies.keys.num_keys
+    return Versions(
+        num_latest=history.num_latest,
+        num_history=history.num_past,
+        history_bytes=history.past_bytes,
+        versions_per_key=tallies.num_rows / num_keys if num_keys else None,
+        most_versions=tallies.keys.most_rows,
+        unknown={} if num_keys else {"versions_per_key": "there are too many keys to count them"},
+    )
+
+
+def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
+    """Return the keys that take most, read by a serde, or by the one that they look like."""
+    hitters = tallies.keys
+    if tallies.fields is not None:
+        names = tallies.fields.fields.by
+        return Records(_by_fields(tallies, names, hitters, top), "keys")
+    totals = hitters.top(top)
+    raw = ByteColumn.from_arrow(totals.keys)
+    chosen = serde_of(guess_serde(raw).serde) if serde is None else serde
+    rows = zip(
+        chosen.decode(raw).to_list(raw),
+        raw.to_list(),
+        totals.num_rows.tolist(),
+        totals.data_bytes.tolist(),
+        strict=True,
+    )
+    uses = [
+        KeyUse(
+            _readable(value),
+            key,
+            num_rows,
+            size,
+            share_of(size, tallies),
+            hitters.error_rows,
+            hitters.error_bytes,
+        )
+        for value, key, num_rows, size in rows
+    ]
+    return Records(uses, "keys")
+
+
+def fields_of(tallies: Tallies, top: int) -> dict[str, Records[KeyUse]]:
+    """Return the values of each field of keys that take most; none if a key is one field."""
+    fields = tallies.fields
+    if fields is None:
+        return {}
+    return {
+        name: Records(_by_fields(tallies, (name,), hitters, top), f"values of {name}")
+        for name, hitters in fields.each.items()
+    }
+
+
+def _by_fields(
+    tallies: Tallies, names: tuple[str, ...], hitters: HeavyHitters, top: int
+) -> list[KeyUse]:
+    totals, fields = hitters.top(top), tallies.fields
+    rows = zip(
+        [] if fields is None else map(fields.key, totals.keys.to_pylist()),
+        totals.num_rows.tolist(),
+        totals.data_bytes.tolist(),
+        strict=True,
+    )
+    uses = []
+    for found, num_rows, size in rows:
+        value = found if len(names) > 1 else found[names[0]]
+        raw = value.encode() if isinstance(value, str) else None
+        bounds = hitters.error_rows, hitters.error_bytes
+        uses.append(KeyUse(value, raw, num_rows, size, share_of(size, tallies), *bounds))
+    return uses
+
+
+def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
+    """Return the beginnings of keys that take most."""
+    tally = tallies.prefixes
+    totals = tally.top(top)
+    if totals is None:
+        return Records((), "prefixes")
+    bounds = (tally.error_rows, tally.error_bytes) if isinstance(tally, HeavyHitters) else (0, 0)
+    rows = zip(
+        totals.keys.to_pylist(), totals.num_rows.tolist(), totals.data_bytes.tolist(), strict=True
+    )
+    uses = [
+        PrefixUse(
+            prefix_text(raw or b""), raw or b"", num_rows, size, share_of(size, tallies), *bounds
+        )
+        for raw, num_rows, size in rows
+    ]
+    return Records(uses, "prefixes")
+
+
+def windows_of(tallies: Tallies, horizon: Horizon, top: int) -> Records[WindowUse]:
+    """Return the window starts that take most; none of Kafka Streams' sessions, or if none are."""
+    if tallies.clock is not Clock.WINDOW_START:
+        return Records((), "windows")
+    spans = tallies.times.spans()
+    order = (-spans.data_bytes).argsort(kind="stable")[:top]
+    uses = [
+        WindowUse(
+            int(spans.number[at]) * spans.length_ms,
+            spans.length_ms,
+            int(spans.num_rows[at]),
+            int(spans.data_bytes[at]),
+            share_of(int(spans.data_bytes[at]), tallies),
+        )
+        for at in order
+    ]
+    return Records([_judged(tallies, horizon, each) for each in uses], "windows")
+
+
+def _judged(tallies: Tallies, horizon: Horizon, use: WindowUse) -> WindowUse:
+    """Return what windows take, with when they end, and whether they are past their time."""
+    last_ms = use.start_ms + use.span_ms - 1
+    least_ms, most_ms = tallies.least_window_ms, tallies.most_window_ms
+    end_ms = None if most_ms is None or least_ms != most_ms else last_ms + most_ms
+    unknown = {}
+    if end_ms is None:
+        told = "is not told" if most_ms is None else "differs"
+        unknown["end_ms"] = f"how long the windows are {told}"
+    is_past: bool | None = None
+    if horizon.kept_from_ms is not None:
+        is_past = last_ms < horizon.kept_from_ms
+    elif horizon.watermark_ms is None:
+        unknown["is_past"] = horizon.unknown["kept_from_ms"]
+    elif most_ms is not None and last_ms + most_ms <= horizon.watermark_ms:
+        is_past = True
+    elif least_ms is not None and use.start_ms + least_ms > horizon.watermark_ms:
+        is_past = False
+    else:
+        unknown["is_past"] = unknown.get("end_ms", "some of them are, some are not")
+    return replace(use, end_ms=end_ms, is_past=is_past, unknown=unknown)
+
+
+def num_windows(tallies: Tallies) -> int | None:
+    """Return how many window starts there are, or spans of them; None of a store without."""
+    return len(tallies.times.spans()) if tallies.clock is Clock.WINDOW_START else None
+
+
+def prefix_text(raw: bytes) -> str:
+    r"""Return the beginning of a key for people: text if it can be printed, else hex.
+
+    Examples
+    --------
+    >>> prefix_text(b"user-"), prefix_text("zoë".encode()[:3]), prefix_text(b"\x00\x01")
+    ('user-', 'zo', '0x0001')
+    """
+    text = raw.decode(errors="ignore")  # a character may be cut in two
+    is_text = text.isprintable() and len(raw) - len(text.encode()) < 4  # noqa: PLR2004 - UTF-8's
+    return text if is_text and (text or not raw) else f"0x{raw.hex()}"
+
+
+def _readable(value: Any) -> Any:
+    return value.raw if isinstance(value, Undecoded) else value
+
+
+def share_of(size_bytes: int, tallies: Tallies) -> float:
+    """Return which share of all keys' and values' bytes some bytes are."""
+    return size_bytes / tallies.data_bytes if tallies.data_bytes else 0.0
+
+
+WINDOW_END = "window end"
+"""What the ages of windows are counted from; those of other rows from their timestamps."""
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_AGES_MS = (_HOUR_MS, _DAY_MS, 7 * _DAY_MS, 30 * _DAY_MS)
+_NEWEST = {
+    Clock.TIMESTAMP: "the newest row's timestamp",
+    Clock.WINDOW_START: "the newest window's start",
+    Clock.SESSION_END: "the newest session's end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    """The moment that ages count back from, and what it is."""
+
+    at_ms: int
+    what: str
+
+
+def ages_of(
+    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
+) -> Records[Age]:
+    """Return how many rows have not changed for an hour, a day, a week and 30 days.
+
+    Of windows, how many ended so long ago. None, if :func:`why_no_ages` says so.
+    """
+    judge = _judge(tallies, horizon)
+    if judge is None or why_no_ages(tallies, horizon, checkpoint) is not None:
+        return Records((), "ages")
+    if tallies.clock is Clock.TIMESTAMP:
+        spans, clock = tallies.times.spans(), str(Clock.TIMESTAMP)
+    else:
+        spans, clock = tallies.ends.spans(), WINDOW_END
+    return Records([_age(tallies, spans, clock, judge, each) for each in _AGES_MS], "ages")
+
+
+def why_no_ages(
+    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
+) -> str | None:
+    """Return why rows have no ages; None if they have."""
+    is_ttl = checkpoint is not None and checkpoint.eviction is Eviction.TTL
+    if is_ttl or tallies.are_expiries:
+        return "its rows' times are when they expire, not when they were updated"
+    if tallies.clock is None:
+        return "there are no rows"
+    if tallies.clock is Clock.VALID_TO:
+        return "versions are replaced, not updated: versions says how many are history"
+    if tallies.clock is not Clock.TIMESTAMP and not len(tallies.ends.spans()):
+        return "when its windows end is unknown: give window_size="
+    no_time = tallies.greatest_time_ms is None or _judge(tallies, horizon) is None
+    return "there is no row with a time" if no_time else None
+
+
+def _judge(tallies: Tallies, horizon: Horizon) -> _Judge | None:
+    if tallies.clock is None or tallies.clock is Clock.VALID_TO:
+        return None
+    if horizon.now_ms is not None:
+        return _Judge(horizon.now_ms, "the moment given")
+    if tallies.clock is not Clock.TIMESTAMP and horizon.watermark_ms is not None:
+        return _Judge(horizon.watermark_ms, "the watermark")
+    if horizon.stream_time_ms is None:
+        return None
+    return _Judge(horizon.stream_time_ms, _NEWEST[tallies.clock])
+
+
+def _age(tallies: Tallies, spans: Spans, clock: str, judge: _Judge, age_ms: int) -> Age:
+    below = spans.below(judge.at_ms - age_ms + 1)
+    return Age(
+        age_ms,
+        below.num_rows,
+        below.data_bytes,
+        share_of(below.data_bytes, tallies),
+        below.error_rows,
+        below.error_bytes,
+        clock,
+        judge.what,
+        judge.at_ms,
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.stores.rows.jsonlines import json_text
+from kstoolkit.stores.rows.rows import json_text
 
 
 @dataclass(frozen=True, slots=True)

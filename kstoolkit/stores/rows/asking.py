@@ -1,18 +1,36 @@
-"""What is asked of a store's rows: which key, which window, between which times, how many."""
+"""What is asked of a store's rows: which key, which window, between which times, how many.
+
+Which rows of a RocksDB have to be read for what is asked: by the form of its keys, the fewest.
+
+::
+
+    key-value     key                      one key is got
+    window        key | start | sequence   one key's rows lie from its first start to its last
+    session       key | end | start        the same, by ends
+    versioned     segment | key            one key is got from each segment in turn
+
+(``WindowKeySchema``, ``SessionKeySchema`` and ``RocksDBVersionedStore`` of Kafka Streams.) What is
+read may be more than what is asked; it is never less.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kstoolkit.formats.columns import numbers_of
+from kstoolkit.formats.streams.kinds import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.rocksdb.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +102,106 @@ class Asked:
         if self.until_ms is not None:
             within &= time < self.until_ms
         return within & known
+
+
+_KEY_VALUES = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
+_WINDOWS = {Kind.WINDOW, Kind.TIMESTAMPED_WINDOW, Kind.HEADERS_WINDOW}
+_KEY_FIRST_SESSIONS = {Kind.SESSION, Kind.HEADERS_SESSION}
+_KEY_FIRST = _KEY_VALUES | _WINDOWS | _KEY_FIRST_SESSIONS
+
+SESSIONS = _KEY_FIRST_SESSIONS | {
+    Kind.TIME_ORDERED_SESSION,
+    Kind.HEADERS_TIME_ORDERED_SESSION,
+}
+"""Kinds whose rows lie where the session ends, however long ago it began."""
+
+_LONG_BYTES = 8
+_LAST_MS = (1 << 63) - 1
+
+Row = tuple[bytes, bytes]
+
+
+def rows_sought(
+    store: Store, family: str, kind: Kind, asked: Asked, span_ms: range | None = None
+) -> Iterator[Row]:
+    """Yield the rows of a column family that may be asked for.
+
+    Parameters
+    ----------
+    store, family
+        Where they lie.
+    kind
+        What kind of store it is.
+    asked
+        What is asked.
+    span_ms
+        When the windows of this segment begin, or its sessions end, epoch ms UTC; None if it is no
+        segment, or if that is not known.
+    """
+    key, sought = asked.key, asked.prefix if asked.key is None else asked.key
+    if key is not None and kind in _KEY_VALUES:
+        return _of_one(store, family, key)
+    if key is not None and kind in _WINDOWS | _KEY_FIRST_SESSIONS:
+        return _of_key(store, family, key, _times_of(kind, asked, span_ms))
+    if sought and kind in _KEY_FIRST:
+        return store.iter_rows(cf=family, prefix=sought)
+    if sought and kind is Kind.VERSIONED:
+        return _versions(store, family, sought, whole=key is not None)
+    return store.iter_rows(cf=family)
+
+
+def _of_one(store: Store, family: str, key: bytes) -> Iterator[Row]:
+    value = store.get(key, cf=family)
+    if value is not None:
+        yield key, value
+
+
+def _times_of(kind: Kind, asked: Asked, span_ms: range | None) -> tuple[int | None, int | None]:
+    """Return the first time that keys may have behind the application's, and the last one."""
+    since, until = asked.since_ms, asked.until_ms
+    if asked.window_start_ms is not None:
+        since, until = asked.window_start_ms, asked.window_start_ms + 1
+    if kind in SESSIONS:
+        until = None
+    begin, end = (None, None) if span_ms is None else (span_ms.start, span_ms.stop)
+    firsts = [each for each in (since, begin) if each is not None]
+    ends = [each for each in (until, end) if each is not None]
+    return max(firsts, default=None), min(ends) - 1 if ends else None
+
+
+def _of_key(
+    store: Store, family: str, key: bytes, times_ms: tuple[int | None, int | None]
+) -> Iterator[Row]:
+    """Yield the rows whose keys begin with a key and a time between two, both included.
+
+    Longer keys of the application's begin with it too, and stand among its rows: but few of them
+    go on with bytes that are such a time.
+    """
+    first, last = times_ms
+    if first is None or first < 0:  # a negative time comes after all others
+        return store.iter_rows(cf=family, prefix=key)
+    begin = key + min(first, _LAST_MS).to_bytes(_LONG_BYTES, "big")
+    rows = store.iter_rows(cf=family, prefix=key, start=begin)
+    if last is None or last < 0:
+        return rows
+    end = key + min(last, _LAST_MS).to_bytes(_LONG_BYTES, "big")
+    return takewhile(lambda row: row[0][: len(end)] <= end, rows)
+
+
+def _versions(store: Store, family: str, sought: bytes, *, whole: bool) -> Iterator[Row]:
+    """Yield the rows of a key, or of a prefix of keys, from each of the store's segments in turn.
+
+    A row's key begins with its segment's number: from one segment the way leads to the next.
+    """
+    start: bytes | None = b""
+    while start is not None:
+        first = next(iter(store.iter_rows(cf=family, start=start)), None)
+        if first is None:
+            return
+        segment = first[0][:_LONG_BYTES]
+        if whole:
+            yield from _of_one(store, family, segment + sought)
+        else:
+            yield from store.iter_rows(cf=family, prefix=segment + sought)
+        number = int.from_bytes(segment, "big") + 1
+        start = number.to_bytes(_LONG_BYTES, "big") if number < 1 << 8 * _LONG_BYTES else None

@@ -1,23 +1,38 @@
-"""What kstoolkit itself counted, to compare another store with: a changelog's or a replica's."""
+"""What kstoolkit itself counted, to compare another store with: a changelog's or a replica's.
+
+kstoolkit's own counts as a store's rows: one row for each user and window.
+
+The key is the user in UTF-8. The value is either all counts by action, as JSON, or one number as
+Kafka's ``LongSerializer`` writes it: what a windowed count store of Kafka Streams holds of the same
+events.
+
+Levels and segments of a replica as stores: for a user and a window, each action's count.
+"""
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats import countbundle
+from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.keys import decode_replica_keys
-from kstoolkit.replica.replicafile import as_profile, segment_options
+from kstoolkit.formats.serdes import serde_of
+from kstoolkit.replica.replicafile import as_profile, segment_options, segment_span_ms
 from kstoolkit.replica.segments import DiskSegment, check_ids
-from kstoolkit.stores.rows.countrows import CountRows, Told
-from kstoolkit.stores.rows.readable import Readable
+from kstoolkit.replica.windowstore import WindowReader
+from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.units import format_duration
 from kstoolkit.windows import as_window
 
@@ -25,13 +40,157 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from kstoolkit.counters.counters import Counters
-    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.serdes import Serde
     from kstoolkit.replica.records import SegmentState
-    from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.rows import RowSource
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
+
+
+_LONG_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """Counts of some users and windows.
+
+    Parameters
+    ----------
+    user
+        Who, one for each user and window, as Arrow text.
+    start_ms
+        When the window begins, epoch ms UTC.
+    size
+        How many actions are counted for each.
+    action, count
+        The actions and how often, those of one user and window beside each other.
+    updated_at_ms
+        When a count last changed, epoch ms UTC; None if it isn't told.
+    """
+
+    user: pa.Array
+    start_ms: NDArray[np.int64]
+    size: NDArray[np.int64]
+    action: pa.Array
+    count: NDArray[np.uint64]
+    updated_at_ms: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CountRows:
+    """Which counts become rows, and how.
+
+    Parameters
+    ----------
+    window_ms
+        How long the windows are.
+    action
+        Count this action alone; who did not do it has no row.
+    total
+        Count all actions together.
+
+    Raises
+    ------
+    ConfigurationError
+        If both are asked for.
+
+    Examples
+    --------
+    >>> told = Told(
+    ...     pa.array(["anna"]),
+    ...     np.array([0]),
+    ...     np.array([2]),
+    ...     pa.array(["read", "edit"]),
+    ...     np.array([3, 1], np.uint64),
+    ... )
+    >>> CountRows(60_000).of(told).value.to_list()
+    [b'{"edit": 1, "read": 3}']
+    >>> CountRows(60_000, total=True).of(told).value.integers(8).tolist()
+    [4]
+    """
+
+    window_ms: int
+    action: str | None = None
+    total: bool = False
+
+    def __post_init__(self) -> None:
+        if self.total and self.action is not None:
+            message = f"Both the total and the count of {self.action!r} are asked for."
+            raise ConfigurationError(message, hint="Give action= or total=True.")
+
+    @property
+    def value_serde(self) -> str:
+        """The name of the serde that reads the values."""
+        return "long" if self.total or self.action is not None else "json"
+
+    def of(self, told: Told) -> RowColumns:
+        """Return counts as rows."""
+        if self.action is not None:
+            return self._rows(*_of_action(told, self.action))
+        if self.total:
+            return self._rows(told, _longs(_sums(told.count, told.size)))
+        return self._rows(told, ByteColumn.from_arrow(_as_json(told)))
+
+    def _rows(self, told: Told, value: ByteColumn) -> RowColumns:
+        updated = told.updated_at_ms
+        return RowColumns(
+            np.arange(len(told.start_ms)),
+            ByteColumn.from_arrow(told.user),
+            value,
+            window_start_ms=pa.array(told.start_ms),
+            window_end_ms=pa.array(told.start_ms + self.window_ms),
+            timestamp_ms=None if updated is None else pa.array(updated),
+        )
+
+
+def _of_action(told: Told, action: str) -> tuple[Told, ByteColumn]:
+    chosen = np.flatnonzero(pc.equal(told.action, action))
+    row = np.repeat(np.arange(len(told.size)), told.size)[chosen]
+    updated = told.updated_at_ms
+    fewer = Told(
+        told.user.take(pa.array(row)),
+        told.start_ms[row],
+        np.ones(len(row), np.int64),
+        told.action.take(pa.array(chosen)),
+        told.count[chosen],
+        None if updated is None else updated[row],
+    )
+    return fewer, _longs(fewer.count)
+
+
+def _sums(count: NDArray[np.uint64], size: NDArray[np.int64]) -> NDArray[np.uint64]:
+    ends = np.cumsum(size)
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(count, dtype=np.uint64)])
+    sums: NDArray[np.uint64] = total[ends] - total[ends - size]
+    return sums
+
+
+def _longs(numbers: NDArray[np.uint64]) -> ByteColumn:
+    starts = np.arange(len(numbers), dtype=np.int64) * _LONG_BYTES
+    data = numbers.astype(">u8").view(np.uint8)
+    return ByteColumn(data, starts, starts + _LONG_BYTES, np.zeros(len(numbers), dtype=bool))
+
+
+def _as_json(told: Told) -> pa.Array:
+    """Return the counts of each user and window as an object, its actions in order."""
+    coded = told.action.dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    place = np.argsort(np.argsort(np.array(names, object))) if names else np.zeros(0, np.int64)
+    row = np.repeat(np.arange(len(told.size)), told.size)
+    order = np.lexsort((place[np.asarray(coded.indices)], row))
+    quoted = pa.array([f"{json.dumps(name)}: " for name in names], pa.large_string())
+    counts = pa.array(told.count[order]).cast(pa.large_string())
+    comma, begin, end, nothing = (
+        pa.scalar(each, pa.large_string()) for each in (", ", "{", "}", "")
+    )
+    pairs = pc.binary_join_element_wise(quoted.take(coded.indices.take(order)), counts, nothing)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(told.size)])
+    joined = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), pairs), comma)
+    return pc.binary_join_element_wise(begin, joined, end, nothing)
 
 
 _ROWS = 10_000
@@ -200,3 +359,109 @@ def _told_in(segment: DiskSegment) -> Iterator[Told]:
             bundles.count,
             bundles.updated_at_ms,
         )
+
+
+class ReplicaLevel(HasRows):
+    """The windows of one length in a replica; made by :func:`kstoolkit.open_store`.
+
+    Parameters
+    ----------
+    path
+        The level's folder; an attribute too.
+    read_as
+        How to read its keys and values, if not as users and counts.
+    """
+
+    kind = "window"
+
+    def __init__(self, path: Path, read_as: ReadAs) -> None:
+        self.path = path
+        self.window = format_duration(int(path.name))
+        self.read_as = ReadAs(
+            key_serde=read_as.key_serde or "string", value_serde=read_as.value_serde or "json"
+        )
+        self.replica = WindowReader.open(path.parent)
+
+    @property
+    def name(self) -> str:
+        """The length of its windows: ``"1 hour"``."""
+        return self.window
+
+    @cached_property
+    def source(self) -> RowSource:
+        """Where its rows lie."""
+        return replica_counts(self.replica, window=self.window).source
+
+    def close(self) -> None:
+        """Close the replica; a second time does nothing."""
+        self.replica.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ReplicaLevel({str(self.path)!r}, windows of {self.window})"
+
+
+class ReplicaSegment(StateStore):
+    """One segment of a replica: what RocksDB tells of it, and its rows as users and counts."""
+
+    kind = "window"
+
+    @property
+    def name(self) -> str:
+        """The length of its windows: ``"1 hour"``."""
+        return format_duration(self._window_ms)
+
+    @property
+    def key_serde(self) -> Serde:
+        """How keys are read: as users, if not told otherwise."""
+        return serde_of(self.read_as.key_serde or "string")
+
+    @property
+    def value_serde(self) -> Serde:
+        """How values are read: as counts by action, if not told otherwise."""
+        return serde_of(self.read_as.value_serde or "json")
+
+    @cached_property
+    def source(self) -> RowSource:
+        """Where its rows lie."""
+        level = replica_counts(self._replica, window=self.name).source
+        start_ms = int(self.path.absolute().name.partition(".")[2])
+        return _Part(level, segment_span_ms(self._window_ms, start_ms))
+
+    def close(self) -> None:
+        """Close the segment, and the replica that it is of; a second time does nothing."""
+        self._replica.close()
+        super().close()
+
+    @cached_property
+    def _replica(self) -> WindowReader:
+        return WindowReader.open(self.path.absolute().parents[1])
+
+    @property
+    def _window_ms(self) -> int:
+        return int(self.path.absolute().parent.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The rows of a source that lie in a span of time."""
+
+    whole: RowSource
+    span_ms: range
+
+    @property
+    def name(self) -> str:
+        return self.whole.name
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        since, until = asked.since_ms, asked.until_ms
+        first = self.span_ms.start if since is None else max(since, self.span_ms.start)
+        last = self.span_ms.stop if until is None else min(until, self.span_ms.stop)
+        narrow = replace(asked, since_ms=first, until_ms=last)
+        for rows in self.whole.read(narrow):
+            yield rows.take(narrow.chosen(rows))

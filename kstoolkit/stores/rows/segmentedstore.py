@@ -1,39 +1,270 @@
-"""A store in segments, each of which is a RocksDB of its own."""
+"""A store in segments, each of which is a RocksDB of its own.
+
+The segments of one store, each a RocksDB that is opened when somebody asks for it.
+
+A store that does not shrink may have thousands of segments, and each that is open holds its files
+open. So only the latest ones asked for stay open, and whichever somebody still holds.
+
+The folders of a store's segments, and which of those around them are none of its.
+"""
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+import resource
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
+from weakref import WeakValueDictionary
 
-from kstoolkit.errors import InputError
-from kstoolkit.formats.streams.places import segment_interval_ms
+from kstoolkit.errors import FormatError, InputError
+from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_ms
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.faults import ColumnFamilyError
+from kstoolkit.rocksdb.faults import (
+    ColumnFamilyError,
+    NoStoreError,
+    StoreClosedError,
+    StoreFault,
+    StorePermissionError,
+    translated,
+)
+from kstoolkit.rocksdb.files.finding import MissingFolderError, has_remains
 from kstoolkit.rocksdb.files.ssts import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
-from kstoolkit.stores.discovery.segmentnames import by_name_alone, real_path
-from kstoolkit.stores.rows.leftout import say_left_out
-from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.segments import Segments
-from kstoolkit.stores.rows.statestore import doubted, recognised_as
-from kstoolkit.stores.rows.streamsource import StreamSource
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
+from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
+from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from os import PathLike
     from pathlib import Path
 
+    from kstoolkit.errors import KstoolkitError
     from kstoolkit.formats.streams.recognising import Recognised
     from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
-    from kstoolkit.rocksdb.store import Store
-    from kstoolkit.stores.rows.leftout import LeftOut
+    from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.readable import ReadAs
-    from kstoolkit.stores.rows.segmentfolders import SegmentFolders
+
+
+_MOST_OPEN = 16
+_SHARE_OF_FILES = 2  # of the files that this process may open, the share that stays open at most
+_FILES_BESIDE = 8  # that an open store has open beside its SST files
+_ROWS_LIE_IN = (".sst", ".blob", ".log")
+_LOOKS, _PAUSE_S = 4, 0.05
+_ITS_OWN = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
+"""What is wrong with one segment alone: the others can be read."""
+
+
+class Segments(Mapping[int, Store]):
+    """The segments of a store by where they begin, epoch ms UTC, the earliest first.
+
+    Parameters
+    ----------
+    path
+        The store's folder, for people.
+    folders
+        Those of the segments, by where they begin.
+    scratch
+        Where to make the folders that they are read through: see
+        :func:`kstoolkit.rocksdb.opening.open_store`.
+
+    Raises
+    ------
+    StoreClosedError
+        By all that asks for a segment, if they are closed.
+    KstoolkitError
+        If a segment can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
+    """
+
+    def __init__(
+        self, path: Path, folders: Mapping[int, Path], scratch: str | PathLike[str] | None = None
+    ) -> None:
+        self._path, self._scratch = path, scratch
+        self._folders = dict(sorted(folders.items()))
+        self._open: WeakValueDictionary[int, Store] = WeakValueDictionary()
+        self._latest: dict[int, Store] = {}
+        self._num_files: dict[int, int] = {}
+        self._faults: dict[int, KstoolkitError] = {}
+        self._torn: dict[int, KstoolkitError] = {}
+        self._damaged: dict[int, str] = {}
+        self._is_closed = False
+
+    def __getitem__(self, start_ms: int) -> Store:
+        folder = self._folders[start_ms]
+        if self._is_closed:
+            message = f"The store {self._path} is closed."
+            raise StoreClosedError(message, hint="Open it again.")
+        store = self._open.get(start_ms)
+        if store is None:
+            store = open_store(folder, scratch=self._scratch, partly=True)
+            self._open[start_ms] = store
+            self._note_damage(start_ms, store)
+            self._num_files[start_ms] = _FILES_BESIDE + len(_sizes(folder, (".sst",)))
+        self._keep(start_ms, store)
+        return store
+
+    def __contains__(self, start_ms: object) -> bool:
+        return start_ms in self._folders  # Mapping's own would open it
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+    @property
+    def folders(self) -> dict[int, Path]:
+        """The folders that they lie in, by where they begin."""
+        return dict(self._folders)
+
+    @property
+    def unreadable(self) -> tuple[LeftOut, ...]:
+        """Those that were asked for and could not be opened, or not read to the end, and why."""
+        known = self._torn | self._faults
+        told = [(at, error.message) for at, error in known.items()]
+        return tuple(LeftOut(self._folders[at], why) for at, why in (*told, *self._damaged.items()))
+
+    @property
+    def are_named_to_the_ms(self) -> bool:
+        """Whether the names tell exactly where they begin: the oldest releases' tell minutes."""
+        return all(each.name.endswith(str(at)) for at, each in self._folders.items())
+
+    def open_if_few(self) -> None:
+        """Open all of them, as they are at one moment, if they are few enough to stay open."""
+        if len(self) > _MOST_OPEN:
+            return
+        with ExitStack() as opening:
+            opening.callback(self.close)
+            for start_ms in self:
+                self.there(start_ms)
+            opening.pop_all()
+
+    def there(self, start_ms: int) -> Store | None:
+        """Return a segment; None if it is gone, as an expired one soon is, or can't be opened.
+
+        Warns
+        -----
+        LeftOutWarning
+            If it can't be opened.
+        """
+        if start_ms in self._faults:
+            return None
+        try:
+            return self[start_ms]
+        except _ITS_OWN as error:
+            if not _goes(self._folders[start_ms]):
+                self._note(start_ms, error, self._faults)
+        return None
+
+    def rows_of(
+        self, start_ms: int, rows: Iterator[tuple[bytes, bytes]]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows of a segment, as far as they can be read.
+
+        Warns
+        -----
+        LeftOutWarning
+            If that is not to the end.
+        """
+        try:
+            yield from rows
+        except FormatError as error:
+            self._note(start_ms, error, self._torn)
+        store = self._open.get(start_ms)
+        if store is not None:
+            self._note_damage(start_ms, store)
+
+    def all_there(self) -> Iterator[tuple[int, Store]]:
+        """Yield those that are not gone, one after the other."""
+        for start_ms in self:
+            store = self.there(start_ms)
+            if store is not None:
+                yield start_ms, store
+
+    def largest(self) -> tuple[int, Store]:
+        """Return the one whose files with rows are the largest, and where it begins.
+
+        Raises
+        ------
+        NoStoreError
+            If all of them are gone.
+        KstoolkitError
+            If none of them can be opened.
+        """
+        sizes = {at: sum(_sizes(each, _ROWS_LIE_IN)) for at, each in self._folders.items()}
+        for start_ms in sorted(self, key=lambda each: -sizes[each]):
+            store = self.there(start_ms)
+            if store is not None:
+                return start_ms, store
+        if self._faults:
+            raise next(iter(self._faults.values()))
+        message = f"The segments in {self._path} are all gone."
+        raise NoStoreError(message, hint="Is the store being removed? Then open it no more.")
+
+    def close(self) -> None:
+        """Close all that are open; a second time does nothing."""
+        self._is_closed = True
+        with ExitStack() as closing:
+            for each in list(self._open.values()):
+                closing.callback(each.close)
+        self._latest.clear()
+
+    def __repr__(self) -> str:
+        return f"Segments({str(self._path)!r}, {len(self)}, of which {len(self._open)} are open)"
+
+    def _note(self, start_ms: int, error: KstoolkitError, among: dict[int, KstoolkitError]) -> None:
+        """Keep in mind that a segment can't be read, and say so the first time."""
+        if start_ms not in among:
+            among[start_ms] = error
+            say_left_out(self._path, [LeftOut(self._folders[start_ms], error.message)])
+
+    def _note_damage(self, start_ms: int, store: Store) -> None:
+        """Keep in mind what of a segment is damaged, and say so, unless it was said before."""
+        damage, said = store.damage or "", self._damaged.get(start_ms, "")
+        # Opened once more, it tells again what is missing, and not yet what can't be read.
+        if damage not in said:
+            self._damaged[start_ms] = damage
+            say_damage(store.path, damage.removeprefix(f"{said}; "))
+
+    def _keep(self, start_ms: int, store: Store) -> None:
+        """Hold a segment open, and let go of the ones asked for longest ago."""
+        self._latest.pop(start_ms, None)
+        self._latest[start_ms] = store
+        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _SHARE_OF_FILES
+        while len(self._latest) > 1 and (
+            len(self._latest) > _MOST_OPEN
+            or sum(self._num_files[each] for each in self._latest) > most_files
+        ):
+            # Not closed: somebody may hold it. Whom nobody holds goes, and closes, at once.
+            del self._latest[next(iter(self._latest))]
+
+
+def _goes(folder: Path) -> bool:
+    """Return whether a folder is gone, or about to be: its files go one after the other."""
+    for _ in range(_LOOKS):
+        if not folder.exists():
+            return True
+        time.sleep(_PAUSE_S)
+    return False
+
+
+def _sizes(folder: Path, endings: tuple[str, ...]) -> list[int]:
+    """Return the sizes of the files whose names end so; none of a folder that is gone."""
+    sizes: list[int] = []
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for each in entries:
+            with suppress(FileNotFoundError):  # compacted away since it was listed
+                sizes += [each.stat().st_size] if each.name.endswith(endings) else []
+    return sizes
 
 
 class SegmentedStore(HasRows):
@@ -223,3 +454,118 @@ class _SegmentPart:
     def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         """Yield rows of it as far as they can be read; the other segments' come after them."""
         return self.segments.rows_of(self.start_ms, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentFolders:
+    """The segments of a store, by their folders.
+
+    Parameters
+    ----------
+    store
+        The store's name.
+    by_start
+        The folders by where the segments begin, epoch ms UTC.
+    left_out
+        What lies among them and is not read, and why.
+    is_by_name_alone
+        Whether only the segments' own names tell the store's: their folder has another.
+    """
+
+    store: str
+    by_start: Mapping[int, Path]
+    left_out: tuple[LeftOut, ...] = ()
+    is_by_name_alone: bool = False
+
+
+def segment_folders(folder: Path) -> SegmentFolders | None:
+    """Return the segments in a folder; None if there are none, or it is a RocksDB itself.
+
+    Raises
+    ------
+    NoStoreError
+        If only the names of the segments tell whose they are, and they are those of several stores.
+    StorePermissionError
+        If this user may not look into it.
+    """
+    with translated(folder):
+        if not folder.is_dir() or (folder / "CURRENT").exists():
+            return None
+        inside = sorted(each for each in folder.iterdir() if each.is_dir())
+        stores = [each for each in inside if (each / "CURRENT").exists()]
+    name = real_path(folder).name
+    own = {
+        each: start for each in stores if (start := segment_start_ms(name, each.name)) is not None
+    }
+    if own:
+        return _of_one(name, own, inside, stores)
+    named = {each: found for each in stores if (found := _named(each)) is not None}
+    names = _stores(named.values())
+    if len(names) > 1:
+        raise _several(folder, names)
+    return _of_copy(names[0], named, inside, stores) if names else None
+
+
+def _named(folder: Path) -> SegmentName | None:
+    """Return what the own name of a folder says, wherever it lies, or leads to."""
+    return segment_name(folder) or segment_name(real_path(folder))
+
+
+def _stores(named: Iterable[SegmentName]) -> list[str]:
+    """Return the names of the stores whose segments are named so that they can be segments."""
+    starts: dict[str, list[int]] = {}
+    for each in named:
+        starts.setdefault(each.store, []).append(each.start_ms)
+    return [store for store, begin in starts.items() if are_segments(begin)]
+
+
+def _several(folder: Path, names: list[str]) -> NoStoreError:
+    message = f"{folder} holds segments of {len(names)} stores: {', '.join(names)}."
+    hint = "Give the folder of one segment, or put each store's into a folder of the store's name."
+    return NoStoreError(message, hint=hint)
+
+
+def _of_copy(
+    store: str, named: dict[Path, SegmentName], inside: list[Path], stores: list[Path]
+) -> SegmentFolders:
+    own = {each: found.start_ms for each, found in named.items() if found.store == store}
+    return _of_one(store, own, inside, stores, is_by_name_alone=True)
+
+
+def _of_one(
+    store: str,
+    own: dict[Path, int],
+    inside: list[Path],
+    stores: list[Path],
+    *,
+    is_by_name_alone: bool = False,
+) -> SegmentFolders:
+    by_start: dict[int, Path] = {}
+    left_out: list[LeftOut] = []
+    # Names with a mark of today's come last: they are what Kafka Streams writes to.
+    for each, start_ms in sorted(own.items(), key=lambda item: item[0].name.endswith(str(item[1]))):
+        other = by_start.get(start_ms)
+        if other is not None:
+            left_out.append(LeftOut(other, f"{each.name} is the same segment"))
+        by_start[start_ms] = each
+    foreign = [each for each in stores if each not in own]
+    left_out += [LeftOut(each, f"it is no segment of {store!r}") for each in foreign]
+    others = [each for each in inside if each not in own and each not in foreign]
+    bare = _that_stay([each for each in others if segment_start_ms(store, each.name) is not None])
+    for each in bare:
+        start = segment_start_ms(store, each.name)
+        if start is not None and start not in by_start and has_remains(each):
+            by_start[start] = each  # it is damaged, and read as far as it goes
+        else:
+            left_out.append(LeftOut(each, "it has no CURRENT file"))
+    return SegmentFolders(store, by_start, tuple(left_out), is_by_name_alone)
+
+
+def _that_stay(folders: list[Path]) -> list[Path]:
+    """Return which folders stay there without a RocksDB: segments that come or go do not."""
+    for _ in range(_LOOKS):
+        folders = [each for each in folders if each.exists() and not (each / "CURRENT").exists()]
+        if not folders:
+            break
+        time.sleep(_PAUSE_S)
+    return folders

@@ -7,22 +7,102 @@
     <checkpoint>/state/<operator>/<partition>/[<store>/]
 
 The state after batch 6 is version 7.
+
+A file of a checkpoint, read whole and taken apart; what is wrong with it is told by its path.
+
+A stateful operator in a checkpoint: its stores, its partitions, and the columns of their rows.
+
+::
+
+    state/<operator>/_metadata/metadata           or _metadata/v2/<batch>
+    state/<operator>/_stateSchema/<store>/<file>  or <partition 0>/[<store>/]_metadata/schema
+    state/<operator>/<partition>/[<store>/]       the files of the state
+
+The files of one partition of one store: which versions they hold, and what makes up a version.
+
+A version is a snapshot of it, or that of an older one and all changes since. Names of files begin
+with the version. With unique ids, as in ``7_<id>.changelog``, a version may have files of several
+attempts: the commit log tells the id of the newest, each changelog those of the ones before it.
+
+What a person calls a store of an operator of Spark's.
+
+The stores of a checkpoint of Spark's, found by its files; no state is unpacked.
+
+What a path into a checkpoint stands for.
+
+::
+
+    state/<operator>/<partition>/[<store>/]    a store of one partition
+    state/<operator>/<store>/                  a store of all partitions: no folder has that name
+    state/<operator>/[<partition>/]            all stores of the operator, each a column family
+    the checkpoint, or state/                  the only operator, if it has no other
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from kstoolkit.errors import CheckpointError
-from kstoolkit.formats.spark.logs import read_commit_log, read_offset_log
-from kstoolkit.stores.spark.readfile import read_with
+from kstoolkit.errors import CheckpointError, FormatError, InputError, KstoolkitError
+from kstoolkit.formats.spark.logs import (
+    read_commit_log,
+    read_offset_log,
+    read_operator_metadata,
+    read_schema_file,
+)
+from kstoolkit.formats.spark.statefiles import read_changelog, read_snapshot
+from kstoolkit.rocksdb.faults import MissingFileError, NoStoreError, translated
+from kstoolkit.stores.discovery.found import FoundStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from kstoolkit.formats.spark.logs import CommitLogEntry, OffsetLogEntry
+    from kstoolkit.formats.spark.logs import (
+        CommitLogEntry,
+        FamilySchema,
+        OffsetLogEntry,
+        OperatorMetadata,
+    )
+
+
+_Read = TypeVar("_Read")
+
+
+def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
+    r"""Return what ``read`` makes of a file's bytes.
+
+    Raises
+    ------
+    MissingFileError
+        If there is no such file.
+    StorePermissionError
+        If this user may not read it.
+    FormatError
+        If it is not what it should be; the message begins with its path.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "metadata")
+    >>> _ = path.write_bytes(b"v1\n")
+    >>> read_with(path, len)
+    3
+    """
+    try:
+        with translated(path):
+            return read(path.read_bytes())
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        message = f"The checkpoint lacks the file {path}."
+        raise MissingFileError(message, hint="Was it removed, or not copied with the rest?") from (
+            error
+        )
+    except FormatError as error:
+        message = f"{path}: {error.message}"
+        raise type(error)(message, hint=error.hint) from error
 
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -116,3 +196,517 @@ def numbers_in(folder: Path) -> list[int]:
 
 def _is_checkpoint(folder: Path) -> bool:
     return all((folder / name).is_dir() for name in ("offsets", "state"))
+
+
+DEFAULT_STORE = "default"
+"""The store of operators that have only one: it has no folder of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorFolder:
+    """An operator of a checkpoint, by its number.
+
+    Parameters
+    ----------
+    checkpoint
+        Whose it is.
+    number
+        Which it is.
+    """
+
+    checkpoint: Checkpoint
+    number: int
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.checkpoint.path / "state" / str(self.number)
+
+    def partitions(self) -> list[int]:
+        """Return its partitions: the folders, as its metadata keeps the number it began with."""
+        return numbers_in(self.path)
+
+    def metadata(self, batch: int) -> OperatorMetadata:
+        """Return what the operator said of itself up to a batch.
+
+        Raises
+        ------
+        MissingFileError
+            If there is none, as of a checkpoint of an older Spark.
+        FormatError
+            If the file is damaged, or of a version that is not known.
+        """
+        written = numbers_in(self.path / "_metadata" / "v2")
+        latest = max((each for each in written if each <= batch), default=None)
+        folder = self.path / "_metadata"
+        path = folder / "metadata" if latest is None else folder / "v2" / str(latest)
+        try:
+            return read_with(path, read_operator_metadata)
+        except MissingFileError as error:
+            hint = (
+                "Spark before 4.0 wrote none, and its state is not read; or was it removed, or not "
+                "copied with the rest?"
+            )
+            raise MissingFileError(error.message, hint=hint) from error
+
+    def folder(self, partition: int, store: str) -> Path:
+        """Return where the state of a partition lies, for one store."""
+        folder = self.path / str(partition)
+        return folder if store == DEFAULT_STORE else folder / store
+
+    def schemas(self, store: str, batch: int) -> list[FamilySchema]:
+        """Return the schemas of a store as of a batch, one a column family.
+
+        Raises
+        ------
+        InputError
+            If the operator has no such store.
+        FormatError
+            If the schema file is missing, damaged, or of a version that is not known.
+        """
+        known = {each.name: each for each in self.metadata(batch).stores}
+        if store not in known:
+            message = f"The operator {self.path} has no store {store!r}."
+            raise InputError(message, hint=f"It has: {', '.join(known) or 'none'}.")
+        paths = known[store].schema_paths
+        path = self.folder(0, store) / "_metadata" / "schema"
+        if paths:  # written where the query ran: of the path, only the name is still right
+            path = self.path / "_stateSchema" / store / paths[-1].rpartition("/")[2]
+        return read_with(path, read_schema_file)
+
+    def unique_id(self, partition: int, store: str, batch: int) -> str | None:
+        """Return the id in the names of a store's files after a batch; None if they have none."""
+        names = [each.name for each in self.metadata(batch).stores]
+        if store not in names:
+            return None
+        commit = self.checkpoint.commit_log(batch)
+        return commit.unique_id(self.number, partition, names.index(store))
+
+
+_NAME = re.compile(r"(\d{1,18})(?:_([\w-]+))?\.(zip|snapshot|changelog|delta)")
+_SNAPSHOTS, _CHANGES = ("zip", "snapshot"), ("changelog", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What makes up a version.
+
+    Parameters
+    ----------
+    snapshot
+        What it begins with; None: with nothing.
+    changes
+        What was changed since, the oldest first.
+    """
+
+    snapshot: Path | None
+    changes: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateFiles:
+    """The files in the folder of a store's partition.
+
+    Parameters
+    ----------
+    folder
+        Where they lie.
+    snapshots, changes
+        Those that hold a version whole, and those that hold what it changed.
+    """
+
+    folder: Path
+    snapshots: dict[int, dict[str | None, Path]]
+    changes: dict[int, dict[str | None, Path]]
+
+    @classmethod
+    def of(cls, folder: Path) -> StateFiles:
+        """Return the files in a folder.
+
+        Raises
+        ------
+        MissingFileError
+            If there is no such folder.
+        """
+        found: dict[str, dict[int, dict[str | None, Path]]] = {
+            kind: defaultdict(dict) for kind in (*_SNAPSHOTS, *_CHANGES)
+        }
+        try:
+            with translated(folder):
+                names = [each.name for each in folder.iterdir()]
+        except (FileNotFoundError, NotADirectoryError) as error:
+            message = f"The checkpoint lacks the folder {folder}."
+            raise MissingFileError(message, hint="Was it not copied with the rest?") from error
+        for name in names:
+            if match := _NAME.fullmatch(name):
+                found[match[3]][int(match[1])][match[2]] = folder / name
+        return cls(folder, *({**found[a], **found[b]} for a, b in (_SNAPSHOTS, _CHANGES)))
+
+    def versions(self, committed: Iterable[int]) -> list[int]:
+        """Return which of the versions that were committed the files hold, the oldest first.
+
+        Which attempt's files they are is not looked at.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> at = {None: Path("any")}
+        >>> StateFiles(Path(), {3: at}, {2: at, 4: at, 6: at}).versions(range(9))
+        [0, 3, 4]
+        """
+        held, wanted = {0}, set(committed)
+        for version in sorted(self.snapshots.keys() | self.changes.keys()):
+            if version in self.snapshots or version - 1 in held:
+                held.add(version)
+        return sorted(held & wanted)
+
+    def chain(self, version: int, unique_id: str | None = None) -> Chain:
+        """Return what makes up a version.
+
+        Parameters
+        ----------
+        version
+            Which one; 0 is the empty store.
+        unique_id
+            The id in the names of its files; None if they have none.
+
+        Raises
+        ------
+        MissingFileError
+            If a file that it takes is not there.
+        FormatError
+            If a changelog that tells of the files before it can't be read.
+        """
+        ids = {version: unique_id}
+        changes: list[Path] = []
+        for at in range(version, 0, -1):
+            known = ids.get(at)
+            if snapshot := self.snapshots.get(at, {}).get(known):
+                return Chain(snapshot, tuple(reversed(changes)))
+            path = self.changes.get(at, {}).get(known)
+            if path is None:
+                raise self._missing(version, at)
+            if known is not None:
+                ids |= read_with(path, lambda raw: dict(read_changelog(raw).lineage))
+            changes.append(path)
+        return Chain(None, tuple(reversed(changes)))
+
+    def _missing(self, version: int, at: int) -> MissingFileError:
+        message = (
+            f"Version {version} of the state in {self.folder} can't be read: it has neither a "
+            f"snapshot nor a changelog of version {at}."
+        )
+        whole = sorted(self.snapshots)
+        hint = f"There are snapshots of {', '.join(map(str, whole[-9:])) or 'no version'}."
+        return MissingFileError(message, hint=f"{hint} Spark removes what is old; was this copied?")
+
+
+_KINDS = {
+    "dedupe": "deduplication",
+    "dedupeWithinWatermark": "deduplication within the watermark",
+    "sessionWindowStateStoreSaveExec": "session window",
+    "globalLimit": "limit",
+}
+_JOIN_STORES = {
+    "keyToNumValues": "number of rows by key",
+    "keyWithIndexToValue": "rows by key and index",
+    "keyWithTsToValues": "rows by key and event time",
+    "tsWithKey": "keys by event time",
+}
+_OURS = "blocks"
+
+
+def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySchema]) -> str:
+    """Return what kind of store it is, by its operator and its columns.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.logs import OperatorMetadata
+    >>> kind_of(OperatorMetadata(1, 0, "dedupe", ()), "default", [])
+    'deduplication'
+    >>> kind_of(OperatorMetadata(1, 0, "symmetricHashJoin", ()), "left-keyToNumValues", [])
+    'stream-stream join: left, number of rows by key'
+    """
+    name = operator.name
+    if name == "stateStoreSave":
+        windowed = any("window" in each.key.names for each in schemas)
+        return "windowed aggregation" if windowed else "aggregation"
+    if name == "symmetricHashJoin":
+        side, _, what = store.partition("-")
+        return (
+            f"stream-stream join: {side}, {_JOIN_STORES[what]}"
+            if what in _JOIN_STORES
+            else ("stream-stream join")
+        )
+    if operator.variables or name.startswith("transformWithState"):
+        return _of_variables(operator, schemas)
+    if "roupsWith" in name or "InPandasWithState" in name:
+        return "state of any kind by group"
+    return _KINDS.get(name, name)
+
+
+def _of_variables(operator: OperatorMetadata, schemas: Sequence[FamilySchema]) -> str:
+    names = ", ".join(each.name for each in operator.variables if not each.name.startswith("$"))
+    if _holds_count_blocks(schemas):
+        return f"transformWithState: {names} (binary blocks of counts)"
+    return f"transformWithState: {names or 'no state variables'}"
+
+
+def _holds_count_blocks(schemas: Sequence[FamilySchema]) -> bool:
+    return any(
+        each.name == _OURS and each.user_key is not None and each.value.names == ["block"]
+        for each in schemas
+    )
+
+
+_BLOCK_BYTES = 512
+_SINCE = "rows that were changed since the latest snapshot are not counted anywhere"
+_UNKNOWN = {
+    "closed": "a checkpoint holds only what was committed",
+    "offset": "the offset log of the checkpoint tells those of the query's sources",
+}
+
+
+def spark_stores(checkpoint: Checkpoint, below: Path) -> Iterator[FoundStore]:
+    """Yield the stores of each operator and partition whose folders lie at or below a path.
+
+    An operator whose metadata can't be read is there all the same, with why.
+    """
+    batches = checkpoint.batches()
+    committed = {each + 1 for each in batches}
+    for number in checkpoint.operators():
+        operator = OperatorFolder(checkpoint, number)
+        kinds, why = _kinds(operator, batches)
+        for partition in operator.partitions():
+            for store, kind in kinds.items():
+                folder = operator.folder(partition, store)
+                if below in (folder, *folder.parents):
+                    unknown = {} if kind is not None else {"kind": why}
+                    yield _found(
+                        operator,
+                        partition,
+                        store,
+                        kind=kind,
+                        committed=committed,
+                        unknown=unknown,
+                    )
+
+
+def _kinds(operator: OperatorFolder, batches: list[int]) -> tuple[dict[str, str | None], str]:
+    """Return the kind of each store, or why the kinds are not known."""
+    if not batches:
+        return {DEFAULT_STORE: None}, "no batch of the checkpoint is committed"
+    latest = batches[-1]
+    try:
+        metadata = operator.metadata(latest)
+        return {
+            each.name: kind_of(metadata, each.name, operator.schemas(each.name, latest))
+            for each in metadata.stores
+        }, ""
+    except KstoolkitError as error:
+        return {DEFAULT_STORE: None}, error.message
+
+
+def _found(
+    operator: OperatorFolder,
+    partition: int,
+    store: str,
+    *,
+    kind: str | None,
+    committed: set[int],
+    unknown: dict[str, str],
+) -> FoundStore:
+    folder = operator.folder(partition, store)
+    size_bytes, disk_bytes = _sizes(folder)
+    versions: list[int] = []
+    entries = None
+    with suppress(NoStoreError, KstoolkitError):
+        files = StateFiles.of(folder)
+        versions = files.versions(committed)
+        entries = _entries(files, versions)
+    unknown = unknown | _UNKNOWN | ({} if entries is not None else {"num_entries": _SINCE})
+    if not versions:
+        unknown |= {"versions": "no committed version has all of its files"}
+    return FoundStore(
+        str(folder),
+        "spark",
+        operator.checkpoint.path.name,
+        store,
+        operator=operator.number,
+        partition=partition,
+        kind=kind,
+        confidence=None if kind is None else 1.0,
+        reasons=() if kind is None else ("the operator's metadata and schema",),
+        size_bytes=size_bytes,
+        disk_bytes=disk_bytes,
+        num_entries=entries,
+        versions=(versions[0], versions[-1]) if versions else None,
+        unknown=unknown,
+    )
+
+
+def _entries(files: StateFiles, versions: list[int]) -> int | None:
+    """Return how many keys the newest version has, if it is a snapshot that counted them."""
+    snapshots = files.snapshots.get(versions[-1], {}) if versions else {}
+    path = next(iter(snapshots.values()), None)
+    if path is None or path.suffix != ".zip" or len(snapshots) > 1:
+        return None
+    snapshot = read_with(path, read_snapshot)
+    if snapshot.num_keys is None:
+        return None
+    return snapshot.num_keys + (snapshot.num_internal_keys or 0)
+
+
+def _sizes(folder: Path) -> tuple[int, int]:
+    """Return how long the files of a store are, all versions of it, and what they take."""
+    size = disk = 0
+    for place in (folder, folder / "SSTs", folder / "logs", folder / "_metadata"):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for each in place.iterdir():
+                with suppress(FileNotFoundError):
+                    told = each.lstat()
+                    is_counted = not each.is_dir()
+                    size += told.st_size * is_counted
+                    disk += told.st_blocks * _BLOCK_BYTES * is_counted
+    return size, disk
+
+
+_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPlace:
+    """A store in a checkpoint, or all stores of an operator.
+
+    Parameters
+    ----------
+    operator
+        The operator that keeps it.
+    store
+        Its name; None: all that the operator has.
+    partition
+        Which partition; None: all.
+    """
+
+    operator: OperatorFolder
+    store: str | None
+    partition: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder that it lies in."""
+        if self.partition is None:
+            return self.operator.path
+        return self.operator.folder(self.partition, self.store or DEFAULT_STORE)
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that it holds."""
+        return self.operator.partitions() if self.partition is None else [self.partition]
+
+    @property
+    def stores(self) -> list[str]:
+        """The names of the stores that it holds."""
+        return _stores(self.operator) if self.store is None else [self.store]
+
+    def versions(self) -> list[int]:
+        """Return the versions that can be read of all its partitions, the oldest first.
+
+        Raises
+        ------
+        MissingFileError
+            If the folder of a partition is not there.
+        """
+        found = {batch + 1 for batch in self.operator.checkpoint.batches()}
+        for partition in self.partitions:
+            for store in self.stores:
+                files = StateFiles.of(self.operator.folder(partition, store))
+                found &= set(files.versions(found))
+        return sorted(found)
+
+    def chosen(self, version: int | None) -> int:
+        """Return a version that somebody chose; None is that of the latest batch done.
+
+        Raises
+        ------
+        CheckpointError
+            If it can't be read, or no batch is done.
+        """
+        if version is None:
+            return self.operator.checkpoint.latest_batch() + 1
+        versions = self.versions()
+        if version not in versions:
+            message = f"There is no version {version} of {self.path}."
+            told = ", ".join(map(str, versions[-9:])) or "none"
+            raise CheckpointError(message, hint=f"Versions that can be read: {told}.")
+        return version
+
+
+def spark_place(path: Path) -> SparkPlace | None:
+    """Return what an absolute path stands for; None if it lies in no checkpoint.
+
+    Raises
+    ------
+    NoStoreError
+        If it lies in one, but stands for no store, or for several operators; the hint names some.
+    CheckpointError
+        If no batch of the checkpoint is committed.
+    """
+    checkpoint = checkpoint_of(path)
+    if checkpoint is None or (path / "CURRENT").exists():
+        return None
+    parts = path.relative_to(checkpoint.path).parts[1:]
+    operators = checkpoint.operators()
+    if not parts and len(operators) == 1:
+        return _place(OperatorFolder(checkpoint, operators[0]), ())
+    number = _number(parts[0]) if parts else None
+    found = None if number is None else _place(OperatorFolder(checkpoint, number), parts[1:])
+    if found is None:
+        raise _no_store(checkpoint, path)
+    return found
+
+
+def _place(operator: OperatorFolder, parts: tuple[str, ...]) -> SparkPlace | None:
+    """Return what a path below an operator's folder stands for; None if nothing."""
+    partition = _number(parts[0]) if parts else None
+    names = parts if partition is None else parts[1:]
+    folder = operator.path if partition is None else operator.path / str(partition)
+    if len(names) > 1 or not folder.is_dir():
+        return None
+    stores = _stores(operator)
+    if names:
+        is_there = names[0] in stores and (partition is None or (folder / names[0]).is_dir())
+        return SparkPlace(operator, names[0], partition) if is_there else None
+    return SparkPlace(operator, stores[0] if len(stores) == 1 else None, partition)
+
+
+def _stores(operator: OperatorFolder) -> list[str]:
+    batch = operator.checkpoint.latest_batch()
+    return [each.name for each in operator.metadata(batch).stores]
+
+
+def _number(name: str) -> int | None:
+    """Return the number that is the name of a folder; None if it is none."""
+    return int(name) if name.isascii() and name.isdigit() else None
+
+
+def _no_store(checkpoint: Checkpoint, path: Path) -> NoStoreError:
+    found = [str(each) for each in _stores_of(checkpoint) if path in (each, *each.parents)]
+    what = "is a checkpoint of Spark's" if path == checkpoint.path else "lies in a checkpoint"
+    if not found:
+        found = [str(each) for each in _stores_of(checkpoint)]
+    message = f"{path} {what}, and not one store of it."
+    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    told = ", ".join(found[:_NAMED])
+    hint = f"Give one of its stores: {told}{more}." if found else "It has no stores."
+    return NoStoreError(message, hint=hint)
+
+
+def _stores_of(checkpoint: Checkpoint) -> list[Path]:
+    operators = [OperatorFolder(checkpoint, number) for number in checkpoint.operators()]
+    return [
+        each.folder(partition, store)
+        for each in operators
+        for store in _stores(each)
+        for partition in each.partitions()
+    ]

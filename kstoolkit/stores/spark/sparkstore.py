@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
-from kstoolkit.stores.rows.rowview import Rows
-from kstoolkit.stores.spark.describedstore import DescribedStore
-from kstoolkit.stores.spark.familyserdes import FamilySerdes
-from kstoolkit.stores.spark.keycount import KeyCount, key_count
-from kstoolkit.stores.spark.someofkey import SomeOfKey, is_some_of_key
-from kstoolkit.stores.spark.sparkrows import SparkRows
-from kstoolkit.stores.spark.sparksource import SparkSource
-from kstoolkit.stores.spark.stateversion import StateVersion
+from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.spark.rows import (
+    FamilySerdes,
+    SomeOfKey,
+    SparkRows,
+    SparkSource,
+    is_some_of_key,
+)
+from kstoolkit.stores.spark.state import DescribedStore, KeyCount, StateVersion, key_count
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.rows import Family
-    from kstoolkit.stores.spark.partitionstate import PartitionState
-    from kstoolkit.stores.spark.place import SparkPlace
-    from kstoolkit.stores.spark.storeversion import StoreVersion
+    from kstoolkit.stores.spark.checkpoint import SparkPlace
+    from kstoolkit.stores.spark.state import PartitionState, StoreVersion
 
 
 class SparkStore(DescribedStore, HasRows):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.stores.spark.checkpoint import Checkpoint
-from kstoolkit.stores.spark.operatorfolder import OperatorFolder
-from kstoolkit.stores.spark.place import SparkPlace
+from kstoolkit.stores.spark.checkpoint import Checkpoint, OperatorFolder, SparkPlace
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.formats.spark import queries
 from tests.formats.spark.queries import Events

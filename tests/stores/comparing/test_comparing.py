@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from kstoolkit.errors import ConfigurationError, LimitedResultWarning
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreResourceError, translated
-from kstoolkit.stores.comparing import spool
+from kstoolkit.stores.comparing import sides as spool
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.listedrows import ListedRows, listed
-from kstoolkit.stores.comparing.together import together
+from kstoolkit.stores.comparing.folders import ListedRows, listed, together
 from kstoolkit.stores.rows.readable import Readable
 from tests.stores.comparing.dictionaries import Row, expected, plain
 

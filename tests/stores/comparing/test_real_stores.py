@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.together import together
+from kstoolkit.stores.comparing.folders import together
 from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.counts import changelog_counts
-from kstoolkit.stores.rows.opening import open_store
 from tests.changelog.changelogs import MINUTE, write
 from tests.stores.comparing.dictionaries import expected, plain
 
 if TYPE_CHECKING:
-    from kstoolkit.stores.rows.opening import OpenedStore
+    from kstoolkit.stores.opening import OpenedStore
 
 FOLDER = Path(__file__).parents[4] / "shared" / "fixtures"
 

@@ -15,10 +15,9 @@ from rocksdict import Options, Rdict
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.faults import DamagedStoreError
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.discovery.locks import Locks
-from kstoolkit.stores.discovery.streamsplace import streams_place
-from kstoolkit.stores.discovery.streamsstore import streams_store
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.discovery.found import Locks
+from kstoolkit.stores.discovery.places import streams_place, streams_store
+from kstoolkit.stores.opening import open_store
 from tests.rocksdb.madestores import appearance
 from tests.stores.strangers import open_to_others
 from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, write_store
@@ -26,7 +25,7 @@ from tests.stores.streamsstores import HOUR_MS, START_MS, int64, write_minutes, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.stores.discovery.foundstore import FoundStore, FoundStores
+    from kstoolkit.stores.discovery.found import FoundStore, FoundStores
 
 CLOSED = bytes(8)
 
@@ -355,7 +354,7 @@ def test_a_folder_that_may_not_be_read_is_named(state: Path, tmp_path: Path) -> 
     script = f"""
 import os
 from pathlib import Path
-from kstoolkit.stores.discovery.walking import Walk
+from kstoolkit.stores.discovery.discovering import Walk
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

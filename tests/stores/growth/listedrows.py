@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.records import Records
-from kstoolkit.stores.discovery.foundstore import FoundSegment, FoundStore
+from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.stores.discovery.foundstore import Engine
+    from kstoolkit.stores.discovery.found import Engine
     from kstoolkit.stores.rows.asking import Asked
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000

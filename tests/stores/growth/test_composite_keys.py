@@ -16,8 +16,8 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError
-from kstoolkit.stores.growth.keyfields import key_fields
-from kstoolkit.stores.growth.measuring import measured_growth
+from kstoolkit.stores.growth.fields import key_fields
+from kstoolkit.stores.growth.growth import measured_growth
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.cli.commands import given, rows
 from tests.stores.growth.listedrows import Listed, found

@@ -15,8 +15,8 @@ import pytest
 
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.growth.measuring import measured_growth
-from kstoolkit.stores.rows.opening import open_store
+from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import kstoolkit as kst
-from kstoolkit.stores.comparing.listedrows import listed
+from kstoolkit.stores.comparing.folders import listed
 from tests.stores.streamsstores import int64, write_minutes, write_store
 
 if TYPE_CHECKING:

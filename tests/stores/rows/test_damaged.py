@@ -12,8 +12,8 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.growth.growing import growth
-from kstoolkit.stores.rows.leftout import LeftOutWarning
+from kstoolkit.stores.growth.growth import growth
+from kstoolkit.stores.rows.readable import LeftOutWarning
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.cli.commands import given
 from tests.rocksdb.madestores import appearance

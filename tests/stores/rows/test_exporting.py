@@ -22,9 +22,9 @@ from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.listedrows import ListedRows, listed
+from kstoolkit.stores.comparing.folders import ListedRows, listed
+from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.exporting import export
-from kstoolkit.stores.rows.opening import open_store
 from kstoolkit.stores.rows.readable import Readable
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import write_store

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import kstoolkit as kst
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.stores.rows.leftout import LeftOutWarning
+from kstoolkit.stores.rows.readable import LeftOutWarning
 from tests.rocksdb.madestores import appearance
 from tests.stores.spark.madecheckpoints import FIRST, make_checkpoint, make_snapshot
 
@@ -28,7 +28,7 @@ def made() -> Iterator[Path]:
         yield root
 
 
-@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.leftout.LeftOutWarning")
+@pytest.mark.filterwarnings("ignore::kstoolkit.stores.rows.readable.LeftOutWarning")
 @settings(max_examples=150)
 @given(st.data())
 def test_a_damaged_file_raises_nothing_but_errors_of_our_own(

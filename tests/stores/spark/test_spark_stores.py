@@ -10,7 +10,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError
-from kstoolkit.stores.rows.decodedrows import FamilyRow
+from kstoolkit.stores.rows.rows import FamilyRow
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.rocksdb.madestores import appearance
 

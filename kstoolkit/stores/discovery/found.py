@@ -1,0 +1,421 @@
+"""Whether a process has a store open, asked without touching the store.
+
+RocksDB holds a POSIX lock on the file ``LOCK``. A process that asks about one and then closes the
+file would drop its own locks on it, if it had some: so another process asks, and only asks.
+
+A store that was found: what its place and its files say, without opening it.
+
+What the files of a RocksDB folder say, without RocksDB opening it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+from kstoolkit.errors import FormatError
+from kstoolkit.records import Record, Records, Source, counted, of_source
+from kstoolkit.rocksdb.faults import NoStoreError
+from kstoolkit.rocksdb.files.finding import irregular_files
+from kstoolkit.rocksdb.files.options import read_options
+from kstoolkit.rocksdb.files.ssts import as_count, read_footer, read_properties
+from kstoolkit.rocksdb.files.summary import footprint_of
+from kstoolkit.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+
+Engine = Literal["kafka-streams", "spark", "kstoolkit", "rocksdb"]
+"""Who wrote a store; ``rocksdb`` if nothing says more."""
+
+_GUESS = 0.5
+_NO_END = "the names of at least two segments, to the ms, would tell"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSegment(Record):
+    """A segment of a store: the folder, and the times that its rows are of, epoch ms UTC.
+
+    ``end_ms`` is when they end at the latest, as far as the starts of all segments tell; a store of
+    few segments may have shorter ones. None if only one is there.
+    """
+
+    path: str
+    start_ms: int = of_source(Source.STORE)
+    size_bytes: int = of_source(Source.STORE)
+    end_ms: int | None = of_source(Source.FORMULA, None)
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Why its end is unknown, if it is."""
+        return {} if self.end_ms is not None else {"end_ms": _NO_END}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundStore(Record):
+    """A store that was found.
+
+    Parameters
+    ----------
+    path
+        Its folder; of a store in segments, the folder that holds them.
+    engine
+        Who wrote it.
+    application
+        Kafka Streams' application id, or the folder of Spark's checkpoint or of the replica.
+    store
+        Its name.
+    topology, subtopology
+        Of Kafka Streams: its topology, if that has a name, and the number of the sub-topology.
+    operator
+        Of Spark: the number of the operator.
+    partition
+        Which partition it holds; None for a store that holds all.
+    kind
+        What it is for: a window store, a session store, an aggregation.
+    confidence, reasons
+        How sure that is, from 0 to 1, and what speaks for it.
+    segments
+        Its segments, earliest first.
+    column_families
+        The names of its column families.
+    size_bytes, disk_bytes
+        How long its files are, and what they take on the disk.
+    wal_bytes
+        How long its WALs are among them: rows in those alone are in none of the counts below.
+    num_entries
+        Rows, older versions and tombstones in its files: RocksDB's own counts of them.
+    num_deletions
+        The tombstones among them.
+    estimated_keys
+        About how many keys these are, as RocksDB estimates it: a tombstone takes away an entry.
+    num_not_rewritten
+        Those of them that an upgrade to a newer kind of store has not rewritten: they lie in the
+        column family of the older kind, in its form.
+    format_versions
+        The format versions of its SST files.
+    versions
+        Of Spark: the oldest and the newest version of the state that can be read.
+    offset
+        How far of its changelog is in it: the last offset applied; of a global store the next.
+    closed
+        ``"cleanly"`` or ``"not cleanly"``; None if nothing tells. A store that was closed cleanly,
+        opened again and killed before it wrote anything still looks cleanly closed.
+    is_locked
+        Whether a process has it open.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    path: str
+    engine: Engine
+    application: str | None
+    store: str
+    topology: str | None = None
+    subtopology: int | None = None
+    operator: int | None = None
+    partition: int | None = None
+    kind: str | None = of_source(Source.STORE, None)
+    confidence: float | None = of_source(Source.STORE, None)
+    reasons: tuple[str, ...] = ()
+    segments: Records[FoundSegment] = field(default_factory=lambda: Records((), "segments"))
+    column_families: tuple[str, ...] = of_source(Source.OPTIONS, ())
+    size_bytes: int = of_source(Source.STORE, 0)
+    disk_bytes: int = of_source(Source.STORE, 0)
+    wal_bytes: int = of_source(Source.STORE, 0)
+    num_entries: int | None = of_source(Source.STORE, None)
+    num_deletions: int | None = of_source(Source.STORE, None)
+    estimated_keys: int | None = of_source(Source.FORMULA, None)
+    num_not_rewritten: int | None = of_source(Source.STORE, 0)
+    format_versions: tuple[int, ...] = of_source(Source.STORE, ())
+    versions: tuple[int, int] | None = of_source(Source.STORE, None)
+    offset: int | None = of_source(Source.STORE, None)
+    closed: str | None = of_source(Source.STORE, None)
+    is_locked: bool | None = of_source(Source.SYSTEM, None)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def task(self) -> str | None:
+        """Kafka Streams' name of the task, ``<sub-topology>_<partition>``."""
+        if self.subtopology is None:
+            return None
+        task = f"{self.subtopology}_{self.partition}"
+        return task if self.topology is None else f"{self.topology}__{task}"
+
+    def __repr__(self) -> str:
+        whose = f" of {self.application!r}" if self.application else ""
+        part = "" if self.partition is None else f", partition {self.partition}"
+        segments = f", {counted(len(self.segments), 'segments')}" if self.segments else ""
+        guess = " (a guess)" if self.confidence is not None and self.confidence < _GUESS else ""
+        return (
+            f"FoundStore({self.store!r}{whose}, {self.engine} {self.kind or 'of unknown kind'}"
+            f"{guess}{part}{segments}, {format_bytes(self.size_bytes)})"
+        )
+
+
+class FoundStores(Records[FoundStore]):
+    """The stores under a folder, and the folders that could not be looked into.
+
+    Parameters
+    ----------
+    rows
+        The stores.
+    root
+        Where was looked.
+    unreadable
+        The folders that could not be read, this one or below it, and why.
+    """
+
+    def __init__(self, rows: list[FoundStore], root: Path, unreadable: dict[str, str]) -> None:
+        super().__init__(rows, "stores")
+        self.root, self.unreadable = root, unreadable
+
+    def __repr__(self) -> str:
+        size = format_bytes(sum(each.size_bytes for each in self))
+        hidden = len(self.unreadable)
+        missed = f", {counted(hidden, 'folders')} could not be read" if hidden else ""
+        return f"FoundStores({counted(len(self), 'stores')} in {str(self.root)!r}, {size}{missed})"
+
+
+_ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
+_FAMILY = "rocksdb.column.family.name"
+_NOT_TOLD = "a file of it does not tell"
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """What one or several RocksDB folders hold together.
+
+    Parameters
+    ----------
+    size_bytes, disk_bytes
+        How long their files are, and what they take on the disk.
+    column_families
+        The names in their OPTIONS files; none if there is no such file.
+    num_entries
+        Entries of SST files, by column family; None if a file doesn't tell.
+    num_deletions
+        The tombstones among them, likewise.
+    format_versions
+        Of their SST files.
+    wal_bytes
+        How long their WALs are: what lies in those may be in no SST file yet.
+    """
+
+    size_bytes: int
+    disk_bytes: int
+    column_families: tuple[str, ...]
+    num_entries: dict[str, int] | None
+    num_deletions: dict[str, int] | None
+    format_versions: tuple[int, ...]
+    wal_bytes: int = 0
+
+    def entries(self, families: Collection[str] | None = None) -> int | None:
+        """Return how many entries there are, of some column families or all; None if unknown."""
+        return _sum_of(self.num_entries, families)
+
+    def estimated_keys(self, families: Collection[str] | None = None) -> int | None:
+        """Return about how many keys there are, as RocksDB estimates them; None if unknown.
+
+        Notes
+        -----
+        Each tombstone is taken to stand for one entry that is still there
+        (``VersionStorageInfo::GetEstimatedActiveKeys`` of RocksDB).
+        """
+        entries, deletions = self.entries(families), _sum_of(self.num_deletions, families)
+        if entries is None or deletions is None:
+            return None
+        return max(entries - 2 * deletions, 0)
+
+    def counted(self, families: Collection[str] | None = None) -> Counted:
+        """Return the counts of a store, of some column families or all."""
+        entries, why = self.entries(families), _NOT_TOLD
+        if entries == 0 and self.wal_bytes:
+            why = f"no SST file has any yet: all may be in its WAL of {self.wal_bytes} bytes"
+            return Counted(None, None, None, dict.fromkeys(Counted._fields[:-1], why))
+        deletions, keys = _sum_of(self.num_deletions, families), self.estimated_keys(families)
+        told = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
+        return Counted(**told, unknown={name: why for name in told if told[name] is None})
+
+
+class Counted(NamedTuple):
+    """Counts of a store: None if they are unknown, and why by their names."""
+
+    num_entries: int | None
+    num_deletions: int | None
+    estimated_keys: int | None
+    unknown: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    family: str
+    num_entries: int | None
+    num_deletions: int | None
+    format_version: int | None
+
+
+def on_disk(folders: Iterable[Path]) -> OnDisk:
+    """Return what some folders hold; files that vanish meanwhile are left out."""
+    size = disk = wal = 0
+    families: dict[str, None] = {}
+    tables: list[_Table | None] = []
+    for folder in folders:
+        with suppress(OSError):
+            footprint = footprint_of(folder)
+            size, disk = size + footprint.apparent_bytes, disk + footprint.disk_bytes
+            wal += footprint.wal_bytes
+            odd = irregular_files(folder)
+            families |= dict.fromkeys([] if odd else _families(folder))
+            for name in footprint.ssts:
+                with suppress(FileNotFoundError):  # compacted away meanwhile
+                    tables.append(None if name in odd else _table(folder / name))
+    versions = {each.format_version for each in tables if each is not None}
+    return OnDisk(
+        size,
+        disk,
+        tuple(families),
+        _summed(tables, "num_entries"),
+        _summed(tables, "num_deletions"),
+        tuple(sorted(each for each in versions if each is not None)),
+        wal,
+    )
+
+
+def folder_bytes(folder: Path) -> int | None:
+    """Return how long the files of a folder are; None if it is gone by now."""
+    with suppress(OSError):
+        return footprint_of(folder).apparent_bytes
+    return None
+
+
+def _families(folder: Path) -> list[str]:
+    with suppress(NoStoreError, FormatError, OSError):
+        sections = read_options(folder)
+        return [
+            each.column_family
+            for each in sections
+            if each.kind == "CFOptions" and each.column_family
+        ]
+    return []
+
+
+def _table(path: Path) -> _Table | None:
+    """Return what an SST file tells of itself; None if it can't be read.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is gone by now.
+    """
+    try:
+        footer, properties = read_footer(path), read_properties(path)
+    except FileNotFoundError:
+        raise
+    except (OSError, FormatError):
+        return None
+    return _Table(
+        properties.get(_FAMILY, b"default").decode(errors="replace"),
+        as_count(properties.get(_ENTRIES)),
+        as_count(properties.get(_DELETIONS)),
+        None if footer is None else footer.format_version,
+    )
+
+
+def _summed(tables: list[_Table | None], name: str) -> dict[str, int] | None:
+    """Return the sums of a figure of tables, by column family; None if a table lacks it."""
+    sums: dict[str, int] = {}
+    for each in tables:
+        count = None if each is None else getattr(each, name)
+        if each is None or count is None:
+            return None
+        sums[each.family] = sums.get(each.family, 0) + count
+    return sums
+
+
+def _sum_of(counts: dict[str, int] | None, families: Collection[str] | None) -> int | None:
+    if counts is None:
+        return None
+    return sum(count for name, count in counts.items() if families is None or name in families)
+
+
+_ASKING = """
+import fcntl, os, struct, sys
+form = "hhqqi4x"
+for line in sys.stdin.buffer:
+    try:
+        file = os.open(bytes.fromhex(line.decode()), os.O_RDONLY | os.O_NONBLOCK)
+    except FileNotFoundError:
+        answer = "free"
+    except OSError:
+        answer = "unknown"
+    else:
+        asked = struct.pack(form, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        try:
+            kind = struct.unpack(form, fcntl.fcntl(file, fcntl.F_GETLK, asked))[0]
+            answer = "free" if kind == fcntl.F_UNLCK else "locked"
+        except OSError:
+            answer = "unknown"
+        os.close(file)
+    print(answer, flush=True)
+"""
+"""What the other process runs; ``form`` is Linux's ``struct flock`` on 64 bits."""
+
+_ANSWERS = {"free": False, "locked": True}
+
+
+class Locks:
+    """Asks which stores are open, in a process of its own, until it is closed by ``with``.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> with Locks() as locks:
+    ...     locks.is_locked(Path("there/is/no/store"))
+    False
+    """
+
+    def __init__(self) -> None:
+        self._asking: subprocess.Popen[str] | None = None
+
+    def is_locked(self, folder: Path) -> bool | None:
+        """Return whether a process has the store in a folder open; None where it can't be told."""
+        if not sys.platform.startswith("linux"):
+            return None
+        try:
+            return self._answer(folder / "LOCK")
+        except (OSError, ValueError):
+            return None
+
+    def close(self) -> None:
+        """End the other process."""
+        if self._asking is not None:
+            with suppress(OSError):
+                self._asking.communicate()
+            self._asking = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _answer(self, file: Path) -> bool | None:
+        if self._asking is None:
+            self._asking = subprocess.Popen(  # noqa: S603 - this Python, and the text above
+                [sys.executable, "-I", "-S", "-c", _ASKING],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        asking = self._asking
+        if asking.stdin is None or asking.stdout is None:
+            return None
+        asking.stdin.write(f"{bytes(file).hex()}\n")
+        asking.stdin.flush()
+        return _ANSWERS.get(asking.stdout.readline().strip())

@@ -1,0 +1,507 @@
+r"""The levels of a replica that was found: each is a store in segments.
+
+Which of some topics is the changelog of a Kafka Streams store.
+
+::
+
+    <application.id>-<store>-changelog
+    <application.id>-<topology>-<store>-changelog       of a named topology
+
+(``ProcessorStateManager.storeChangelogTopic`` of ``org.apache.kafka.streams``.)
+
+Which store a folder is a segment of: by the folder that it lies in, or by its own name alone.
+
+A copy of a store may be called anything, but its segments still say whose they are: in ``copy``,
+``counts.1700002800000`` is a segment of ``counts``. That is less certain than in ``counts``: others
+put a time into the name of a folder, too.
+
+What the place of a folder says of a Kafka Streams store.
+
+::
+
+    <state.dir>/<application.id>/
+        global/rocksdb/<store>                              a global store
+        <sub-topology>_<partition>/rocksdb/<store>          a store of a task
+        <sub-topology>_<partition>/<store>/<store>.<ms>     a segment of one
+        __<topology>__/<sub-topology>_<partition>/…         the same of a named topology
+    <anywhere>/<store>.<ms>                                 a segment of a copy
+
+(``StateDirectory`` of ``org.apache.kafka.streams.processor.internals``.)
+
+A Kafka Streams store that was found: what its place, its files and its checkpoint say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from math import gcd
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import ByteColumn
+from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
+from kstoolkit.formats.streams.places import read_checkpoint, segment_interval_ms, segment_start_ms
+from kstoolkit.formats.streams.recognising import recognise
+from kstoolkit.records import Records
+from kstoolkit.replica.replicafile import FILE, segment_span_ms
+from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, OnDisk, folder_bytes, on_disk
+from kstoolkit.units import format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from kstoolkit.formats.streams.recognising import Place
+
+
+def changelog_of(
+    topics: Iterable[str], store: str, *, application: str | None, topology: str | None = None
+) -> str | None:
+    """Return the topic that is a store's changelog; None if none of them is.
+
+    Parameters
+    ----------
+    topics
+        Those that a checkpoint names.
+    store
+        The store's name.
+    application, topology
+        Whose it is, as far as its place tells. In a folder that was renamed no topic begins with
+        the folder's name: then the shortest that ends like the store's changelog is it.
+
+    Examples
+    --------
+    >>> topics = ["shop-user-counts-changelog", "shop-orders-changelog"]
+    >>> changelog_of(topics, "orders", application="shop")
+    'shop-orders-changelog'
+    >>> changelog_of(topics, "counts", application="shop") is None
+    True
+    >>> changelog_of(topics, "orders", application="copy-of-shop")
+    'shop-orders-changelog'
+    """
+    named = set(topics)
+    ending = f"-{store}-changelog" if topology is None else f"-{topology}-{store}-changelog"
+    if application is not None and any(each.startswith(f"{application}-") for each in named):
+        mine = f"{application}{ending}"
+        return mine if mine in named else None
+    return min((each for each in named if each.endswith(ending)), key=len, default=None)
+
+
+BY_NAME_ALONE = 0.8
+"""What is left of the confidence in a kind where only its own name says that it is a segment."""
+
+_OWN = re.compile(r"(?P<store>.+)(?:[.:]-?[0-9]{1,19}|-[0-9]{12})")
+_SHORTEST_MS = 60_000  # that a segment can be
+_WHOLE_MS = 1_000  # of which the lengths of segments that people choose are multiples
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentName:
+    """What the name of a segment's folder says.
+
+    Parameters
+    ----------
+    store
+        The store's name.
+    start_ms
+        Where the segment begins, epoch ms UTC.
+    is_in_its_store
+        Whether the folder that it lies in has the store's name.
+    """
+
+    store: str
+    start_ms: int
+    is_in_its_store: bool = True
+
+
+def by_name_alone(store: str, folder: str) -> str:
+    """Return what speaks for a store that only its segments name, in a folder of another name."""
+    return f"its segments are named as those of {store!r}, though they lie in {folder!r}"
+
+
+def segment_name(folder: Path) -> SegmentName | None:
+    """Return what the name of an absolute path says of a segment; None if it is that of none.
+
+    Examples
+    --------
+    >>> segment_name(Path("/copy/counts.1700002800000")).store
+    'counts'
+    >>> segment_name(Path("/counts/counts.1700002800000")).is_in_its_store
+    True
+    >>> segment_name(Path("/counts/counts.old")) is None
+    True
+    """
+    start_ms = segment_start_ms(folder.parent.name, folder.name)
+    if start_ms is not None:
+        return SegmentName(folder.parent.name, start_ms)
+    match = _OWN.fullmatch(folder.name)
+    start_ms = None if match is None else segment_start_ms(match["store"], folder.name)
+    if match is None or start_ms is None:
+        return None
+    return SegmentName(match["store"], start_ms, is_in_its_store=False)
+
+
+def are_segments(starts_ms: Iterable[int]) -> bool:
+    """Return whether the starts that some names tell can be those of a store's segments.
+
+    Segments begin at multiples of their length, and that is a minute at least.
+
+    Examples
+    --------
+    >>> are_segments([0, 90_000]), are_segments([1_700_002_800_000]), are_segments([1, 2])
+    (True, True, False)
+    """
+    starts = list(starts_ms)
+    length_ms = gcd(*starts)
+    return length_ms >= _SHORTEST_MS and (len(starts) > 1 or length_ms % _WHOLE_MS == 0)
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a path leads to, through all links: names there are those that an engine gave.
+
+    Examples
+    --------
+    >>> real_path("/proc/self/root/x/../y").as_posix()
+    '/y'
+    """
+    # Path.resolve raises RuntimeError at links that go in circles.
+    return Path(os.path.realpath(path))
+
+
+_TASK = re.compile(r"(\d+)_(\d+)")
+_TOPOLOGY = re.compile(r"__(.+)__")
+_GLOBAL = "global"
+_WHOLE = "rocksdb"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsPlace:
+    """Where in a state directory a folder lies.
+
+    Parameters
+    ----------
+    folder
+        That of the store: the one that holds the segments, if it has such.
+    task_folder
+        That of the task, or the one of global stores.
+    application
+        The application's id; None for segments that lie by themselves, as in a copy.
+    store
+        The store's name.
+    topology
+        The topology's name, if it has one.
+    subtopology, partition
+        The task; None for a global store.
+    segment_start_ms
+        Where the segment that lies here begins, epoch ms UTC; None if the whole store does.
+    is_by_name_alone
+        Whether only the segment's own name says so: the folder that it lies in is called otherwise.
+    """
+
+    folder: Path
+    task_folder: Path
+    application: str | None
+    store: str
+    topology: str | None = None
+    subtopology: int | None = None
+    partition: int | None = None
+    segment_start_ms: int | None = None
+    is_by_name_alone: bool = False
+
+    @property
+    def is_global(self) -> bool:
+        """Whether every instance of the application has all of this store."""
+        return self.partition is None and not self.is_by_name_alone
+
+
+def streams_place(folder: Path) -> StreamsPlace | None:
+    """Return what the place of a RocksDB folder says; None if no Kafka Streams put it there.
+
+    Parameters
+    ----------
+    folder
+        An absolute path; if it is a link, the place is that which it leads to.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> place = streams_place(Path("/var/lib/app/1_7/counts/counts.1700002800000"))
+    >>> place.application, place.store, place.partition, place.segment_start_ms
+    ('app', 'counts', 7, 1700002800000)
+    >>> streams_place(Path("/var/lib/app/global/rocksdb/config")).is_global
+    True
+    """
+    real = real_path(folder)
+    place = _place(real)
+    if place is None or real == folder:
+        return place
+    # Whoever asks knows the store by the path that they gave.
+    return replace(place, folder=folder if place.segment_start_ms is None else folder.parent)
+
+
+def _place(folder: Path) -> StreamsPlace | None:
+    parent = folder.parent
+    if parent.name == _WHOLE:
+        return _of_task(parent.parent, folder, folder.name, None)
+    named = segment_name(folder)
+    if named is None:
+        return None
+    if named.is_in_its_store:
+        return _of_task(parent.parent, parent, named.store, named.start_ms)
+    return StreamsPlace(
+        parent,
+        parent,
+        None,
+        named.store,
+        segment_start_ms=named.start_ms,
+        is_by_name_alone=True,
+    )
+
+
+def _of_task(task: Path, folder: Path, store: str, start_ms: int | None) -> StreamsPlace | None:
+    match = _TASK.fullmatch(task.name)
+    if match is None and task.name != _GLOBAL:
+        # The names of segments are Kafka Streams' own, wherever somebody copied them to.
+        return (
+            None
+            if start_ms is None
+            else StreamsPlace(folder, task, None, store, segment_start_ms=start_ms)
+        )
+    topology = _TOPOLOGY.fullmatch(task.parent.name)
+    home = task.parent if topology is None else task.parent.parent
+    return StreamsPlace(
+        folder,
+        task,
+        application=home.name,
+        store=store,
+        topology=None if topology is None else topology[1],
+        subtopology=None if match is None else int(match[1]),
+        partition=None if match is None else int(match[2]),
+        segment_start_ms=start_ms,
+    )
+
+
+_CERTAIN = 0.9
+_CHECKPOINT = ".checkpoint"
+_NO_OFFSET = "the task's checkpoint does not name its changelog"
+_NO_CHECKPOINT = (
+    "there is no checkpoint file: under exactly-once it goes when a store is opened and comes when "
+    "it is closed; without it a restart restores the store from the start"
+)
+_ASK_OFFSETS = "there is no checkpoint file: look=True asks the column family offsets for it"
+_OPEN_IT = "only its rows tell: look=True opens it"
+_NO_SIGN = "Kafka Streams before 4.3 leaves no sign of it"
+_NOT_CLOSED = (
+    "Kafka Streams before 4.3 leaves no sign of it but a checkpoint file, and there is none: it is "
+    "running, was not closed cleanly, or its task has no changelog"
+)
+_NOT_TOLD = "a file of it does not tell"
+_NO_OPTIONS = "there is no OPTIONS file that names its column families"
+
+
+def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> FoundStore:
+    """Return the store that lies in one folder, or in several as its segments.
+
+    Parameters
+    ----------
+    places
+        The folders, and what their places say.
+    root
+        Where they were looked for: if that is a segment, the others of the store are not asked for.
+    """
+    folders = [folder for folder, _ in places]
+    is_alone = len(places) == 1 and places[0][1].is_by_name_alone
+    place, held = places[0][1], on_disk(folders)
+    families = tuple(name for name in held.column_families if name != OFFSETS)
+    kind, confidence, reasons = _kind(families, place)
+    keeps_offsets = OFFSETS in held.column_families
+    offset, no_offset = _offset(place, _ASK_OFFSETS if keeps_offsets else _NO_CHECKPOINT)
+    unknown = {"closed": _OPEN_IT if keeps_offsets else _no_sign(place)}
+    if kind is None:
+        unknown["kind"] = _OPEN_IT if families else _NO_OPTIONS
+    if offset is None:
+        unknown["offset"] = no_offset
+    if held.num_entries is None:
+        unknown["num_not_rewritten"] = _NOT_TOLD
+    counted = held.counted(_but_offsets(held))
+    return FoundStore(
+        str(folders[0] if is_alone or root in folders else place.folder),
+        "kafka-streams",
+        place.application,
+        place.store,
+        topology=place.topology,
+        subtopology=place.subtopology,
+        partition=place.partition,
+        kind=kind,
+        confidence=confidence,
+        reasons=reasons,
+        segments=_streams_segments(places),
+        column_families=held.column_families,
+        size_bytes=held.size_bytes,
+        disk_bytes=held.disk_bytes,
+        wal_bytes=held.wal_bytes,
+        num_entries=counted.num_entries,
+        num_deletions=counted.num_deletions,
+        estimated_keys=counted.estimated_keys,
+        num_not_rewritten=_not_rewritten(held),
+        format_versions=held.format_versions,
+        offset=offset,
+        unknown=unknown | counted.unknown,
+    )
+
+
+def _kind(
+    families: tuple[str, ...], place: StreamsPlace
+) -> tuple[str | None, float | None, tuple[str, ...]]:
+    """Return the kind, if the column families leave no doubt of it."""
+    if not families:
+        return None, None, ()
+    nothing = ByteColumn.of([])
+    lies: Place = "store" if place.segment_start_ms is None else "segment"
+    guess = recognise(families, nothing, nothing, place=lies, store=place.store)
+    if guess.confidence < _CERTAIN:
+        return None, None, ()
+    if not place.is_by_name_alone:
+        return str(guess.kind), guess.confidence, guess.reasons
+    why = by_name_alone(place.store, place.folder.name)
+    return str(guess.kind), round(guess.confidence * BY_NAME_ALONE, 3), (*guess.reasons, why)
+
+
+def _but_offsets(held: OnDisk) -> set[str]:
+    """Return the column families that hold what the application put in."""
+    return {*(held.num_entries or {})} - {OFFSETS}
+
+
+def _not_rewritten(held: OnDisk) -> int | None:
+    """Return the entries in column families that a newer kind of store has taken over."""
+    if held.num_entries is None:
+        return None
+    live = live_family(held.column_families)
+    return sum(
+        count
+        for family, count in held.num_entries.items()
+        if family in STREAMS_FAMILIES | {DEFAULT} and family != live
+    )
+
+
+def _no_sign(place: StreamsPlace) -> str:
+    return _NO_SIGN if (place.task_folder / _CHECKPOINT).exists() else _NOT_CLOSED
+
+
+def _streams_segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
+    starts = {folder: place.segment_start_ms for folder, place in places}
+    length_ms = _length_ms(starts)
+    found = [
+        FoundSegment(
+            str(folder), start_ms, size, end_ms=None if length_ms is None else start_ms + length_ms
+        )
+        for folder, start_ms in starts.items()
+        if start_ms is not None and (size := folder_bytes(folder)) is not None
+    ]
+    return Records(sorted(found, key=lambda each: each.start_ms), "segments")
+
+
+def _length_ms(starts: Mapping[Path, int | None]) -> int | None:
+    """Return how long segments are at most; None if fewer than two, or minutes, tell of it."""
+    known = [each for each in starts.values() if each is not None]
+    to_the_ms = all(folder.name.endswith(str(start)) for folder, start in starts.items())
+    return segment_interval_ms(known) if len(known) > 1 and to_the_ms else None
+
+
+def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
+    """Return how far of the changelog is in a store, or why that is not known.
+
+    ``why`` is so if there is no checkpoint file.
+    """
+    for name in (_CHECKPOINT, f"{_CHECKPOINT}_{place.store}"):
+        path = place.task_folder / name
+        if path.exists() and not path.is_file():
+            why = f"what should be the checkpoint file is none: {name}"
+            continue
+        try:
+            told = read_checkpoint(path.read_bytes()).offsets
+        except OSError:
+            continue
+        except FormatError as error:
+            why = error.message
+            continue
+        why = _NO_OFFSET
+        changelog = changelog_of(
+            {topic for topic, _ in told},
+            place.store,
+            application=place.application,
+            topology=place.topology,
+        )
+        for (topic, partition), offset in told.items():
+            if topic == changelog and (place.is_global or partition == place.partition):
+                return offset, "the checkpoint names it without an offset"
+    return None, why
+
+
+def is_replica_level(folder: Path) -> bool:
+    """Return whether a folder is ``<replica>/<window in ms>``."""
+    return _is_length(folder.name) and (folder.parent / FILE).is_file()
+
+
+def is_replica_segment(folder: Path) -> bool:
+    """Return whether a folder is a segment of a level: one that was set aside is none."""
+    is_named = segment_start_ms(folder.parent.name, folder.name) is not None
+    return is_named and is_replica_level(folder.parent)
+
+
+def replica_levels(replica: Path) -> Iterator[FoundStore]:
+    """Yield the levels of a replica, the shortest windows first.
+
+    Raises
+    ------
+    OSError
+        If a folder of it can't be read.
+    """
+    levels = (each for each in replica.iterdir() if _is_length(each.name) and each.is_dir())
+    yield from map(replica_level, sorted(levels, key=lambda each: int(each.name)))
+
+
+def replica_level(level: Path, only: Path | None = None) -> FoundStore:
+    """Return a level of a replica as a store, or the one segment of it that is asked for."""
+    folders = sorted(level.iterdir()) if only is None else [only]
+    starts = {each: segment_start_ms(level.name, each.name) for each in folders}
+    segments = {each: start_ms for each, start_ms in starts.items() if start_ms is not None}
+    held = on_disk(segments)
+    counted = held.counted()
+    return FoundStore(
+        str(only or level),
+        "kstoolkit",
+        level.parent.name,
+        format_duration(int(level.name)),
+        kind="window",
+        confidence=1.0,
+        reasons=("a level of a replica",),
+        segments=_replica_segments(segments, int(level.name)),
+        column_families=held.column_families,
+        size_bytes=held.size_bytes,
+        disk_bytes=held.disk_bytes,
+        wal_bytes=held.wal_bytes,
+        num_entries=counted.num_entries,
+        num_deletions=counted.num_deletions,
+        estimated_keys=counted.estimated_keys,
+        format_versions=held.format_versions,
+        unknown=counted.unknown,
+    )
+
+
+def _is_length(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _replica_segments(starts: dict[Path, int], window_ms: int) -> Records[FoundSegment]:
+    sizes = {each: folder_bytes(each) for each in starts}
+    found = [
+        FoundSegment(
+            str(each), starts[each], size, end_ms=segment_span_ms(window_ms, starts[each]).stop
+        )
+        for each, size in sizes.items()
+        if size is not None
+    ]
+    return Records(sorted(found, key=lambda each: each.start_ms), "segments")

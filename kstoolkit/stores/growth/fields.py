@@ -1,0 +1,416 @@
+"""Which fields the keys of Spark's state have, beside windows and times: users, pages, whatever.
+
+A key is a struct. What a person groups by are its columns, and those of structs in it::
+
+    aggregation, deduplication    window · user                 window → windows; user
+    session window                user · sessionStartTime       session → windows; user
+    join                          field0 · index                field0, which is what it joins by
+    transformWithState            user                          user
+      a map's                     key.user · userKey.n          user; n
+      a timer's, an expiry's      expiryTimestampMs · key.user  user
+
+A field is called by its own name, or by its path (``userKey.user``) where another has that name.
+
+Values of columns as bytes, which are equal where the values are, and read back from them.
+
+::
+
+    null       00
+    fixed      01 · the value as Arrow has it; of a boolean one byte
+    text       01 · length (8) · its bytes; so are bytes
+    struct     01 · each of its columns
+    list       01 · how many (8) · each of its elements; a map is a list of its pairs
+
+Numbers are little-endian. So rows can be told apart by several columns at once, of any types, and
+nothing is read back but the few that are shown.
+
+Rows and bytes by fields of their keys: by those that make up a key, and by each alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.spark.rows import RowTimes
+from kstoolkit.formats.spark.types import Struct
+from kstoolkit.stores.growth.tallies import MOST_KEY_BYTES, MOST_KEYS, HeavyHitters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.spark.rows import Family
+
+
+_BINARY = pa.large_binary()
+_NOTHING, _NULL, _THERE = (pa.scalar(each, _BINARY) for each in (b"", b"\x00", b"\x01"))
+_COUNT_BYTES = 8
+
+
+def as_bytes(column: pa.Array) -> pa.Array:
+    r"""Return a column as Arrow large binary without nulls, each cell what stands for its value.
+
+    Examples
+    --------
+    >>> as_bytes(pa.array(["a", None])).to_pylist()
+    [b'\x01\x01\x00\x00\x00\x00\x00\x00\x00a', b'\x00']
+    >>> from_bytes(as_bytes(pa.array([[1, None]]))[0].as_py(), pa.list_(pa.int64()))
+    [1, None]
+    """
+    if pt.is_null(column.type):
+        return pa.repeat(_NULL, len(column))
+    return joined_bytes([pa.repeat(_THERE, len(column)), _bare(column)]).fill_null(_NULL)
+
+
+def joined_bytes(parts: list[pa.Array]) -> pa.Array:
+    """Return cells of several columns behind each other; null where one of them is."""
+    return pc.binary_join_element_wise(*parts, _NOTHING)
+
+
+def from_bytes(raw: bytes, kind: pa.DataType) -> Any:
+    """Return the value of an Arrow type that some bytes stand for; of a struct, a dict.
+
+    Examples
+    --------
+    >>> pair = pa.struct([("user", pa.string()), ("n", pa.int32())])
+    >>> from_bytes(as_bytes(pa.array([{"user": "zoë", "n": -1}], pair))[0].as_py(), pair)
+    {'user': 'zoë', 'n': -1}
+    """
+    return _read(raw, 0, kind)[0]
+
+
+def _bare(column: pa.Array) -> pa.Array:
+    """Return what stands behind the first byte; null where the column is."""
+    kind = column.type
+    if pt.is_struct(kind):
+        whole = _structs(column)
+    elif _is_list(kind):
+        whole = _lists(column)
+    elif _is_text(kind):
+        raw = column.cast(_BINARY)
+        return joined_bytes([_fixed(pc.binary_length(raw).cast(pa.int64())), raw])
+    else:
+        return _fixed(column.cast(pa.int8()) if pt.is_boolean(kind) else column)
+    return pc.if_else(column.is_valid(), whole, pa.scalar(None, _BINARY))
+
+
+def _structs(column: pa.Array) -> pa.Array:
+    parts = [as_bytes(each) for each in column.flatten()]
+    return joined_bytes(parts) if parts else pa.repeat(_NOTHING, len(column))
+
+
+def _lists(column: pa.Array) -> pa.Array:
+    lists = column.cast(pa.large_list(_element(column.type)))
+    count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
+    ends = pa.array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)]))
+    elements = pa.LargeListArray.from_arrays(ends, as_bytes(lists.flatten()))
+    return joined_bytes([_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING)])
+
+
+def _fixed(column: pa.Array) -> pa.Array:
+    raw = pa.binary(column.type.bit_width // 8)
+    cells = pa.Array.from_buffers(raw, len(column), column.buffers(), offset=column.offset)
+    return cells.cast(_BINARY)
+
+
+def _read(raw: bytes, at: int, kind: pa.DataType) -> tuple[Any, int]:
+    """Return the value that begins at a place, and where it has ended."""
+    if raw[at] == 0:
+        return None, at + 1
+    at += 1
+    if pt.is_struct(kind):
+        return _read_struct(raw, at, kind)
+    if _is_list(kind):
+        return _read_list(raw, at, kind)
+    if _is_text(kind):
+        first = at + _COUNT_BYTES
+        end = first + int.from_bytes(raw[at:first], "little")
+        cell = raw[first:end]
+        return (cell if _is_binary(kind) else cell.decode(errors="replace")), end
+    if pt.is_boolean(kind):
+        return raw[at] == 1, at + 1
+    end = at + kind.bit_width // 8
+    buffers = [None, pa.py_buffer(raw[at:end])]
+    return pa.Array.from_buffers(kind, 1, buffers)[0].as_py(), end
+
+
+def _read_struct(raw: bytes, at: int, kind: pa.StructType) -> tuple[dict[str, Any], int]:
+    found = {}
+    for field in kind:
+        found[field.name], at = _read(raw, at, field.type)
+    return found, at
+
+
+def _read_list(raw: bytes, at: int, kind: pa.DataType) -> tuple[list[Any], int]:
+    count, at = int.from_bytes(raw[at : at + _COUNT_BYTES], "little"), at + _COUNT_BYTES
+    found = []
+    for _ in range(count):
+        value, at = _read(raw, at, _element(kind))
+        found.append(tuple(value.values()) if pt.is_map(kind) else value)
+    return found, at
+
+
+def _element(kind: pa.DataType) -> pa.DataType:
+    if pt.is_map(kind):
+        return pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+    return kind.value_type
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_map(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pt.is_binary(kind) or pt.is_large_binary(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(_is_binary(kind) or pt.is_string(kind) or pt.is_large_string(kind))
+
+
+_TAG_BYTES = 2
+
+
+class FieldTally:
+    """What rows add up to by fields of their keys, in bounded memory however many fields there are.
+
+    A field may have another type in another column family, so the bytes that are summed up by begin
+    with the number of the types that they are of.
+
+    Parameters
+    ----------
+    fields
+        Which fields.
+
+    Attributes
+    ----------
+    keys
+        By those that make up a key.
+    each
+        By each field alone.
+    num_without
+        Rows whose keys have none of the fields that make up a key, or could not be read: they are
+        in no key's sum.
+    """
+
+    def __init__(self, fields: KeyFields) -> None:
+        self.fields = fields
+        self.num_without = 0
+        self._types: list[pa.StructType] = []
+        self.keys = HeavyHitters()
+        share = max(len(fields.each), 1)
+        self.each = {
+            name: HeavyHitters(
+                most_keys=MOST_KEYS // share or 1, most_key_bytes=MOST_KEY_BYTES // share
+            )
+            for name in fields.each
+        }
+
+    def add(self, rows: RowColumns, sizes_bytes: NDArray[np.int64]) -> pa.Array | None:
+        """Add rows of one family; return the texts that their keys are, None if they are no text.
+
+        The rows of which there is no such field are null among the texts.
+        """
+        columns, is_read = self.fields.columns(rows)
+        cells = {name: as_bytes(column) for name, column in columns.items()}
+        chosen, sizes = pa.array(is_read), sizes_bytes[is_read]
+        for name in self.each.keys() & columns.keys():
+            self.each[name].add(self._tagged([name], columns, cells).filter(chosen), sizes)
+        found = [name for name in self.fields.by if name in columns]
+        if found:
+            self.keys.add(self._tagged(found, columns, cells).filter(chosen), sizes)
+        self.num_without += int((~is_read).sum()) if found else len(rows)
+        if not self.fields.is_text:
+            return None
+        nothing = pa.nulls(len(rows), pa.large_binary())
+        return columns[found[0]].cast(pa.large_binary()) if found else nothing
+
+    def key(self, raw: bytes) -> dict[str, Any]:
+        """Return the values of the fields that some bytes of the sums stand for, by name."""
+        kind = self._types[int.from_bytes(raw[:_TAG_BYTES], "little")]
+        found: dict[str, Any] = from_bytes(b"\x01" + raw[_TAG_BYTES:], kind)
+        return found
+
+    def _tagged(
+        self, names: list[str], columns: dict[str, pa.Array], cells: dict[str, pa.Array]
+    ) -> pa.Array:
+        kind = pa.struct([(name, columns[name].type) for name in names])
+        if kind not in self._types:
+            self._types.append(kind)
+        number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
+        tag = pa.repeat(pa.scalar(number, pa.large_binary()), len(columns[names[0]]))
+        return joined_bytes([tag, *(cells[name] for name in names)])
+
+
+Path = tuple[str, ...]
+
+_OF_OPERATORS = {"userKey", "expiryTimestampMs"}
+_SESSION_START, _JOIN_INDEX, _WITH_INDEX = "sessionStartTime", "index", "keyWithIndexToValue"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFields:
+    """Fields that rows are summed up by.
+
+    Parameters
+    ----------
+    paths
+        Where the fields of each column family are in its key, by their names.
+    families
+        The families by name.
+    by
+        The fields that make up what is called a key: together, if they are several.
+    each
+        Those that are summed up one by one, too, unless it is what makes up a key.
+    """
+
+    paths: Mapping[str, Mapping[str, Path]]
+    families: Mapping[str, Family]
+    by: tuple[str, ...]
+    each: tuple[str, ...] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """Whether keys are one field of text, so that beginnings of it say something."""
+        kinds = [
+            _kind_at(self.families[family].key, paths[self.by[0]])
+            for family, paths in self.paths.items()
+            if self.by[0] in paths
+        ]
+        return len(self.by) == 1 and all(pa.types.is_large_string(kind) for kind in kinds)
+
+    def columns(self, rows: RowColumns) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
+        """Return those fields that the keys of some rows have, and which keys could be read.
+
+        The rows are of one family.
+        """
+        family = self._family(rows)
+        paths = self.paths[family.name]
+        wanted = {name: paths[name] for name in dict.fromkeys(self.by + self.each) if name in paths}
+        if not wanted:
+            return {}, np.zeros(len(rows), dtype=np.bool_)
+        keys = family.some_of_key(rows.key, [path[0] for path in wanted.values()])
+        columns = {name: _at(keys, path) for name, path in wanted.items()}
+        return columns, np.asarray(keys.is_valid())
+
+    def _family(self, rows: RowColumns) -> Family:
+        named = rows.details.get("family")
+        if named is None:
+            return next(iter(self.families.values()))
+        return self.families[named[0].as_py()]
+
+
+def key_fields(
+    families: Iterable[Family], by: str | Sequence[str] | None = None
+) -> KeyFields | None:
+    """Return which fields rows are summed up by; None: their keys have no fields to choose.
+
+    Parameters
+    ----------
+    families
+        The column families that are read.
+    by
+        The field, or several together; None takes all that every family has: of
+        ``transformWithState`` the grouping key, of a join what it joins by.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such field.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.keys import KeyEncoder
+    >>> from kstoolkit.formats.spark.rows import Family
+    >>> from kstoolkit.formats.spark.types import schema_of
+    >>> columns = [{"name": "user", "type": "string"}, {"name": "page", "type": "string"}]
+    >>> key = schema_of({"type": "struct", "fields": columns})
+    >>> views = Family("default", key, key, KeyEncoder())
+    >>> key_fields([views]).by, key_fields([views], by="page").by
+    (('user', 'page'), ('page',))
+    """
+    known = {each.name: each for each in families}
+    paths = {name: paths_in(each) for name, each in known.items()}
+    if by is not None:
+        times = {name: paths_in(each, times=True) for name, each in known.items()}
+        return KeyFields(times, known, _chosen(by, times.values()))
+    every = tuple(dict.fromkeys(name for each in paths.values() for name in each))
+    common = tuple(name for name in every if all(name in each for each in paths.values()))
+    if not common:
+        return None
+    # One field alone is a key already.
+    each = every if len(common) > 1 else tuple(name for name in every if name not in common)
+    return KeyFields(paths, known, common, each)
+
+
+def paths_in(family: Family, *, times: bool = False) -> dict[str, Path]:
+    """Return where the fields of a family's keys are, by name; no windows, and times if asked."""
+    found = RowTimes.of(family)
+    hidden = {each.name for each in (found.window,) if each is not None and each.in_key}
+    if not times:
+        hidden |= {each.name for each in (found.time,) if each is not None and each.in_key}
+        hidden |= (
+            {_SESSION_START} if found.window is not None and not found.window.in_key else set()
+        )
+    if family.name.endswith(_WITH_INDEX):
+        hidden.add(_JOIN_INDEX)  # which of the rows of a key it is
+    leaves = [path for path in _leaves(family.key) if path[0] not in hidden]
+    bare = [_unwrapped(family.key, path) for path in leaves]
+    last = [path[-1] for path in bare]
+    return {
+        path[-1] if len(path) == 1 or last.count(path[-1]) == 1 else ".".join(path): leaf
+        for path, leaf in zip(bare, leaves, strict=True)
+    }
+
+
+def _chosen(by: str | Sequence[str], paths: Iterable[Mapping[str, Path]]) -> tuple[str, ...]:
+    known = list(dict.fromkeys(name for each in paths for name in each))
+    listed = [by] if isinstance(by, str) else list(by) if isinstance(by, list | tuple) else []
+    wrong = [name for name in listed if not isinstance(name, str) or name not in known]
+    if listed and not wrong:
+        return tuple(dict.fromkeys(listed))
+    message = f"Keys of this state have no field {wrong[0] if wrong else by!r} to sum up by."
+    told = f"Give one of {', '.join(known)}." if known else "Leave it out."
+    raise ConfigurationError(message, hint=f"{told} Windows are summed up beside keys.")
+
+
+def _leaves(struct: Struct, path: Path = ()) -> Iterator[Path]:
+    """Yield the columns that are no structs, those of structs too."""
+    for field in struct.fields:
+        here = (*path, field.name)
+        if isinstance(field.type, Struct) and field.type.fields:
+            yield from _leaves(field.type, here)
+        else:
+            yield here
+
+
+def _unwrapped(key: Struct, path: Path) -> Path:
+    """Return a path as the query's author knows it: grouping keys are wrapped by the operator."""
+    level = key.get(path[0])
+    if path[0] == "elementKey" and len(path) > 1 and isinstance(level, Struct):
+        return _unwrapped(level, path[1:])
+    is_wrapped = path[0] == "key" and len(path) > 1 and _OF_OPERATORS & set(key.names)
+    return path[1:] if is_wrapped else path
+
+
+def _kind_at(key: Struct, path: Path) -> pa.DataType:
+    kind: pa.DataType = key.arrow
+    for name in path:
+        kind = kind.field(name).type
+    return kind
+
+
+def _at(keys: pa.Array, path: Path) -> pa.Array:
+    """Return a column of structs, and of structs in them; null where one of these is."""
+    for name in path:
+        keys = keys.flatten()[keys.type.get_field_index(name)]
+    return keys

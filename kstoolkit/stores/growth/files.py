@@ -1,0 +1,292 @@
+"""What a checkpoint of Spark's keeps of a store: versions in files, and what takes rows away.
+
+What the SST files of a store's RocksDBs say of deleted rows, and of room that is not live.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from kstoolkit.formats.streams.kinds import OFFSETS
+from kstoolkit.records import Record, Records, Source, of_source
+from kstoolkit.stores.growth.records import Deletions, LevelUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.spark.sparkstore import SparkStore
+
+
+_NOT_OPENED = "the store's RocksDB was not handed over"
+_NO_FILES = "there are no SST files"
+_FIGURES = (
+    "num_entries",
+    "num_deletions",
+    "num_range_deletions",
+    "num_obsolete",
+    "tombstone_density",
+    "space_amplification",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """The SST files of a RocksDB that hold rows: not those of the family ``offsets``.
+
+    Parameters
+    ----------
+    path
+        The RocksDB's folder.
+    ssts
+        The files.
+    live_bytes
+        RocksDB's estimate of what is live in them; None if there is none.
+    """
+
+    path: str
+    ssts: tuple[Sst, ...]
+    live_bytes: int | None
+
+    @classmethod
+    def of(cls, store: Store) -> StoreFiles:
+        """Return those of an open store, which may be closed afterwards."""
+        families = [each for each in store.column_families if each != OFFSETS]
+        live_bytes = [store.summary(each).estimated_live_bytes for each in families]
+        known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
+        ssts = tuple(each for each in store.ssts() if each.column_family != OFFSETS)
+        return cls(str(store.path), ssts, known)
+
+
+def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
+    """Return what the files of RocksDBs tell of deletions; nothing is known of none.
+
+    Parameters
+    ----------
+    files
+        Those of one RocksDB; of several, if the store is in segments.
+    num_on_disk
+        How many rows they hold together.
+    """
+    if not files:
+        return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
+    live_bytes = [each.live_bytes for each in files]
+    known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
+    ssts = [each for one in files for each in one.ssts]
+    return deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=known)
+
+
+def deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:
+    """Return what SST files tell of deletions.
+
+    Parameters
+    ----------
+    ssts
+        The files.
+    num_on_disk
+        How many rows they hold together.
+    live_bytes
+        RocksDB's estimate of what is live in them; None if there is none.
+
+    Examples
+    --------
+    >>> deletions_in([], num_on_disk=0, live_bytes=0).unknown["tombstone_density"]
+    'there are no SST files'
+    """
+    files = sorted(ssts, key=lambda each: each.level)
+    entries = sum(each.num_entries for each in files)
+    deletions = sum(each.num_deletions for each in files)
+    ranges = [each.num_range_deletions for each in files]
+    unknown = {} if entries else {"tombstone_density": _NO_FILES}
+    if not live_bytes:
+        unknown["space_amplification"] = "RocksDB estimates nothing to be live"
+    if None in ranges:
+        unknown["num_range_deletions"] = "a file does not say"
+    # Rows of a memtable or a WAL are in no file: there may be more rows than entries.
+    size = sum(each.size_bytes for each in files)
+    return Deletions(
+        num_entries=entries,
+        num_deletions=deletions,
+        num_range_deletions=None if None in ranges else sum(each or 0 for each in ranges),
+        num_obsolete=max(entries - deletions - num_on_disk, 0),
+        tombstone_density=deletions / entries if entries else None,
+        space_amplification=size / live_bytes if live_bytes else None,
+        levels=Records(
+            [_level(each, list(of)) for each, of in groupby(files, lambda file: file.level)],
+            "levels",
+        ),
+        unknown=unknown,
+    )
+
+
+def _level(level: int, files: list[Sst]) -> LevelUse:
+    entries = sum(each.num_entries for each in files)
+    deletions = sum(each.num_deletions for each in files)
+    return LevelUse(
+        level=level,
+        num_files=len(files),
+        size_bytes=sum(each.size_bytes for each in files),
+        num_entries=entries,
+        num_deletions=deletions,
+        tombstone_density=deletions / entries if entries else None,
+        unknown={} if entries else {"tombstone_density": _NO_FILES},
+    )
+
+
+_PLACES = ("", "SSTs", "logs", "_metadata")
+_BLOCK_BYTES = 512
+_TTL = "ttlExpirationMs"
+_SNAPSHOT = re.compile(r"\d+(_[\w-]+)?\.(zip|snapshot)")
+_CHANGELOG = re.compile(r"\d+(_[\w-]+)?\.(changelog|delta)")
+
+
+class Eviction(StrEnum):
+    """What takes rows out of a store of Spark's."""
+
+    WATERMARK = "the watermark"
+    TTL = "the time to live of state variables"
+    CODE = "the query's own code"
+    NEVER = "nothing: the operator counts for as long as the query runs"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointUse(Record):
+    """What a checkpoint keeps of a store.
+
+    Parameters
+    ----------
+    eviction
+        What takes rows out of it.
+    batch_at_ms
+        The clock that the latest micro-batch ran with, epoch ms UTC.
+    watermark_ms
+        The watermark that it ran with; None: the query has none.
+    num_versions, oldest_version, newest_version
+        The versions that can be read.
+    num_snapshots, snapshots_bytes
+        Files that hold a version whole; with them, SST files that several versions share.
+    num_changelogs, changelogs_bytes
+        Files that hold what a version changed.
+    num_others, others_bytes
+        All other files: checksums, and schemas.
+    size_bytes, disk_bytes
+        How long all of them are, and what they take on the disk.
+    """
+
+    eviction: Eviction
+    batch_at_ms: int = of_source(Source.STORE)
+    watermark_ms: int | None = of_source(Source.STORE, None)
+    num_versions: int = of_source(Source.STORE, 0)
+    oldest_version: int | None = of_source(Source.STORE, None)
+    newest_version: int | None = of_source(Source.STORE, None)
+    num_snapshots: int = of_source(Source.STORE, 0)
+    snapshots_bytes: int = of_source(Source.STORE, 0)
+    num_changelogs: int = of_source(Source.STORE, 0)
+    changelogs_bytes: int = of_source(Source.STORE, 0)
+    num_others: int = of_source(Source.STORE, 0)
+    others_bytes: int = of_source(Source.STORE, 0)
+    size_bytes: int = of_source(Source.STORE, 0)
+    disk_bytes: int = of_source(Source.STORE, 0)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def cut_ms(self) -> int | None:
+        """The time up to which rows are to go, epoch ms UTC; None if no time decides."""
+        match self.eviction:
+            case Eviction.WATERMARK:
+                return self.watermark_ms
+            case Eviction.TTL:
+                return self.batch_at_ms
+            case _:
+                return None
+
+    @property
+    def why_no_watermark(self) -> str:
+        """Why there is no watermark that takes rows out of the store."""
+        if self.eviction is Eviction.WATERMARK:
+            return "the query has none"
+        return f"what takes rows out of the store is {self.eviction}"
+
+    @property
+    def num_files(self) -> int:
+        """How many files there are."""
+        return self.num_snapshots + self.num_changelogs + self.num_others
+
+
+def checkpoint_use(store: SparkStore) -> CheckpointUse:
+    """Return what the checkpoint keeps of an open store, of all versions.
+
+    Raises
+    ------
+    FormatError
+        If a file of the checkpoint is missing or damaged.
+    """
+    place, versions = store.place, store.versions
+    folders = [place.operator.folder(at, name) for at in place.partitions for name in place.stores]
+    files = [each for folder in folders for each in _files(folder)]
+    snapshots = [each for each in files if each.is_whole]
+    changelogs = [each for each in files if _CHANGELOG.fullmatch(each.name)]
+    size = sum(each.size_bytes for each in files)
+    known = [sum(each.size_bytes for each in some) for some in (snapshots, changelogs)]
+    log = place.operator.checkpoint.offset_log(store.batch)
+    unknown = {} if log.watermark_ms else {"watermark_ms": "the query has none"}
+    if not versions:
+        why = "no committed version has all of its files"
+        unknown |= dict.fromkeys(("oldest_version", "newest_version"), why)
+    return CheckpointUse(
+        _eviction(store),
+        log.timestamp_ms,
+        log.watermark_ms or None,
+        len(versions),
+        versions[0] if versions else None,
+        versions[-1] if versions else None,
+        len(snapshots),
+        known[0],
+        len(changelogs),
+        known[1],
+        len(files) - len(snapshots) - len(changelogs),
+        size - sum(known),
+        size,
+        sum(each.disk_bytes for each in files),
+        unknown,
+    )
+
+
+def _eviction(store: SparkStore) -> Eviction:
+    name = store.operator.name
+    if name == "globalLimit":
+        return Eviction.NEVER
+    if store.operator.variables or name.startswith("transformWithState"):
+        has_ttl = any(_TTL in each.value.names for each in store.families.values())
+        return Eviction.TTL if has_ttl else Eviction.CODE
+    is_code = "roupsWith" in name or "InPandasWithState" in name
+    return Eviction.CODE if is_code else Eviction.WATERMARK
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    name: str
+    is_whole: bool
+    size_bytes: int
+    disk_bytes: int
+
+
+def _files(folder: Path) -> Iterator[_File]:
+    """Yield the files of a store's partition; those that vanish meanwhile are left out."""
+    for place in _PLACES:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for each in (folder / place).iterdir():
+                with suppress(FileNotFoundError):
+                    told = each.lstat()
+                    if not each.is_dir():
+                        is_whole = place == "SSTs" or bool(_SNAPSHOT.fullmatch(each.name))
+                        is_whole &= not each.name.endswith(".crc")
+                        disk = told.st_blocks * _BLOCK_BYTES
+                        yield _File(each.name, is_whole, told.st_size, disk)

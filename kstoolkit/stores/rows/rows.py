@@ -1,0 +1,944 @@
+"""About how many rows a store has, without a look at them.
+
+Keys and values as people read them: what has parts as JSON, bytes in hex, times as text.
+
+What a row holds beside key and value, as people read it.
+
+One row of a store, as its application would see it.
+
+Rows as lines of JSON: whatever a serde returns comes out, and every line is valid JSON.
+
+Rows put together into columns: enough of them to be fast, few enough to be small.
+
+A column of bytes in hex, all rows at once.
+
+What some kinds of store hold beside key and value, column by column: their details.
+
+Some rows of a store, decoded: as records, and as an Arrow table.
+
+Rows of a store, read only when they are looked at, and never all at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import warnings
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from html import escape
+from itertools import chain, starmap
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError, FormatError, LimitedResultWarning
+from kstoolkit.formats.columns import HEADERS, ByteColumn, Decoded, RowColumns, Undecoded
+from kstoolkit.formats.serdes import guess_serde, serde_of
+from kstoolkit.records import Record, Source, Viewed, of_source
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.serdes import Serde
+    from kstoolkit.stores.rows.asking import Asked
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def value_text(value: Any) -> str:
+    r"""Return a value in one line; texts in quotes, times in UTC without a zone.
+
+    Bytes are in hex, as the command line takes them: ``0x00ff``. What could not be decoded is so
+    too, and says why.
+
+    Examples
+    --------
+    >>> from datetime import datetime, UTC
+    >>> noon = datetime(2026, 3, 3, 12, tzinfo=UTC)
+    >>> print(value_text({"user": "zoë", "window": {"start": noon}}))
+    {"user": "zoë", "window": {"start": "2026-03-03 12:00:00"}}
+    >>> print(value_text("zoë"), value_text(b"\x00\xff"), value_text(3.0), value_text(None))
+    'zoë' 0x00ff 3.0 null
+    >>> print(value_text(Undecoded(b"?", "1 byte, not 8")))
+    0x3f (1 byte, not 8)
+    """
+    match value:
+        case str():
+            return repr(value)
+        case Undecoded():
+            return f"{hex_text(value.raw)} ({value.why})"
+        case bytes() | bytearray() | memoryview():
+            return hex_text(bytes(value))
+        case datetime() | date() | time():
+            return _time_text(value)
+        case None | bool() | dict() | list() | tuple():
+            return _json_text(value)
+    return str(value)
+
+
+def hex_text(raw: bytes | None) -> str:
+    r"""Return bytes in hex; ``null`` if there are none.
+
+    Examples
+    --------
+    >>> hex_text(b"\x00\xff"), hex_text(None)
+    ('0x00ff', 'null')
+    """
+    return "null" if raw is None else f"0x{raw.hex()}"
+
+
+def moment_text(time_ms: int) -> str:
+    """Return a moment, epoch ms UTC, as text without a zone.
+
+    Examples
+    --------
+    >>> moment_text(60_000), moment_text(2**62)
+    ('1970-01-01 00:01:00.000', '4611686018427387904 ms')
+    """
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:  # there are times beyond the year 9999, as ends of windows
+        return f"{time_ms} ms"
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+
+
+def _json_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_part_text)
+    except (TypeError, ValueError, RecursionError):  # as of keys that are no text
+        return repr(value)
+
+
+def _part_text(value: Any) -> Any:
+    """Return what stands for a value within JSON."""
+    if isinstance(value, set | frozenset):
+        return list(value)
+    return value_text(value) if isinstance(value, _WITH_TEXT) else str(value)
+
+
+def _time_text(value: date | datetime | time) -> str:
+    if isinstance(value, datetime):
+        in_utc = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return in_utc.isoformat(sep=" ")
+    return value.isoformat()
+
+
+_WITH_TEXT = (Undecoded, bytes, bytearray, memoryview, date, time)
+
+
+def origin_text(details: Mapping[str, Any]) -> str:
+    """Return what belongs behind a row's key: for what, of which side, or from where it is.
+
+    Examples
+    --------
+    >>> origin_text({"foreign_key": "c0", "instruction": "delete-and-propagate", "version": 1})
+    " for 'c0', delete-and-propagate"
+    >>> origin_text({"side": "left"}), origin_text({})
+    (' left', '')
+    >>> origin_text({"topic": "orders", "partition": 0, "offset": 7, "prior": None})
+    ' from orders-0 at offset 7'
+    """
+    if "foreign_key" in details:
+        return f" for {value_text(details['foreign_key'])}, {details['instruction']}"
+    if "side" in details:
+        return f" {details['side']}"
+    if "topic" in details:
+        return f" from {details['topic']}-{details['partition']} at offset {details['offset']}"
+    return ""
+
+
+def validity_text(details: Mapping[str, Any]) -> str:
+    """Return what belongs behind a row's time: until when a version was the valid one.
+
+    Examples
+    --------
+    >>> validity_text({"valid_to_ms": 60_000}), validity_text({"valid_to_ms": None})
+    (' until 1970-01-01 00:01:00.000', ', still valid')
+    >>> validity_text({})
+    ''
+    """
+    if "valid_to_ms" not in details:
+        return ""
+    end = details["valid_to_ms"]
+    return ", still valid" if end is None else f" until {moment_text(end)}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRow:
+    """One row, as its application would see it.
+
+    Parameters
+    ----------
+    key, value
+        What the serdes made of the bytes: :class:`~kstoolkit.formats.serdes.Undecoded` where they
+        could make nothing of them. A value is None where the store holds none.
+    window_start_ms, window_end_ms
+        The window or session, epoch ms UTC; None where there is none, or where neither the store
+        nor the user says when it ends.
+    timestamp_ms
+        The row's own time, epoch ms UTC.
+    headers
+        Record headers, (name, value) each; None for a kind of store without them.
+    key_bytes, value_bytes
+        The application's own bytes; all bytes on disk, if there is a ``problem``.
+    problem
+        Why the row could not be taken apart.
+    is_expiry
+        Whether ``timestamp_ms`` is when the row expires.
+    details
+        What this kind of store holds beside that, by name: see
+        :func:`~kstoolkit.stores.rows.rows.details_of`. Empty for most kinds.
+    """
+
+    key: Any
+    value: Any
+    window_start_ms: int | None
+    window_end_ms: int | None
+    timestamp_ms: int | None
+    headers: tuple[tuple[str, bytes | None], ...] | None
+    key_bytes: bytes
+    value_bytes: bytes | None
+    problem: str | None = None
+    is_expiry: bool = field(default=False, kw_only=True)
+    details: dict[str, Any] = field(default_factory=dict, kw_only=True, hash=False)
+
+    def __str__(self) -> str:
+        r"""Return the row as people read it.
+
+        Examples
+        --------
+        >>> print(StoreRow("a", 7, 0, 60_000, None, None, b"a", b"7"))
+        'a' [1970-01-01 00:00:00.000 to 1970-01-01 00:01:00.000]: 7
+        >>> print(StoreRow(b"\x00?", None, None, None, None, None, b"\x00?", b"", "too short"))
+        0x003f: 0x (too short)
+        >>> told = {"side": "left"}
+        >>> print(StoreRow("a", 7, None, None, 0, None, b"a", b"7", details=told))
+        'a' left at 1970-01-01 00:00:00.000: 7
+        """
+        window = "" if self.window_start_ms is None else f" [{moment_text(self.window_start_ms)}"
+        if self.window_start_ms is not None:
+            end = self.window_end_ms
+            window += "]" if end is None else f" to {moment_text(end)}]"
+        at = "until" if self.is_expiry else "at"
+        at = "" if self.timestamp_ms is None else f" {at} {moment_text(self.timestamp_ms)}"
+        if self.problem is not None:  # which is what both cells would say
+            raw = f"{hex_text(self.key_bytes)}: {hex_text(self.value_bytes)}"
+            return f"{raw} ({self.problem})"
+        beside, valid = "", ""
+        if self.details:
+            beside, valid = origin_text(self.details), validity_text(self.details)
+        return f"{value_text(self.key)}{beside}{window}{at}{valid}: {value_text(self.value)}"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name.
+
+        ``details`` is among them only where the row has some.
+
+        Examples
+        --------
+        >>> row = StoreRow("a", 7, 0, None, None, (("h", b"x"),), b"a", b"7")
+        >>> row.to_dict("counts")["headers"], row.to_dict("counts")["value_hex"]
+        ([['h', '78']], '37')
+        """
+        headers = self.headers
+        fields = {
+            "store": store,
+            "key": self.key,
+            "window_start_ms": self.window_start_ms,
+            "window_end_ms": self.window_end_ms,
+            "timestamp_ms": self.timestamp_ms,
+            "value": self.value,
+            "headers": None if headers is None else [[name, _hex(at)] for name, at in headers],
+            "key_hex": self.key_bytes.hex(),
+            "value_hex": _hex(self.value_bytes),
+        }
+        return fields | {"details": self.details} if self.details else fields
+
+
+def _hex(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.hex()
+
+
+_DEEPEST = 100
+
+
+def json_lines(rows: Iterable[StoreRow], store: str, *, details: bool = True) -> Iterator[str]:
+    r"""Yield one JSON object a row, without its line end; with its ``details``, or without.
+
+    Numbers that JSON has no word for become text: ``"NaN"``, ``"Infinity"``. Bytes become
+    ``{"hex": "…"}``, and those that a serde could not read ``{"hex": "…", "problem": "…"}``.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.rows.rows import StoreRow
+    >>> row = StoreRow(b"\x00", float("nan"), None, None, None, None, b"\x00", b"?")
+    >>> found = json.loads(next(json_lines([row], "counts")))
+    >>> found["key"], found["value"]
+    ({'hex': '00'}, 'NaN')
+    """
+    for row in rows:
+        told = row.to_dict(store)
+        if not details:
+            told.pop("details", None)
+        yield json_text(told)
+
+
+def json_text(value: Any) -> str:
+    r"""Return a value as JSON, whatever it is, in ASCII alone, so that no locale can spoil it.
+
+    Examples
+    --------
+    >>> print(json_text({1: float("inf"), "ü": {2}}))
+    {"1": "Infinity", "\u00fc": [2]}
+    """
+    try:
+        return _ENCODE(value)
+    except (TypeError, ValueError, RecursionError):
+        return _ENCODE(_plainer(value, 0))
+
+
+def _plain_json(value: Any) -> Any:
+    """Return what JSON can say of a value of a type that it doesn't know.
+
+    Examples
+    --------
+    >>> _plain_json(Undecoded(b"ab", "no UTF-8 at byte 0"))
+    {'hex': '6162', 'problem': 'no UTF-8 at byte 0'}
+    """
+    match value:
+        case Undecoded():
+            return {"hex": value.raw.hex(), "problem": value.why}
+        case bytes() | bytearray() | memoryview():
+            return {"hex": bytes(value).hex()}
+        case datetime() | date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case set() | frozenset() | tuple():
+            return list(value)
+    return str(value)
+
+
+def _plainer(value: Any, depth: int) -> Any:
+    """Return a value without what JSON refuses: NaN, keys that are no text, endless nesting."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if depth > _DEEPEST:
+        return "… nested too deep"
+    if isinstance(value, dict):
+        return {str(name): _plainer(each, depth + 1) for name, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plainer(each, depth + 1) for each in value]
+    return value
+
+
+_ENCODE = json.JSONEncoder(allow_nan=False, default=_plain_json).encode
+
+
+_MOST_ROWS = 8192
+_MOST_BYTES = 4 << 20
+_MOST_REPEATED_BYTES = 16 << 20
+
+
+def row_batches(
+    rows: Iterable[tuple[bytes, bytes]],
+) -> Iterator[tuple[ByteColumn, ByteColumn]]:
+    """Yield the keys and the values of some thousands of rows at a time, or of some megabytes.
+
+    Rows up to damage among them come before its error.
+
+    Raises
+    ------
+    FormatError
+        If the next row can't be read.
+
+    Examples
+    --------
+    >>> [len(keys) for keys, _ in row_batches([(b"k", b"v")] * 10_000)]
+    [8192, 1808]
+    >>> [len(keys) for keys, _ in row_batches([(b"k", bytes(3 << 20))] * 3)]
+    [2, 1]
+    """
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    held = 0
+    damage: FormatError | None = None
+    try:
+        for key, value in rows:
+            keys.append(key)
+            values.append(value)
+            held += len(key) + len(value)
+            if held >= _MOST_BYTES or len(keys) == _MOST_ROWS:
+                yield ByteColumn.of(keys), ByteColumn.of(values)
+                keys, values, held = [], [], 0
+    except FormatError as error:
+        damage = error
+    if keys:
+        yield ByteColumn.of(keys), ByteColumn.of(values)
+    if damage is not None:
+        raise damage
+
+
+def bounded(rows: RowColumns) -> Iterator[RowColumns]:
+    """Yield rows in parts whose keys and values have some megabytes, however often one repeats.
+
+    A row on disk may be many, as elements of a list or versions, which refer to one key: whoever
+    copies them copies the key for each. Of a row on disk that is in two parts, the second's
+    ``num_left_out`` is one less, so that all parts together count it once.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.columns import RowColumns
+    >>> cells = ByteColumn.of([bytes(6 << 20)]).take(np.zeros(5, dtype=np.intp))
+    >>> [len(each) for each in bounded(RowColumns(np.zeros(5, dtype=np.intp), cells, cells))]
+    [2, 1, 1, 1]
+    """
+    sizes_bytes = rows.key.lengths + rows.value.lengths
+    before_bytes = np.cumsum(sizes_bytes) - sizes_bytes
+    part = before_bytes // _MOST_REPEATED_BYTES
+    if not len(part) or not part[-1]:
+        yield rows
+        return
+    first = 0
+    for end in [*(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]:
+        chosen = np.zeros(len(rows), dtype=np.bool_)
+        chosen[first:end] = True
+        goes_on = bool(first) and bool(rows.row[first] == rows.row[first - 1])
+        left_out = -int(goes_on) if first else rows.num_left_out
+        yield replace(rows.take(chosen), num_left_out=left_out)
+        first = end
+
+
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8)
+
+
+def in_hex(column: pa.Array) -> pa.Array:
+    r"""Return an Arrow column of binary as text, two digits a byte; nulls stay null.
+
+    Examples
+    --------
+    >>> in_hex(pa.array([b"\x00\xff", None, b""])).to_pylist()
+    ['00ff', None, '']
+    """
+    bare = ByteColumn.from_arrow(column).to_arrow()
+    validity, offsets, data = bare.buffers()
+    cells = np.frombuffer(data or b"", np.uint8)
+    twice = np.frombuffer(offsets, np.int64) * 2
+    texts = _HEX.reshape(256, 2)[cells].reshape(-1)
+    buffers = [validity, pa.py_buffer(twice), pa.py_buffer(texts)]
+    return pa.Array.from_buffers(pa.large_string(), len(bare), buffers)
+
+
+TIME = pa.timestamp("ms", "UTC")
+"""The type of moments in a table."""
+
+_PLAIN = ("version", "primary_partition", "side", "segment_id", "topic")
+# Spark's rows have a partition too, which is not of a topic: they tell it themselves.
+_OF_TOPICS = ("partition", "offset")
+_NOTHING = ByteColumn.of([])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """One detail of some rows.
+
+    Parameters
+    ----------
+    cells
+        The application's bytes; without any, if the store's format says what it is.
+    decoded
+        What it is, one a row.
+    is_time
+        Whether it is a moment, in epoch ms UTC.
+    """
+
+    cells: ByteColumn
+    decoded: Decoded
+    is_time: bool = False
+
+    def to_list(self) -> list[Any]:
+        """Return one Python value a row; moments are epoch ms."""
+        return self.decoded.to_list(self.cells)
+
+    def to_arrow(self) -> pa.Array:
+        """Return the column of a table; moments are such."""
+        values = typed(self.decoded)
+        return values.cast(TIME) if self.is_time else values
+
+    def take(self, chosen: NDArray[Any]) -> Detail:
+        """Return the detail of the rows that a mask chooses."""
+        cells = self.cells.take(chosen) if len(self.cells) else self.cells
+        return Detail(cells, self.decoded.take(chosen), self.is_time)
+
+
+def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, Detail]:
+    """Return what rows tell beside key and value, by name; null in those that are torn.
+
+    ``foreign_key``, ``instruction``, ``hash`` (in hex), ``version`` and ``primary_partition`` of
+    subscriptions; ``side`` of what waits in a join, ``right`` or ``left``; ``valid_to_ms``, None if
+    it still is, and ``segment_id`` of versions; ``topic``, ``partition``, ``offset``, ``prior`` and
+    ``old`` of a grace buffer; ``sequence`` where rows of one key and window are numbered. The
+    primary key that a subscription repeats in its value is left out.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    value
+        How values are read: those before the one that waits are such, too.
+    foreign_key
+        How foreign keys are read.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.serdes import serde_of
+    >>> from kstoolkit.formats.streams.kinds import Kind
+    >>> from kstoolkit.formats.streams.rows import split
+    >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
+    >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
+    >>> found = details_of(split(Kind.LIST_VALUE, key, value), serde_of("string"), serde_of("long"))
+    >>> {name: each.to_list() for name, each in found.items()}
+    {'side': ['left']}
+    """
+    held = rows.details
+    found: dict[str, Detail] = {}
+    if "foreign_key" in held:
+        found["foreign_key"] = _read_detail(held["foreign_key"], foreign_key)
+        found["instruction"] = _plain_detail(held["instruction"])
+        found["hash"] = _plain_detail(in_hex(held["hash"]))
+    if rows.valid_to_ms is not None:
+        found["valid_to_ms"] = Detail(_NOTHING, Decoded(rows.valid_to_ms), is_time=True)
+    names = (*_PLAIN, *(_OF_TOPICS if "topic" in held else ()))
+    found |= {name: _plain_detail(held[name]) for name in names if name in held}
+    found |= {name: _read_detail(held[name], value) for name in ("prior", "old") if name in held}
+    if "sequence" in held and pc.any(pc.not_equal(held["sequence"], 0)).as_py():
+        found["sequence"] = _plain_detail(held["sequence"])
+    return found
+
+
+def typed(decoded: Decoded) -> pa.Array:
+    """Return values as an Arrow column; those of a serde without a type as JSON text.
+
+    Examples
+    --------
+    >>> typed(Decoded([{"a": 1}, None])).to_pylist()
+    ['{"a": 1}', None]
+    """
+    values = decoded.values
+    if not isinstance(values, list):
+        return values
+    texts = [None if value is None else json_text(value) for value in values]
+    return pa.array(texts, pa.large_string())
+
+
+def _plain_detail(column: pa.Array) -> Detail:
+    return Detail(_NOTHING, Decoded(column))
+
+
+def _read_detail(column: pa.Array, serde: Serde) -> Detail:
+    cells = ByteColumn.from_arrow(column)
+    return Detail(cells, serde.decode(cells))
+
+
+_BYTES = serde_of("bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyRow(StoreRow):
+    """A row of a store with column families, and the name of its own.
+
+    Examples
+    --------
+    >>> row = FamilyRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", family="seen")
+    >>> print(row)
+    seen {"user": "a"}: {"n": 7}
+    >>> row.to_dict("default")["family"]
+    'seen'
+    """
+
+    family: str | None = None
+
+    def __str__(self) -> str:
+        # Not by super(): it does not work in a class that slots have made anew.
+        row = StoreRow.__str__(self)
+        return row if self.family is None else f"{self.family} {row}"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
+        return StoreRow.to_dict(self, store) | {"family": self.family}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecodedRows:
+    """Rows of one store, column by column.
+
+    Parameters
+    ----------
+    raw
+        The rows, taken apart.
+    key, value
+        What the serdes made of the application's bytes, one a row.
+    details
+        What the rows tell beside that, by name: one a row, too.
+    """
+
+    raw: RowColumns
+    key: Decoded
+    value: Decoded
+    details: dict[str, Detail] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def __iter__(self) -> Iterator[StoreRow]:
+        raw = self.raw
+        columns = zip(
+            self.key.to_list(raw.record_key),
+            self.value.to_list(raw.record_value),
+            _listed(raw.window_start_ms, len(self)),
+            _listed(raw.window_end_ms, len(self)),
+            _listed(raw.timestamp_ms, len(self)),
+            map(_pairs, _listed(raw.headers, len(self))),
+            raw.key.to_list(),
+            raw.value.to_list(),
+            (raw.problems.get(position) for position in range(len(self))),
+            strict=True,
+        )
+        if self.details:
+            return map(self._detailed, columns, self._told())
+        family = raw.details.get("family")
+        if family is None:
+            return starmap(StoreRow, columns)
+        named = zip(columns, family.to_pylist(), strict=True)
+        return starmap(FamilyRow, ((*cells, name) for cells, name in named))
+
+    @property
+    def num_undecoded(self) -> int:
+        """In how many rows something could not be read."""
+        return len(self.key.problems.keys() | self.value.problems.keys())
+
+    def take(self, chosen: NDArray[np.bool_]) -> DecodedRows:
+        """Return the rows that a mask chooses."""
+        details = {name: each.take(chosen) for name, each in self.details.items()}
+        key, value = self.key.take(chosen), self.value.take(chosen)
+        return DecodedRows(self.raw.take(chosen), key, value, details)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table.
+
+        Keys and values have the type of their serde; where that has none of its own, as with JSON
+        and a user's callable, they are JSON text. Where one could not be read it is null, and
+        ``problem`` says why. Rows of column families tell their ``family``, and each detail has a
+        column of its name; times have it without ``_ms``.
+        """
+        raw = self.raw
+        times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
+        start, end, time = (_times(column, len(self)) for column in times)
+        columns = {
+            "key": typed(self.key),
+            "window_start": start,
+            "window_end": end,
+            "timestamp": time,
+            "value": typed(self.value),
+            "headers": pa.nulls(len(self), HEADERS) if raw.headers is None else raw.headers,
+            "key_bytes": raw.key.to_arrow(),
+            "value_bytes": raw.value.to_arrow(),
+            "problem": self._problems(),
+        }
+        if "family" in raw.details:
+            columns["family"] = raw.details["family"]
+        told = {name.removesuffix("_ms"): each.to_arrow() for name, each in self.details.items()}
+        return pa.table(columns | told)
+
+    def _told(self) -> Iterator[dict[str, Any]]:
+        """Yield the details of each row; a torn one has none."""
+        cells = zip(*(each.to_list() for each in self.details.values()), strict=True)
+        for position, told in enumerate(cells):
+            yield (
+                {} if position in self.raw.problems else dict(zip(self.details, told, strict=True))
+            )
+
+    @staticmethod
+    def _detailed(cells: tuple[Any, ...], details: dict[str, Any]) -> StoreRow:
+        return StoreRow(*cells, details=details)
+
+    def _problems(self) -> pa.Array:
+        why: list[str | None] = [None] * len(self)
+        for part, decoded in (("value", self.value), ("key", self.key)):
+            for position, reason in decoded.problems.items():
+                why[position] = f"{part}: {reason}"
+        for position, reason in self.raw.problems.items():
+            why[position] = reason
+        return pa.array(why, pa.string())
+
+
+def decoded_rows(
+    raw: RowColumns, key: Serde, value: Serde, *, foreign_key: Serde = _BYTES
+) -> DecodedRows:
+    """Return rows with their keys and values read; what could not be taken apart stays bytes.
+
+    Parameters
+    ----------
+    raw
+        The rows, taken apart.
+    key, value
+        How to read keys and values.
+    foreign_key
+        How to read the foreign keys of subscriptions.
+    """
+    keys, values = _read(raw, raw.record_key, key), _read(raw, raw.record_value, value)
+    return DecodedRows(raw, keys, values, details_of(raw, value, foreign_key))
+
+
+def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
+    if not raw.problems:
+        return serde.decode(column)
+    torn = np.zeros(len(raw), dtype=bool)
+    torn[list(raw.problems)] = True
+    # A serde may make something of torn bytes, as of a number's first half: it is not asked.
+    bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
+    decoded = serde.decode(bare)
+    return Decoded(decoded.values, decoded.problems | raw.problems)
+
+
+def _times(column: pa.Array | None, length: int) -> pa.Array:
+    return pa.nulls(length, TIME) if column is None else column.cast(TIME)
+
+
+def _listed(column: pa.Array | None, length: int) -> list[Any]:
+    values: list[Any] = [None] * length if column is None else column.to_pylist()
+    return values
+
+
+def _pairs(headers: list[dict[str, Any]] | None) -> tuple[tuple[str, bytes | None], ...] | None:
+    return None if headers is None else tuple((each["name"], each["value"]) for each in headers)
+
+
+_SHOWN_ROWS = 100_000
+_LISTED_ROWS = 10
+_LONGEST_LINE = 300  # of a representation: values may have megabytes
+
+
+class RowSource(Protocol):
+    """What rows can be read from: a store of one engine, open."""
+
+    @property
+    def name(self) -> str:
+        """The store's name, for people."""
+        ...
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows in parts of some thousands: at least those that are asked for."""
+        ...
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """A source that can say about how many rows it has, without reading them."""
+
+    def estimated_rows(self) -> int | None:
+        """Return about how many there are; None if nothing tells."""
+        ...
+
+
+class Rows(Viewed):
+    """Rows of a store; each look at them reads the store anew.
+
+    Parameters
+    ----------
+    source
+        Where they lie.
+    asked
+        Which of them.
+    key, value
+        How to read the application's bytes.
+    limit
+        At most so many; None: all.
+
+    Raises
+    ------
+    ConfigurationError
+        If the limit is no whole number, or below 0.
+    """
+
+    def __init__(
+        self, source: RowSource, asked: Asked, key: Serde, value: Serde, *, limit: int | None = None
+    ) -> None:
+        _check_limit(limit)
+        self.source, self.asked, self.limit = source, asked, limit
+        self.key_serde, self.value_serde = key, value
+        self._foreign_key_serde: Serde | None = None
+
+    def batches(self) -> Iterator[DecodedRows]:
+        """Yield the rows in parts of some thousands."""
+        return self._decoded(self.limit)
+
+    def __iter__(self) -> Iterator[StoreRow]:
+        for rows in self.batches():
+            yield from rows
+
+    def count(self, *, exact: bool = True) -> int:
+        """Return how many rows there are.
+
+        Parameters
+        ----------
+        exact
+            Whether to read each of them. If not, and all rows are asked for, it is RocksDB's
+            estimate, where the store has one: about how many there are on disk, where one may hold
+            several versions, or the elements of a list.
+        """
+        if not exact and self.asked.is_all and isinstance(self.source, Estimating):
+            estimate = self.source.estimated_rows()
+            if estimate is not None:
+                return estimate if self.limit is None else min(estimate, self.limit)
+        return sum(len(rows) for rows in _first(self._wanted(), self.limit))
+
+    def json_lines(self) -> Iterator[str]:
+        """Yield one JSON object a row: see :func:`kstoolkit.stores.rows.rows.json_lines`."""
+        for rows in self.batches():
+            yield from json_lines(rows, self.source.name)
+
+    def to_arrow(self, limit: int | None = _SHOWN_ROWS) -> pa.Table:
+        """Return the rows as an Arrow table.
+
+        Parameters
+        ----------
+        limit
+            At most so many rows, announced if there are more; ``None`` for all.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
+            ``key_bytes``, ``value_bytes``, ``problem``, and a column for each of the kind's
+            :func:`details <kstoolkit.stores.rows.rows.details_of>`; ``valid_to`` is a moment.
+
+        Raises
+        ------
+        ConfigurationError
+            If the limit is no whole number, or below 0.
+        """
+        return self._table(limit)
+
+    def to_pandas(self, limit: int | None = _SHOWN_ROWS) -> pd.DataFrame:
+        """Return the rows as a DataFrame, with columns and limit as in :meth:`to_arrow`."""
+        frame: pd.DataFrame = self._table(limit).to_pandas()
+        return frame
+
+    def __repr__(self) -> str:
+        rows = list(chain.from_iterable(self._decoded(_LISTED_ROWS + 1)))
+        lines = [f"Rows of {self.source.name!r}{'' if rows else ': none'}"]
+        lines += [f"  {_shortened(str(row))}" for row in rows[:_LISTED_ROWS]]
+        return "\n".join(lines + ["  ... and more"] * (len(rows) > _LISTED_ROWS))
+
+    def _repr_html_(self) -> str:
+        first = _joined(self._decoded(_LISTED_ROWS + 1))
+        table = first.slice(0, _LISTED_ROWS).drop_columns(["key_bytes", "value_bytes"])
+        more = "<p>… and more</p>" if len(first) > _LISTED_ROWS else ""
+        head = f"<p>Rows of {escape(repr(self.source.name))}</p>"
+        return f"{head}{table.to_pandas().to_html(escape=True, index=False)}{more}"
+
+    def _table(self, limit: int | None) -> pa.Table:
+        _check_limit(limit)
+        # One row more than is shown tells whether there are more.
+        table = _joined(self._decoded(_smaller(self.limit, None if limit is None else limit + 1)))
+        if limit is None or len(table) <= limit:
+            return table
+        message = f"{format_count(limit)} rows are shown, and there are more; limit=None gives all."
+        warnings.warn(message, LimitedResultWarning, stacklevel=3)
+        return table.slice(0, limit)
+
+    def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
+        nothing = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
+        is_empty = True
+        for rows in _first(self._wanted(), _smaller(self.limit, limit)):
+            if len(rows):
+                yield self._read(rows)
+                is_empty = False
+            else:
+                nothing = rows
+        if is_empty:  # which has columns and types, too
+            yield self._read(nothing)
+
+    def _read(self, rows: RowColumns) -> DecodedRows:
+        """Return rows, decoded; nobody is asked for the serde of foreign keys: it is guessed."""
+        if self._foreign_key_serde is None:
+            return decoded_rows(rows, self.key_serde, self.value_serde)
+        foreign_key = self._foreign_key_serde
+        return decoded_rows(rows, self.key_serde, self.value_serde, foreign_key=foreign_key)
+
+    def _wanted(self) -> Iterator[RowColumns]:
+        for rows in self.source.read(self.asked):
+            foreign_keys = rows.details.get("foreign_key")
+            if foreign_keys is not None and self._foreign_key_serde is None:
+                # Of all rows at hand: those that are asked for may be few.
+                guess = guess_serde(ByteColumn.from_arrow(foreign_keys))
+                self._foreign_key_serde = serde_of(guess.serde)
+            wanted = self.asked.chosen(rows)
+            yield from bounded(rows if wanted.all() else rows.take(wanted))
+
+
+def _check_limit(limit: object) -> None:
+    if limit is None:
+        return
+    if isinstance(limit, bool) or not isinstance(limit, Integral):
+        message = f"limit is {limit!r}, which is no whole number."
+        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+    if int(limit) < 0:
+        message = f"limit is {limit}: there are no fewer rows than none."
+        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 2]} …"
+
+
+def _first(parts: Iterator[RowColumns], limit: int | None) -> Iterator[RowColumns]:
+    left = sys.maxsize if limit is None else limit
+    for rows in parts:
+        if len(rows) >= left:
+            yield rows.take(np.arange(len(rows)) < left)
+            return
+        left -= len(rows)
+        yield rows
+
+
+def _joined(parts: Iterator[DecodedRows]) -> pa.Table:
+    return pa.concat_tables([rows.to_arrow() for rows in parts], promote_options="permissive")
+
+
+def _smaller(one: int | None, other: int | None) -> int | None:
+    known = [each for each in (one, other) if each is not None]
+    return min(known, default=None)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RowEstimate(Record):
+    """About how many rows there are on disk, where one may hold several versions or elements.
+
+    Examples
+    --------
+    >>> RowEstimate(1_234)
+    RowEstimate(about 1,234 rows: store on disk)
+    >>> RowEstimate(None, {"num_rows": "nothing tells"})
+    RowEstimate(unknown (nothing tells))
+    """
+
+    num_rows: int | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        [figure] = self.figures()
+        if figure.value is None:
+            return f"RowEstimate({figure.text})"
+        return f"RowEstimate(about {format_count(figure.value)} rows: {figure.source})"

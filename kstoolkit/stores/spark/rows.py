@@ -1,0 +1,476 @@
+"""Rows of stores of Spark's, of one partition or of all, family by family.
+
+Rows of state of Spark's, which may tell of which partition they are.
+
+Rows whose keys have some columns of given values, such as all windows of a user.
+
+A key on disk is one row, whose bytes do not begin with a column's: all rows are read, and only
+those columns of their keys looked at.
+
+Serdes of rows of several column families, each of which has columns of its own.
+
+A row's bytes do not tell whose they are. So the bytes that the serdes are given begin with the
+family's number, in 2 bytes, as keys on disk do.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.serdes import Serde, serde_of
+from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
+from kstoolkit.formats.spark.rows import RowTimes
+from kstoolkit.formats.spark.unsaferow import read_rows
+from kstoolkit.stores.rows.rows import DecodedRows, FamilyRow, Rows, StoreRow, row_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.formats.spark.rows import Family, StoreLayout
+    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.stores.spark.state import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow(StoreRow):
+    """A row, and the number of its partition.
+
+    Examples
+    --------
+    >>> row = PartitionRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", partition=1)
+    >>> print(row)
+    {"user": "a"}: {"n": 7} (partition 1)
+    >>> row.to_dict("default")["partition"]
+    1
+    """
+
+    partition: int | None = None
+
+    def __str__(self) -> str:
+        # Not by super(): it does not work in a class that slots have made anew.
+        return f"{StoreRow.__str__(self)} (partition {self.partition})"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
+        return StoreRow.to_dict(self, store) | {"partition": self.partition}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyPartitionRow(FamilyRow):
+    """A row of a store with column families, the name of its own, and its partition.
+
+    Examples
+    --------
+    >>> told = {"family": "seen", "partition": 1}
+    >>> print(FamilyPartitionRow("a", 7, None, None, None, None, b"a", b"7", **told))
+    seen 'a': 7 (partition 1)
+    """
+
+    partition: int | None = None
+
+    def __str__(self) -> str:
+        return f"{FamilyRow.__str__(self)} (partition {self.partition})"
+
+    def to_dict(self, store: str) -> dict[str, Any]:
+        """Return the fields that ``kstoolkit rows --json`` prints; ``store`` is its name."""
+        return FamilyRow.to_dict(self, store) | {"partition": self.partition}
+
+
+class _DecodedParts(DecodedRows):
+    """Rows of which all columns are shown that their source has, ``partition`` too."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[StoreRow]:
+        rows = DecodedRows.__iter__(self)
+        if "expires" in self.raw.details:
+            rows = (replace(row, is_expiry=True) for row in rows)
+        partition = self.raw.details.get("partition")
+        if partition is None:
+            return rows
+        return map(_in_partition, rows, partition.to_pylist())
+
+    def take(self, chosen: NDArray[np.bool_]) -> _DecodedParts:
+        return _with_parts(DecodedRows.take(self, chosen))
+
+    def to_arrow(self) -> pa.Table:
+        table = DecodedRows.to_arrow(self)
+        partition = self.raw.details.get("partition")
+        return table if partition is None else table.append_column("partition", partition)
+
+
+class SparkRows(Rows):
+    """Rows of a store of Spark's; where they are those of all partitions, each tells its own.
+
+    Parameters
+    ----------
+    rows
+        The rows, as any store's.
+    columns
+        The columns that they have beside those of every store, and their types.
+    """
+
+    def __init__(self, rows: Rows, columns: Mapping[str, pa.DataType]) -> None:
+        super().__init__(
+            rows.source, rows.asked, rows.key_serde, rows.value_serde, limit=rows.limit
+        )
+        self._columns = columns
+
+    def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
+        for rows in super()._decoded(limit):
+            yield _with_parts(rows if len(rows) else self._with_columns(rows))
+
+    def _with_columns(self, nothing: DecodedRows) -> DecodedRows:
+        """Return no rows, with the columns that some would have."""
+        details = {name: pa.array([], kind) for name, kind in self._columns.items()}
+        return replace(nothing, raw=replace(nothing.raw, details=details))
+
+
+def _with_parts(rows: DecodedRows) -> _DecodedParts:
+    return _DecodedParts(rows.raw, rows.key, rows.value)
+
+
+def _in_partition(row: StoreRow, partition: int) -> StoreRow:
+    has_family = isinstance(row, FamilyRow)
+    cells = (*(_OF_FAMILY if has_family else _OF_ROW)(row), partition)
+    kind = FamilyPartitionRow if has_family else PartitionRow
+    return kind(*cells, is_expiry=row.is_expiry)
+
+
+_OF_ROW, _OF_FAMILY = (
+    attrgetter(*(each.name for each in fields(kind) if not each.kw_only))
+    for kind in (StoreRow, FamilyRow)
+)
+
+
+def is_some_of_key(family: Family, key: Any) -> bool:
+    """Return whether these are some of the columns of a family's key, and not all."""
+    names = set(family.key.names)
+    return isinstance(key, dict) and bool(key) and key.keys() < names
+
+
+@dataclass(frozen=True)
+class SomeOfKey:
+    """Those rows of a source whose keys have these values.
+
+    Parameters
+    ----------
+    source
+        Where the rows lie: those of one column family.
+    family
+        The family.
+    wanted
+        The values of some columns of the key, by name.
+
+    Raises
+    ------
+    ConfigurationError
+        By a look at the rows: if a value is none that its column can hold.
+    """
+
+    source: SparkSource
+    family: Family
+    wanted: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The store's name, for people."""
+        return self.source.name
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows in parts of some thousands: at least those that are asked for."""
+        wanted = self.values
+        for rows in self.source.read(asked):
+            yield rows.take(self._chosen(rows, wanted))
+
+    @cached_property
+    def values(self) -> pa.Array:
+        """The values as they are read: one struct.
+
+        Raises
+        ------
+        ConfigurationError
+            If one is none that its column can hold.
+        """
+        key = self.family.key
+        columns = key.at([n for n, name in enumerate(key.names) if name in self.wanted])
+        cells = [self.wanted[name] for name in columns.names]
+        return read_rows(ByteColumn.of([written_row(columns, cells)]), columns).values
+
+    def _chosen(self, rows: RowColumns, wanted: pa.Array) -> NDArray[np.bool_]:
+        keys = self.family.some_of_key(rows.key, list(self.wanted))
+        chosen = np.asarray(keys.is_valid())
+        chosen[list(rows.problems)] = False
+        columns = dict(zip(keys.type.names, keys.flatten(), strict=True))
+        for field, value in zip(wanted.type, wanted.flatten(), strict=True):
+            chosen &= _equal(columns[field.name], value)
+        return chosen
+
+
+def _equal(column: pa.Array, value: pa.Array) -> NDArray[np.bool_]:
+    """Return where a column has a value, or is null as it is."""
+    if value.null_count:
+        return np.asarray(column.is_null())
+    if pa.types.is_struct(column.type):
+        has = np.asarray(column.is_valid())
+        for each, part in zip(column.flatten(), value.flatten(), strict=True):
+            has &= _equal(each, part)
+        return has
+    if pa.types.is_nested(column.type):  # which Arrow does not compare
+        wanted = value[0].as_py()
+        return np.array([each == wanted for each in column.to_pylist()], dtype=bool)
+    return np.asarray(pc.equal(column, value[0]).fill_null(False))  # noqa: FBT003 - Arrow's own
+
+
+_SERDES = {"key_serde", "value_serde"}
+_UNKNOWN = "a row of a column family that the store does not name"
+
+
+@dataclass(frozen=True, slots=True)
+class FamilySerdes:
+    """What reads keys and values of some families: plain serdes if there is only one.
+
+    Parameters
+    ----------
+    families
+        The families whose rows are read.
+    """
+
+    families: Sequence[Family]
+
+    @property
+    def are_marked(self) -> bool:
+        """Whether the bytes they read begin with the number of the family."""
+        return len(self.families) != 1
+
+    @property
+    def key(self) -> Serde:
+        """What reads keys: a struct each; of one family, also what writes them."""
+        serde = self._of({_number(each): each.key_serde for each in self.families})
+        if self.are_marked:
+            return serde
+        [family] = self.families
+        return replace(serde, encode=partial(written_key, family.key, family.encoder))
+
+    @property
+    def value(self) -> Serde:
+        """What reads values: a struct each."""
+        return self._of({_number(each): each.value_serde for each in self.families})
+
+    def told(self, serde: SerdeLike) -> Serde:
+        """Return what reads the rows as somebody says: it is not given the family's number."""
+        plain = serde_of(serde)
+        if not self.are_marked:
+            return plain
+        return Serde(plain.name, lambda cells: plain.decode(cells.part(FAMILY_BYTES)))
+
+    def asked(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return what rows are asked for by, with the serdes that read them.
+
+        Raises
+        ------
+        ConfigurationError
+            If keys of several families are asked for, a prefix is text, or there is no such serde.
+        """
+        told = {name: value for name, value in asked.items() if value is not None}
+        if self.are_marked and told.keys() & {"key", "prefix"}:
+            names = ", ".join(each.name for each in self.families)
+            message = "Keys of several column families are asked for, and each has its own columns."
+            raise ConfigurationError(message, hint=f"Choose one by column_family=...: {names}.")
+        if isinstance(told.get("prefix"), str) and "key_serde" not in told:
+            raise self._no_prefix(told["prefix"])
+        serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
+        return told | serdes
+
+    def _no_prefix(self, prefix: str) -> ConfigurationError:
+        names = ", ".join(name for each in self.families for name in each.key.names)
+        message = (
+            f"No key begins with the text {prefix!r}: keys of Spark's state are binary rows of the "
+            f"columns {names or 'none'}."
+        )
+        hint = "Give key=... with the values of all columns or of some, or the prefix in bytes."
+        return ConfigurationError(message, hint=hint)
+
+    def _of(self, serdes: Mapping[int, Serde]) -> Serde:
+        if len(serdes) == 1:
+            return next(iter(serdes.values()))
+        return Serde("spark row", lambda cells: _by_family(cells, serdes))
+
+
+def family_mark(family: Family) -> bytes:
+    """Return what the keys of a family begin with; nothing in a store without families."""
+    if family.number is None:
+        return b""
+    return family.number.to_bytes(FAMILY_BYTES, "little", signed=True)
+
+
+def marked(cells: ByteColumn, family: Family) -> ByteColumn:
+    r"""Return cells that begin with their family's number.
+
+    Examples
+    --------
+    >>> from kstoolkit.formats.spark.keys import KeyEncoder
+    >>> from kstoolkit.formats.spark.rows import Family
+    >>> from kstoolkit.formats.spark.types import Struct
+    >>> family = Family("seen", Struct((), 0), Struct((), 0), KeyEncoder(), number=2)
+    >>> marked(ByteColumn.of([b"a", None]), family).to_list()
+    [b'\x02\x00a', None]
+    """
+    mark, nothing = (pa.scalar(each, pa.large_binary()) for each in (family_mark(family), b""))
+    return ByteColumn.from_arrow(pc.binary_join_element_wise(mark, cells.to_arrow(), nothing))
+
+
+def _number(family: Family) -> int:
+    return -1 if family.number is None else family.number
+
+
+def _by_family(cells: ByteColumn, serdes: Mapping[int, Serde]) -> Decoded:
+    values: list[Any] = [None] * len(cells)
+    problems: dict[int, str] = {}
+    numbers = np.where(cells.is_null, -1, family_ids(cells))
+    for number in np.unique(numbers[~cells.is_null]).tolist():
+        rows = np.flatnonzero((numbers == number) & ~cells.is_null)
+        if number not in serdes:
+            problems |= dict.fromkeys(rows.tolist(), _UNKNOWN)
+            continue
+        decoded = serdes[number].decode(cells.take(rows).part(FAMILY_BYTES))
+        told = decoded.values
+        found = told if isinstance(told, list) else told.to_pylist()
+        for row, value in zip(rows.tolist(), found, strict=True):
+            values[row] = value
+        problems |= {int(rows[at]): why for at, why in decoded.problems.items()}
+    return Decoded(values, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One store of one partition.
+
+    Parameters
+    ----------
+    partition
+        Which partition.
+    opened
+        Returns its state, open.
+    layout
+        How its rows are taken apart, given the numbers that its families have.
+    wanted
+        The families whose rows are wanted, by their names on disk.
+    """
+
+    partition: int
+    opened: Callable[[], PartitionState]
+    layout: Callable[[dict[str, int]], StoreLayout]
+    wanted: Mapping[str, Family]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSource:
+    """Rows of some column families.
+
+    Parameters
+    ----------
+    name
+        The store's name, for people.
+    parts
+        Where they lie.
+    wanted
+        The families, each with its place in the schema as its number; None in a store without.
+    is_whole
+        Whether the parts are those of all partitions: rows then tell theirs, and one state at a
+        time is open. Else the states stay open, for whoever opened them to close.
+    count
+        Tells about how many rows there are; None: nobody counted those of these families.
+    """
+
+    name: str
+    parts: Sequence[Part]
+    wanted: tuple[Family, ...]
+    is_whole: bool = False
+    count: Callable[[], int | None] | None = None
+
+    def estimated_rows(self) -> int | None:
+        """Return how many keys the latest snapshots counted; None if nothing tells."""
+        return None if self.count is None else self.count()
+
+    @property
+    def serdes(self) -> FamilySerdes:
+        """What reads the rows."""
+        return FamilySerdes(self.wanted)
+
+    @property
+    def extra_columns(self) -> dict[str, pa.DataType]:
+        """The columns that rows have beside those of every store, and their types."""
+        has_families = any(each.number is not None for each in self.wanted)
+        family = {"family": pa.string()} if has_families else {}
+        return family | ({"partition": pa.int32()} if self.is_whole else {})
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows in parts of some thousands: at least those that are asked for."""
+        for part in self.parts:
+            with _closing(part.opened, stays=not self.is_whole) as state:
+                yield from self._of_part(part, state, asked)
+
+    def _of_part(self, part: Part, state: PartitionState, asked: Asked) -> Iterator[RowColumns]:
+        layout = part.layout(state.families)
+        on_disk = [each for each in layout.families if each.name in part.wanted]
+        # A family that is newer than the version has no rows in it.
+        if not on_disk and layout.families:
+            return
+        prefix = _prefix(layout, on_disk[0], asked) if len(on_disk) == 1 else b""
+        for keys, values in row_batches(state.rows(prefix)):
+            for found in layout.split(keys, values):
+                if found.family is None:
+                    yield self._told(found.rows, None, part.partition)
+                elif found.family.name in part.wanted:
+                    yield self._told(found.rows, part.wanted[found.family.name], part.partition)
+
+    def _told(self, rows: RowColumns, family: Family | None, partition: int) -> RowColumns:
+        """Return the rows of a family with its name and partition, where rows tell those."""
+        told = {"family": None if family is None else family.name, "partition": partition}
+        columns = {
+            name: pa.repeat(pa.scalar(told[name], kind), len(rows))
+            for name, kind in self.extra_columns.items()
+        }
+        if family is not None and RowTimes.of(family).are_expiries:
+            columns["expires"] = pa.repeat(pa.scalar(value=True), len(rows))
+        if columns:
+            rows = replace(rows, details=rows.details | columns)
+        if family is None or not self.serdes.are_marked:
+            return rows
+        inner = marked(rows.key, family), marked(rows.value, family)
+        return replace(rows, inner_key=inner[0], inner_value=inner[1])
+
+
+@contextmanager
+def _closing(opened: Callable[[], PartitionState], *, stays: bool) -> Iterator[PartitionState]:
+    state = opened()
+    try:
+        yield state
+    finally:
+        if not stays:
+            state.close()
+
+
+def _prefix(layout: StoreLayout, family: Family, asked: Asked) -> bytes:
+    """Return what the keys on disk begin with that are asked for."""
+    sought = asked.key if asked.key is not None else asked.prefix
+    mark = family_mark(family)
+    if not sought:
+        return mark
+    has_version = layout.wrapping.is_rocksdb and family.encoder.kind == "NoPrefix"
+    return mark + (b"\x00" if has_version else b"") + sought

@@ -1,0 +1,751 @@
+"""How many keys a state has, as far as snapshots tell: Spark counts when it writes one.
+
+What a checkpoint says of a store at one version, without a look at its rows.
+
+Snapshots of RocksDB, unpacked into a scratch folder, where RocksDB can open them.
+
+SST files are linked, or copied where they can't be; all else is small and written anew. So nothing
+in the checkpoint changes, whatever RocksDB does with the folder.
+
+Ranges of keys that were removed, to tell of a key whether it was.
+
+What changelogs change, laid over a snapshot's rows in the order of their keys.
+
+The changes are kept in a RocksDB of their own in a scratch folder, the latest of each key: memory
+holds a memtable, and of each file in turn its compressed bytes and some megabytes of what they
+hold. What is kept of a key is a mark and bytes::
+
+    =  the value    +  what is appended to the value that the snapshot has    -  it is gone
+
+One partition of a store at one version, opened through a scratch folder.
+
+A store in a checkpoint at one version: what the checkpoint says of it, and its state, opened.
+
+A store at one version, or all stores of an operator as one: then each is a column family.
+
+A stream-stream join of state formats 3 and 4 keeps in column families of one store what one of
+formats 1 and 2 keeps in four stores; so they read alike.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import weakref
+from bisect import bisect_left, bisect_right
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rocksdict import AccessType, Options, Rdict, WriteOptions
+
+from kstoolkit.errors import FormatError
+from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum, layout_of
+from kstoolkit.formats.spark.statefiles import (
+    APPEND,
+    PUT,
+    REMOVE,
+    read_changelog,
+    read_snapshot,
+    with_delimiter,
+)
+from kstoolkit.records import Record, Source, of_source
+from kstoolkit.rocksdb.faults import (
+    DamagedStoreError,
+    MissingFileError,
+    StoreClosedError,
+    translated,
+)
+from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.stores.rows.readable import say_damage
+from kstoolkit.stores.spark.checkpoint import StateFiles, kind_of, read_with
+from kstoolkit.stores.spark.rows import Part
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from os import PathLike
+    from pathlib import Path
+
+    from kstoolkit.formats.columns import ByteColumn
+    from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
+    from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
+    from kstoolkit.formats.spark.statefiles import Changes, Snapshot, SnapshotFile
+    from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
+
+
+class DescribedStore:
+    """A store, or all stores of an operator, at one version.
+
+    Parameters
+    ----------
+    at
+        What the checkpoint holds of it at that version.
+    """
+
+    def __init__(self, at: StateVersion) -> None:
+        self._at = at
+        self.place, self.path = at.place, at.place.path
+
+    @property
+    def name(self) -> str:
+        """What it is called: ``"default"`` if the operator has no other store."""
+        return self._at.name
+
+    @property
+    def version(self) -> int:
+        """Which version of the state it is."""
+        return self._at.number
+
+    @property
+    def batch(self) -> int:
+        """The micro-batch that left the state as it is here."""
+        return self._at.number - 1
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that are read."""
+        return self.place.partitions
+
+    @cached_property
+    def versions(self) -> list[int]:
+        """The versions that can be read, the oldest first."""
+        return self.place.versions()
+
+    @property
+    def operator(self) -> OperatorMetadata:
+        """What the operator says of itself."""
+        return self._at.operator
+
+    @property
+    def schema(self) -> list[FamilySchema]:
+        """The columns of keys and values, of each column family."""
+        return self._at.schema
+
+    @property
+    def families(self) -> dict[str, Family]:
+        """The column families by name; ``"default"`` alone in a store without others."""
+        return self._at.families
+
+    @property
+    def kind(self) -> str:
+        """What a person calls it, such as ``"windowed aggregation"``."""
+        return self._at.kind
+
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark that the batch ran with, epoch ms UTC."""
+        return self._at.log.watermark_ms
+
+
+_TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
+_HINT = "Read another version of the state: its snapshot may need other files."
+
+
+def unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
+    """Unpack a snapshot into an empty folder, and return what it says of the store.
+
+    Parameters
+    ----------
+    path
+        The zip, in the folder that has the SST files in ``SSTs``.
+    into
+        The folder.
+    delimiter
+        What stands between values that are appended.
+    partly
+        Whether to leave out files that are missing, or shorter than they should be.
+
+    Raises
+    ------
+    MissingFileError
+        If it or a file that belongs to it is not there.
+    FormatError
+        If it is damaged, or names files that no snapshot has.
+    """
+    snapshot = read_with(path, read_snapshot)
+    with translated(path):
+        for name, raw in snapshot.members.items():
+            bare = with_delimiter(raw, delimiter) if name.startswith("OPTIONS") else raw
+            (into / name).write_bytes(bare)
+        for file in snapshot.sst_files:
+            with _left_out(partly=partly):
+                _link(_found(path, "SSTs", file, _TABLE), into / file.name)
+        for file in snapshot.log_files:
+            (into / file.name).unlink(missing_ok=True)  # the zip holds an empty one
+            with _left_out(partly=partly):
+                shutil.copyfile(_found(path, "logs", file, _LOG), into / file.name)
+    return snapshot
+
+
+def _left_out(*, partly: bool) -> AbstractContextManager[None]:
+    return suppress(DamagedStoreError) if partly else nullcontext()
+
+
+def _found(path: Path, folder: str, file: SnapshotFile, name: re.Pattern[str]) -> Path:
+    if not name.fullmatch(file.name):
+        message = f"{path}: A snapshot that wants a file {file.name!r} in {folder}."
+        raise FormatError(message, hint="The file is damaged, or was not written by Spark.")
+    there = path.parent / folder / file.stored_name
+    if not there.is_file():
+        message = f"The snapshot {path} needs {folder}/{file.stored_name}, which is missing."
+        raise MissingFileError(message, hint=_HINT)
+    size_bytes = there.stat().st_size
+    if size_bytes != file.size_bytes:
+        message = (
+            f"The snapshot {path} needs {folder}/{file.stored_name} with {file.size_bytes:,} "
+            f"bytes, and it has {size_bytes:,}."
+        )
+        raise DamagedStoreError(message, hint=_HINT)
+    return there
+
+
+def _link(there: Path, here: Path) -> None:
+    try:
+        here.hardlink_to(there)
+    except FileExistsError:
+        message = f"{there}: two files of a snapshot have the name {here.name}."
+        raise FormatError(message, hint="The snapshot is damaged.") from None
+    except OSError:  # another disk, or a file that this user may read and not link
+        shutil.copyfile(there, here)
+
+
+@dataclass(slots=True)
+class KeyRanges:
+    """Ranges of keys; what overlaps or touches is one range.
+
+    Examples
+    --------
+    >>> ranges = KeyRanges()
+    >>> for first, last in [(b"b", b"d"), (b"x", b"y"), (b"c", b"f")]:
+    ...     ranges.add(first, last)
+    >>> b"b" in ranges, b"e" in ranges, b"f" in ranges, b"a" in ranges
+    (True, True, False, False)
+    """
+
+    _firsts: list[bytes] = field(default_factory=list)
+    _lasts: list[bytes] = field(default_factory=list)
+
+    def add(self, first: bytes, last: bytes) -> None:
+        """Add the keys from ``first`` on, and before ``last``."""
+        begin, end = bisect_left(self._lasts, first), bisect_right(self._firsts, last)
+        if begin < end:
+            first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
+        self._firsts[begin:end], self._lasts[begin:end] = [first], [last]
+
+    def __contains__(self, key: bytes) -> bool:
+        place = bisect_right(self._firsts, key) - 1
+        return place >= 0 and key < self._lasts[place]
+
+
+_VALUE, _APPENDED, _GONE = b"=", b"+", b"-"
+_MEMTABLE_BYTES = 16 << 20
+
+
+class Overlay:
+    """Changes of some versions, to be laid over the rows of the version before them.
+
+    Parameters
+    ----------
+    folder
+        An empty folder; made and removed by others.
+    wrapping
+        How values are written.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from kstoolkit.formats.spark.rows import Wrapping
+    >>> changes = Overlay(pathlib.Path(tempfile.mkdtemp()), Wrapping())
+    >>> for kind, key, value in [(PUT, b"a", b"1"), (REMOVE, b"b", b""), (APPEND, b"c", b"+")]:
+    ...     changes.change(kind, key, value)
+    >>> list(changes.over(iter([(b"b", b"2"), (b"c", b"3"), (b"d", b"4")])))
+    [(b'a', b'1'), (b'c', b'3+'), (b'd', b'4')]
+    >>> changes.close()
+    """
+
+    def __init__(self, folder: Path, wrapping: Wrapping) -> None:
+        options = Options(raw_mode=True)
+        options.set_write_buffer_size(_MEMTABLE_BYTES)
+        self._kept = Rdict(str(folder), options)
+        without_log = WriteOptions()
+        without_log.disable_wal = True  # type: ignore[method-assign, assignment]  # an attribute, whatever its stub says
+        self._kept.set_write_options(without_log)
+        self._wrapping = wrapping
+        self._removed = KeyRanges()
+
+    def replay(self, path: Path) -> None:
+        """Add what a changelog, delta or snapshot file changes.
+
+        Raises
+        ------
+        FormatError
+            If it is damaged: some of its changes may be kept by then.
+        """
+        read_with(path, self._replay)
+
+    def change(self, kind: int, key: bytes, value: bytes) -> None:
+        """Add one change; of a range, the key is its first, and the value what ends it."""
+        if kind == PUT:
+            self._kept.put(key, _VALUE + value)
+        elif kind == REMOVE:
+            self._kept.put(key, _GONE)
+        elif kind == APPEND:
+            self._append(key, value)
+        elif key < value:
+            self._kept.delete_range(key, value)
+            self._removed.add(key, value)
+
+    def over(
+        self, rows: Iterator[tuple[bytes, bytes]], prefix: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield rows as they are after the changes, in the order of keys, in which they come."""
+        changes = rows_of(self._kept, prefix=prefix)
+        change = next(changes, None)
+        for key, value in rows:
+            while change is not None and change[0] < key:
+                yield from _changed(change)
+                change = next(changes, None)
+            if change is not None and change[0] == key:
+                yield from _changed(change, value + self._wrapping.delimiter)
+                change = next(changes, None)
+            elif key not in self._removed:
+                yield key, value
+        while change is not None:
+            yield from _changed(change)
+            change = next(changes, None)
+
+    def close(self) -> None:
+        """Close it; a second time does nothing."""
+        self._kept.close()
+
+    def _replay(self, raw: bytes) -> None:
+        for changes in read_changelog(raw).changes:
+            keys = changes.key
+            if self._wrapping.has_checksums:
+                keys = _bare_where_removed(changes)
+            cells = zip(changes.kind.tolist(), keys.to_list(), changes.value.to_list(), strict=True)
+            for kind, key, value in cells:
+                self.change(kind, key or b"", value or b"")
+
+    def _append(self, key: bytes, value: bytes) -> None:
+        before: bytes | None = self._kept.get(key)
+        if before is None:
+            mark = _VALUE if key in self._removed else _APPENDED
+            self._kept.put(key, mark + value)
+        elif before == _GONE:
+            self._kept.put(key, _VALUE + value)
+        else:
+            self._kept.put(key, before + self._wrapping.delimiter + value)
+
+
+def _changed(change: tuple[bytes, bytes], before: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+    key, (mark, rest) = change[0], (change[1][:1], change[1][1:])
+    if mark == _VALUE:
+        yield key, rest
+    elif mark == _APPENDED:
+        yield key, before + rest
+
+
+def _bare_where_removed(changes: Changes) -> ByteColumn:
+    """Return the keys; those that are removed carry the checksum that a value would."""
+    removed = changes.kind == REMOVE
+    _, problems = key_behind_checksum(changes.key.take(removed))
+    if problems:
+        message = f"A changelog that removes {len(problems):,} keys whose checksum is another."
+        raise FormatError(message, hint="The file is damaged.")
+    return changes.key.part(np.where(removed, CHECKSUM_BYTES, 0))
+
+
+class PartitionState:
+    """The rows of one partition as they lie on disk, at one version.
+
+    Parameters
+    ----------
+    folder
+        Where the files of the state lie.
+    version, unique_id
+        Which version, and the id in the names of its files.
+    wrapping
+        How values are written.
+    scratch
+        Where to make the scratch folder; None is where temporary files go.
+
+    Raises
+    ------
+    FormatError
+        If a file is missing or damaged: also later, at a row that can't be read.
+    StoreResourceError
+        If there is no room for the scratch folder.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        version: int,
+        unique_id: str | None,
+        wrapping: Wrapping,
+        *,
+        scratch: str | PathLike[str] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.families: dict[str, int] = {}
+        self._base: View | None = None
+        self._losses = Losses()
+        self._said = ""
+        self._overlay: Overlay | None = None
+        chain = StateFiles.of(folder).chain(version, unique_id)
+        with ExitStack() as opening:
+            place = new_scratch_folder(scratch)
+            opening.callback(place.remove)
+            with translated(folder):
+                self._open(chain, place.path, wrapping, opening)
+            self._close = weakref.finalize(self, opening.pop_all().close)
+
+    def rows(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values in the order of keys, those that begin with ``prefix``.
+
+        Raises
+        ------
+        StoreClosedError
+            If this is closed, also before the last row.
+        DamagedStoreError
+            At a row that can't be read, and can't be passed over.
+
+        Warns
+        -----
+        LeftOutWarning
+            If rows of the snapshot were passed over.
+        """
+        with translated(self.folder):
+            found = self._in_snapshot(prefix)
+            for row in found if self._overlay is None else self._overlay.over(found, prefix):
+                self._check_open()
+                yield row
+        self._say_damage()
+
+    def close(self) -> None:
+        """Close it, and remove the scratch folder; a second time does nothing."""
+        self._close()
+
+    def _open(self, chain: Chain, place: Path, wrapping: Wrapping, opening: ExitStack) -> None:
+        replayed = chain.changes
+        if chain.snapshot is not None and chain.snapshot.suffix == ".zip":
+            home = place / "snapshot"
+            home.mkdir()
+            self._base = self._snapshot(chain.snapshot, home, wrapping.delimiter)
+            opening.callback(self._base.families["default"].close)
+            opening.callback(self._base.close)
+            self._say_damage()
+        elif chain.snapshot is not None:
+            replayed = (chain.snapshot, *replayed)
+        if replayed:
+            self._overlay = Overlay(place / "changes", wrapping)
+            opening.callback(self._overlay.close)
+            for each in replayed:
+                self._overlay.replay(each)
+
+    def _snapshot(self, path: Path, home: Path, delimiter: bytes) -> View:
+        """Return a snapshot, unpacked into an empty folder; of a damaged one, what is left."""
+        try:
+            self.families = unpack(path, home, delimiter).families
+            return View({"default": _opened(home, self.folder)}, home, self.folder)
+        except DamagedStoreError as error:
+            shutil.rmtree(home)
+            home.mkdir()
+            self.families = unpack(path, home, delimiter, partly=True).families
+            families, self._losses = mended_families(home, self.folder, error)
+            return View(families, home, self.folder)
+
+    def _in_snapshot(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        if self._base is None:
+            return iter(())
+        return readable_rows(self._base, "default", self._losses, prefix=prefix)
+
+    def _say_damage(self) -> None:
+        """Warn of what is lost of the snapshot; once, unless more has come to light."""
+        damage, said = self._losses.text or "", self._said
+        if damage != said:
+            self._said = damage
+            say_damage(self.folder, damage.removeprefix(f"{said}; "))
+
+    def _check_open(self) -> None:
+        if not self._close.alive:
+            message = f"The state in {self.folder} is closed."
+            raise StoreClosedError(message, hint="Open it again.")
+
+
+def _opened(home: Path, folder: Path) -> Rdict:
+    options = Options(raw_mode=True)
+    options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
+    with translated(folder):
+        return Rdict(str(home), options, access_type=AccessType.read_only(False))  # noqa: FBT003 - as above
+
+
+_SETTING = "spark.sql.streaming.stateStore.encodingFormat"
+
+
+class StoreVersion:
+    """A store after a batch.
+
+    Parameters
+    ----------
+    operator_folder
+        The operator that keeps it.
+    store
+        Its name.
+    number
+        Which version: that of batch 6 is 7.
+
+    Raises
+    ------
+    FormatError
+        By what asks for a file that is missing, damaged, or newer than what is known.
+    """
+
+    def __init__(self, operator_folder: OperatorFolder, store: str, number: int) -> None:
+        self.folder, self.store, self.number = operator_folder, store, number
+
+    @property
+    def batch(self) -> int:
+        """The micro-batch that left it."""
+        return self.number - 1
+
+    @cached_property
+    def log(self) -> OffsetLogEntry:
+        """What was noted before the batch ran."""
+        return self.folder.checkpoint.offset_log(self.batch)
+
+    @cached_property
+    def operator(self) -> OperatorMetadata:
+        """What the operator says of itself."""
+        return self.folder.metadata(self.batch)
+
+    @cached_property
+    def schema(self) -> list[FamilySchema]:
+        """The columns of keys and values, of each column family."""
+        return self.folder.schemas(self.store, self.batch)
+
+    @property
+    def kind(self) -> str:
+        """What a person calls the store."""
+        return kind_of(self.operator, self.store, self.schema)
+
+    @cached_property
+    def families(self) -> dict[str, Family]:
+        """The column families by name.
+
+        Their numbers are their places in the schema: on disk each partition has its own. There is
+        none in a store without families.
+        """
+        numbers = {each.name: n for n, each in enumerate(self.schema) if each.encoder is not None}
+        return {each.name: each for each in self.layout(numbers).families}
+
+    def layout(self, numbers: dict[str, int]) -> StoreLayout:
+        """Return how rows are taken apart, given the numbers of the families on disk."""
+        if self.log.row_format != "unsaferow":
+            raise _not_read(self.folder.checkpoint.path, self.log.row_format)
+        return layout_of(self.schema, self.operator, self.store, self.log, numbers)
+
+    def opened(self, partition: int, scratch: str | PathLike[str] | None) -> PartitionState:
+        """Return the state of a partition, to be closed."""
+        return PartitionState(
+            self.folder.folder(partition, self.store),
+            self.number,
+            self.unique_id(partition),
+            self.layout({}).wrapping,
+            scratch=scratch,
+        )
+
+    def unique_id(self, partition: int) -> str | None:
+        """Return the id in the names of a partition's files; None if they have none."""
+        return self.folder.unique_id(partition, self.store, self.batch)
+
+
+def _not_read(checkpoint: Path, row_format: str) -> FormatError:
+    message = (
+        f"The rows of state in {checkpoint} are written as {row_format!r}: its query ran with "
+        f"{_SETTING}={row_format}, which kstoolkit does not read."
+    )
+    hint = f"New queries: leave {_SETTING} at unsaferow, its default."
+    return FormatError(message, hint=hint)
+
+
+class StateVersion:
+    """What a place in a checkpoint holds after a batch.
+
+    Parameters
+    ----------
+    place
+        The place.
+    number
+        Which version: that of batch 6 is 7.
+
+    Raises
+    ------
+    FormatError
+        By what asks for a file that is missing, damaged, or newer than what is known.
+    """
+
+    def __init__(self, place: SparkPlace, number: int) -> None:
+        self.place, self.number = place, number
+        self.stores = [StoreVersion(place.operator, name, number) for name in place.stores]
+
+    @property
+    def log(self) -> OffsetLogEntry:
+        """What was noted before the batch ran."""
+        return self.stores[0].log
+
+    @property
+    def operator(self) -> OperatorMetadata:
+        """What the operator says of itself."""
+        return self.stores[0].operator
+
+    @property
+    def name(self) -> str:
+        """The store's name; of several stores, their operator's."""
+        return self.stores[0].store if self._is_one else self.operator.name
+
+    @property
+    def kind(self) -> str:
+        """What a person calls it."""
+        if self._is_one:
+            return self.stores[0].kind
+        return kind_of(self.operator, "", self.schema)
+
+    @property
+    def schema(self) -> list[FamilySchema]:
+        """The columns of keys and values, of each column family, or of each store."""
+        if self._is_one:
+            return self.stores[0].schema
+        return [replace(schema, name=at.store) for at in self.stores for schema in at.schema]
+
+    @cached_property
+    def families(self) -> dict[str, Family]:
+        """The column families by name; of several stores, each store is one."""
+        if self._is_one:
+            return self.stores[0].families
+        return {
+            at.store: replace(family, name=at.store, number=number)
+            for number, at in enumerate(self.stores)
+            for family in at.families.values()
+        }
+
+    def parts(
+        self,
+        opened: Callable[[StoreVersion, int], PartitionState],
+        families: Sequence[Family],
+    ) -> list[Part]:
+        """Return where the rows of some families lie.
+
+        Parameters
+        ----------
+        opened
+            Returns the state of a store's partition, open.
+        families
+            The families.
+        """
+        wanted = {each.name: each for each in families}
+        return [
+            Part(partition, partial(opened, at, partition), at.layout, on_disk)
+            for at in self.stores
+            if (on_disk := self._on_disk(at, wanted))
+            for partition in self.place.partitions
+        ]
+
+    @property
+    def _is_one(self) -> bool:
+        return len(self.stores) == 1
+
+    def _on_disk(self, at: StoreVersion, wanted: dict[str, Family]) -> dict[str, Family]:
+        """Return the wanted families of a store by the names that they have there."""
+        if self._is_one:
+            return wanted
+        return {name: wanted[at.store] for name in at.families if at.store in wanted}
+
+
+_NO_SNAPSHOT = "version {} of {} is made of changes alone, which count nothing"
+_NO_COUNT = "{} does not count its keys: only RocksDB's snapshots do, unless told not to"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeyCount(Record):
+    """How many keys a state had when its latest snapshots were written.
+
+    Parameters
+    ----------
+    num_keys
+        Keys of the user's; a list is one key, however many rows it has.
+    num_internal_keys
+        Keys that the operator keeps for itself.
+    version
+        The version that was counted, of the oldest of the snapshots.
+    is_current
+        Whether all of the snapshots are of the version that was asked for: then nothing has changed
+        since.
+    unknown
+        Why a figure is unknown, by its name.
+
+    Examples
+    --------
+    >>> KeyCount(1_234, 0, version=7, is_current=False)
+    KeyCount(1,234 keys at version 7, and what changed since)
+    """
+
+    num_keys: int | None = of_source(Source.STORE)
+    num_internal_keys: int | None = of_source(Source.STORE)
+    version: int | None = of_source(Source.STORE)
+    is_current: bool | None = of_source(Source.STORE)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        if self.num_keys is None:
+            return f"KeyCount(unknown: {self.unknown.get('num_keys', 'not told')})"
+        since = "" if self.is_current else ", and what changed since"
+        return f"KeyCount({format_count(self.num_keys)} keys at version {self.version}{since})"
+
+
+def key_count(state: StateVersion) -> KeyCount:
+    """Return how many keys a state has, by the snapshots that its version is made of.
+
+    Changelogs count nothing: what they changed since a snapshot is not in the figure.
+
+    Raises
+    ------
+    FormatError
+        If a file is missing or damaged.
+    """
+    keys = internal = 0
+    versions = [state.number]
+    for at in state.stores:
+        for partition in state.place.partitions:
+            files = StateFiles.of(at.folder.folder(partition, at.store))
+            chain = files.chain(at.number, at.unique_id(partition))
+            if chain.snapshot is None:
+                return _unknown(_NO_SNAPSHOT.format(at.number, files.folder))
+            counted = _counted(chain.snapshot)
+            if counted is None:
+                return _unknown(_NO_COUNT.format(chain.snapshot))
+            keys, internal = keys + counted[0], internal + counted[1]
+            versions.append(at.number - len(chain.changes))
+    oldest = min(versions)
+    return KeyCount(keys, internal, oldest, is_current=oldest == state.number)
+
+
+def _counted(path: Path) -> tuple[int, int] | None:
+    """Return how many keys a snapshot counts, and how many of the operator's own."""
+    if path.suffix != ".zip":
+        return None
+    snapshot = read_with(path, read_snapshot)
+    if snapshot.num_keys is None:
+        return None
+    return snapshot.num_keys, snapshot.num_internal_keys or 0
+
+
+def _unknown(why: str) -> KeyCount:
+    names = ("num_keys", "num_internal_keys", "version", "is_current")
+    return KeyCount(None, None, None, None, dict.fromkeys(names, why))
