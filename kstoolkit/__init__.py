@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.dataframes import count_sessions as count_sessions
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
-    from kstoolkit.pipeline.find import find as find
+    from kstoolkit.pipeline.failure import Restart as Restart
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
-    from kstoolkit.pipeline.restarts import Restart as Restart
     from kstoolkit.pipeline.run import Run as Run
+    from kstoolkit.pipeline.run import find as find
     from kstoolkit.pipeline.run import load_run as load_run
     from kstoolkit.pipeline.unless import ask_unless as ask_unless
     from kstoolkit.plots.users import plot_users as plot_users
@@ -88,7 +88,7 @@ _HOMES = {
     "ProfileMap": "kstoolkit.rocksdb.profiles.profile",
     "ProfilePanel": "kstoolkit.widgets.profilepanel",
     "Report": "kstoolkit.report.report",
-    "Restart": "kstoolkit.pipeline.restarts",
+    "Restart": "kstoolkit.pipeline.failure",
     "RestoreHistory": "kstoolkit.replica.listening",
     "Run": "kstoolkit.pipeline.run",
     "RunMonitor": "kstoolkit.widgets.runmonitor",
@@ -109,7 +109,7 @@ _HOMES = {
     "explore": "kstoolkit.widgets.exploring",
     "export": "kstoolkit.stores.rows.exporting",
     "files": "kstoolkit.events.sources",
-    "find": "kstoolkit.pipeline.find",
+    "find": "kstoolkit.pipeline.run",
     "frame": "kstoolkit.events.sources",
     "growth": "kstoolkit.stores.growth.growth",
     "kafka_changelog": "kstoolkit.kafka.outputs",

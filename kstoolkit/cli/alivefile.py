@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import InputError
-from kstoolkit.pipeline.offsets import newest_commit
+from kstoolkit.pipeline.runfolder import newest_commit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from kstoolkit.cli.endings import INTERRUPTED, TERMINATED, Terminated
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import note, say
 from kstoolkit.events.topics import Topic
-from kstoolkit.pipeline.restarts import Restart
+from kstoolkit.pipeline.failure import Restart
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.units import format_count, parse_duration

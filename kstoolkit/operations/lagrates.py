@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.kafka.groups import Partition
-from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
+from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:

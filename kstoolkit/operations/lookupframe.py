@@ -16,7 +16,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lookupcolumn import FAILURE, VALUE, as_type
 from kstoolkit.operations.lookupfigures import newest
 from kstoolkit.operations.lookupprocess import kept_in_process, live
-from kstoolkit.pipeline.columns import column_of, unreadable
+from kstoolkit.pipeline.dataframes import column_of, unreadable
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator

@@ -20,8 +20,7 @@ from kstoolkit.operations.metricsrecord import counter, gauge, labelled
 from kstoolkit.operations.metricsrestore import RestoreProgress
 from kstoolkit.operations.metricsrun import disk_metrics, finding_metrics, run_metrics
 from kstoolkit.operations.metricsspark import QueryFigures
-from kstoolkit.pipeline.talliesbyname import FindingTally
-from kstoolkit.pipeline.watching import RunWatch
+from kstoolkit.pipeline.status import FindingTally, RunWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

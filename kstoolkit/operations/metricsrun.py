@@ -9,18 +9,15 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from kstoolkit.operations.metricsrecord import counter, gauge, labelled
-from kstoolkit.pipeline.batchhistory import size_bytes
-from kstoolkit.pipeline.runstatus import RunState
-from kstoolkit.pipeline.talliesbyname import with_all_reasons
+from kstoolkit.pipeline.status import RunState, size_bytes, with_all_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from kstoolkit.operations.metricsrecord import Metric
-    from kstoolkit.pipeline.batchtimes import BatchTimes
     from kstoolkit.pipeline.runfolder import Settings
-    from kstoolkit.pipeline.runstatus import RunStatus
+    from kstoolkit.pipeline.status import BatchTimes, RunStatus
 
 
 _SECOND_MS = 1_000
@@ -33,13 +30,13 @@ def run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
     Parameters
     ----------
     status
-        What :meth:`kstoolkit.pipeline.watching.RunWatch.look` returned.
+        What :meth:`kstoolkit.pipeline.status.RunWatch.look` returned.
     settings
         The run's, which say what windows there are; ``None`` before it has begun.
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.runstatus import RunState, RunStatus
+    >>> from kstoolkit.pipeline.status import RunState, RunStatus
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, events=7)
     >>> {each.name: each.samples for each in run_metrics(status, None)}["kstoolkit_events"]
     (((), 7),)
@@ -126,7 +123,7 @@ def finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
     Parameters
     ----------
     tally
-        How often each rule's, as :meth:`kstoolkit.pipeline.talliesbyname.FindingTally.look` has it.
+        How often each rule's, as :meth:`kstoolkit.pipeline.status.FindingTally.look` has it.
 
     Examples
     --------

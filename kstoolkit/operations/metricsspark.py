@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.operations.metricsrecord import Labels, Metric, counter, gauge, labelled
 from kstoolkit.operations.metricsrocksdb import FIGURES, figures_of
-from kstoolkit.pipeline.runstatus import RunState
+from kstoolkit.pipeline.status import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from kstoolkit.operations.metricsrocksdb import RocksdbFigure
-    from kstoolkit.pipeline.runstatus import RunStatus
+    from kstoolkit.pipeline.status import RunStatus
 
 
 _STATE = {
@@ -49,7 +49,7 @@ class QueryFigures:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
     >>> batch = BatchTimes(
     ...     number=0, clock_ms=0, seconds=2.0, events=5, parts_seconds={"counting": 1.5}
     ... )
@@ -78,7 +78,7 @@ class QueryFigures:
         Parameters
         ----------
         status, progress
-            What :class:`~kstoolkit.pipeline.watching.RunWatch` saw at its last look: the run, and
+            What :class:`~kstoolkit.pipeline.status.RunWatch` saw at its last look: the run, and
             what its query told of its batches, by their numbers.
         """
         fresh = {each.number: each for each in status.batches if each.number > self._counted}

@@ -12,8 +12,8 @@ from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.topics import address_of, options_given, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
-from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
 from kstoolkit.pipeline.run import Run, load_run
+from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

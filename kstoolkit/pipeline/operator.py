@@ -3,6 +3,8 @@
 A group is a bucket, its state one map of binary blocks, its input and output parcels. The
 operator runs without a time mode of Spark's: event time would drop a whole CountBlock as one late
 row, and processing time never comes to an end under ``availableNow``.
+
+Blocks of bytes in a map of Spark's state store.
 """
 
 from __future__ import annotations
@@ -19,15 +21,38 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.bucket import Bucket, Changes
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.pipeline.lanes import bucket_of
-from kstoolkit.pipeline.parcels import BLOCK, LETTERS, to_ipc
-from kstoolkit.pipeline.stateblocks import StateBlocks
-from kstoolkit.pipeline.worker import spare_collector
+from kstoolkit.pipeline.parcels import BLOCK, LETTERS, bucket_of, spare_collector, to_ipc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.windows import Cascade
+
+
+class StateBlocks:
+    """Spark's map state as blocks."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def get(self, key: str) -> bytes | None:
+        """Return the block, or ``None``."""
+        row = self.state.getValue((key,))
+        return None if row is None else bytes(row[0])
+
+    def put(self, key: str, block: bytes) -> None:
+        """Keep the block."""
+        self.state.updateValue((key,), (block,))
+
+    def remove(self, key: str) -> None:
+        """Forget the block."""
+        self.state.removeKey((key,))
+
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of all blocks."""
+        return iter([row[0] for row in self.state.keys()])  # noqa: SIM118 - Spark's own method
 
 
 OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"

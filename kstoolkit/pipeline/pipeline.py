@@ -1,24 +1,32 @@
-"""A pipeline: a source of events, a cascade that counts them, rules that judge the counts."""
+"""A pipeline: a source of events, a cascade that counts them, rules that judge the counts.
+
+Whether what a pipeline is given is of the right kind: said before Spark is started.
+
+Whether the topics that a pipeline reads and writes are topics apart.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.simulator import Simulation
+from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic
-from kstoolkit.findings.rules import DEFAULT_RULES, Unusual, check_windows
-from kstoolkit.pipeline.kinds import check_kinds
-from kstoolkit.pipeline.preparing import BatchLimits, prepare
-from kstoolkit.pipeline.progress import Progress
-from kstoolkit.pipeline.restarts import Restart
+from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
+from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
+from kstoolkit.pipeline.failure import Restart
+from kstoolkit.pipeline.job import BatchLimits, prepare
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
-from kstoolkit.pipeline.topicsapart import check_apart
+from kstoolkit.pipeline.session import Progress
 from kstoolkit.units import Duration, format_duration, parse_duration
 from kstoolkit.windows import Cascade
 
@@ -26,10 +34,76 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from kstoolkit.events.simulator import Simulation
-    from kstoolkit.events.sources import Files, Frame
+    from kstoolkit.events.topics import Address
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
+    from kstoolkit.kafka.outputs import OutputTopic
+
+
+def check_kinds(pipeline: Pipeline) -> None:
+    """Raise if something of a pipeline was given for something else.
+
+    Raises
+    ------
+    ConfigurationError
+        What it is, and what it should be.
+    """
+    checks = {
+        "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
+        "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
+        "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
+        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
+        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
+        "buckets": (lambda given: type(given) is int, "a whole number"),
+        "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
+    }
+    for name, (is_right, wanted) in checks.items():
+        if not is_right(getattr(pipeline, name)):
+            message = f"{name} is {getattr(pipeline, name)!r}."
+            raise ConfigurationError(message, hint=f"Give {wanted}.")
+
+
+def _is_source(given: object) -> bool:
+    if isinstance(given, Frame):
+        return hasattr(given.df, "sparkSession")
+    return isinstance(given, Files | Simulation | Topic)
+
+
+def _is_findings_topic(given: object) -> bool:
+    return given is None or isinstance(given, KafkaFindings)
+
+
+def _is_changelog(given: object) -> bool:
+    return given is None or isinstance(given, KafkaChangelog)
+
+
+def _are_rules(given: object) -> bool:
+    if not isinstance(given, Iterable):
+        return given is None
+    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)
+
+
+def check_apart(
+    source: object, changelog: OutputTopic | None, findings_to: OutputTopic | None
+) -> None:
+    """Raise if two of a pipeline's topics are the same one: it would read what it wrote, say.
+
+    Raises
+    ------
+    ConfigurationError
+        Which two.
+    """
+    given = {"source": source if isinstance(source, Topic) else None}
+    named = {**given, "changelog": changelog, "findings_to": findings_to}
+    topics = {name: each.address for name, each in named.items() if each is not None}
+    for (one, mine), (other, theirs) in combinations(topics.items(), 2):
+        if _are_same(mine, theirs):
+            message = f"{one} and {other} are the same topic, {mine}."
+            raise ConfigurationError(message, hint="Give each a topic of its own.")
+
+
+def _are_same(one: Address, other: Address) -> bool:
+    servers = set(one.bootstrap.split(",")) & set(other.bootstrap.split(","))
+    return one.topic == other.topic and bool(servers)
 
 
 BUCKETS = 8

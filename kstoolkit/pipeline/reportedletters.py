@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
-from kstoolkit.pipeline.letters import iter_letters
+from kstoolkit.pipeline.run import iter_letters
 from kstoolkit.report.content import DeadLetters, DeadLetterSample
 from kstoolkit.report.paths import shown_path
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from kstoolkit.findings.rules import rules_from_json
 from kstoolkit.pipeline.origin import from_files, origin_of
 from kstoolkit.pipeline.reportedletters import reported_letters
-from kstoolkit.pipeline.userhistory import LevelCounts
+from kstoolkit.pipeline.run import LevelCounts
 from kstoolkit.report.content import (
     ReportContent,
     ReportFinding,
@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.run import Run, Summary
     from kstoolkit.pipeline.runfolder import Settings
-    from kstoolkit.pipeline.summary import Summary
     from kstoolkit.windows import Window
 
 

@@ -1,48 +1,528 @@
-"""A run, to be asked: what was counted, who was found, what could not be counted."""
+"""A run, to be asked: what was counted, who was found, what could not be counted.
+
+Counts as DataFrames for people.
+
+Reading a run's dead letters: never more of their raw text than was asked for.
+
+The rules over a changelog that is already there: nothing is counted again.
+
+One user over time: the counts of every level of the cascade, and what was found in them.
+
+A run in figures: what came in, what was late or could not be counted, what was saved.
+"""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog
 from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWarning
-from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
+from kstoolkit.events.event import REASONS, SCHEMA, DeadLetters, count_reasons
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
-from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
+from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
+from kstoolkit.findings.stories import (
+    find_in_windows,
+    fold_stories,
+    merge_findings,
+    with_other_levels,
+)
 from kstoolkit.kafka.outputs import kafka_changelog
-from kstoolkit.pipeline.batchhistory import Batches, batches_of, size_bytes
-from kstoolkit.pipeline.failure import JAVA_IS_GONE, java_ended, run_failed
-from kstoolkit.pipeline.letters import read_letters
-from kstoolkit.pipeline.restarts import RestartLog
+from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings
-from kstoolkit.pipeline.statesizes import StateSizes, told_sizes
-from kstoolkit.pipeline.summary import Summary
-from kstoolkit.pipeline.tidycounts import tidy
-from kstoolkit.pipeline.userhistory import UserHistory, user_history
+from kstoolkit.pipeline.status import (
+    NOT_KEPT,
+    Batches,
+    StateSizes,
+    batches_of,
+    size_bytes,
+    told_sizes,
+)
 from kstoolkit.records import Viewed
-from kstoolkit.units import format_count
+from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kstoolkit.events.event import DeadLetters
+    from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.rules import Rule
     from kstoolkit.operations.metrics import MetricsServer
-    from kstoolkit.pipeline.progress import Progress
+    from kstoolkit.pipeline.session import Progress
+    from kstoolkit.pipeline.sink import BatchStatistics
+    from kstoolkit.pipeline.status import StateSize
     from kstoolkit.units import Duration
+
+
+def tidy(counters: Counters, window: Window) -> pd.DataFrame:
+    """Return counters as a DataFrame for people.
+
+    Examples
+    --------
+    >>> from kstoolkit.counters.counters import Counters
+    >>> from kstoolkit.windows import as_window
+    >>> counts = Counters.of(np.array([0]), pa.array(["Anna"]), pa.array(["read"]))
+    >>> tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
+    Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
+    """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+    batch = counters.to_batch()
+    frame = pd.DataFrame(
+        {
+            "window_start": utc_times(counters.start_ms),
+            "window_end": utc_times(counters.start_ms + window.size_ms),
+            "user": batch.column("user").cast(pa.string()).to_pandas(),
+            "action": batch.column("action").cast(pa.string()).to_pandas(),
+            "count": counters.count.astype(np.int64),
+        }
+    )
+    return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
+
+
+def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
+    """Return epoch ms as timestamps of UTC.
+
+    Examples
+    --------
+    >>> utc_times(np.array([0]))[0]
+    Timestamp('1970-01-01 00:00:00+0000', tz='UTC')
+    """
+    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+    # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
+    return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
+
+
+_ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
+
+
+def read_letters(out: Path, *, limit: int) -> DeadLetters:
+    """Return a run's dead letters: the first ``limit``, and how many there are of each reason."""
+    counted: Counter[str] = Counter()
+    for _, path in _files(out):
+        counted.update(count_reasons(pq.read_table(path, columns=["reason"], partitioning=None)))
+    held, room = [SCHEMA.append(pa.field("batch", pa.int64())).empty_table()], limit
+    for number, letters in iter_letters(out):
+        if not room:
+            break
+        taken = letters.slice(0, room)
+        numbers = pa.repeat(pa.scalar(number, pa.int64()), taken.num_rows)
+        held.append(pa.table(taken).append_column("batch", numbers))
+        room -= taken.num_rows
+    return DeadLetters(pa.concat_tables(held), counted)
+
+
+def iter_letters(out: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield a run's dead letters, some at a time, each time with the number of their batch."""
+    for number, path in _files(out):
+        with pq.ParquetFile(path) as file:
+            for letters in file.iter_batches(batch_size=_ROWS_AT_ONCE):
+                yield number, letters
+
+
+def _files(out: Path) -> Iterator[tuple[int, Path]]:
+    for batch in BatchFolders(out / "dead_letters").marked():
+        for path in batch.files(".parquet"):
+            yield batch.number, path
+
+
+def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
+    """Return what the rules find in a changelog, each story once.
+
+    Parameters
+    ----------
+    path
+        A changelog folder, or the run folder that it lies in.
+    rules
+        What to look for.
+
+    Raises
+    ------
+    InputError
+        If there is no changelog.
+    ConfigurationError
+        If a rule looks at a window that the changelog has not.
+    """
+    changelog = Changelog.open(Path(path))
+    hops = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    levels: dict[Window | Duration, pa.Table] = {
+        hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
+        for length_ms in changelog.window_lengths_ms()
+    }
+    return find_in_windows(levels, rules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class LevelCounts:
+    """One user's counts in one kind of window, and what was expected of them.
+
+    Parameters
+    ----------
+    window
+        Which kind of window.
+    times_ms, counts
+        Starts of windows (epoch ms UTC, in order) and the events in each; windows that are not
+        there count as 0, or have fewer than ``min_count``.
+    flagged_ms
+        Starts of the windows with a finding.
+    expected_low, expected_high, ceiling
+        Of the finding that most deserves a look, in events a window; ``None`` where there is none.
+    min_count
+        The smallest count that is recorded.
+    """
+
+    window: Window
+    times_ms: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    flagged_ms: NDArray[np.int64]
+    expected_low: int | None = None
+    expected_high: int | None = None
+    ceiling: int | None = None
+    min_count: int = 1
+
+    @property
+    def expected(self) -> str:
+        """The expected range for people, or that it is unknown."""
+        return expected(self.expected_low, self.expected_high) or "unknown (no finding tells)"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people."""
+        return [
+            ("windows with counts", format_count(self.counts.size)),
+            ("highest count", format_count(self.counts.max(initial=0))),
+            ("flagged windows", format_count(self.flagged_ms.size)),
+            ("expected", self.expected),
+            ("ceiling", "none" if self.ceiling is None else format_count(self.ceiling)),
+        ]
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{what} {figure}" for what, figure in self.rows())
+        return f"LevelCounts({self.window.label}: {told})"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        return pd.DataFrame(
+            {
+                "window": self.window.label,
+                "window_start": utc_times(self.times_ms),
+                "window_end": utc_times(self.times_ms + self.window.size_ms),
+                "count": self.counts,
+                "flagged": np.isin(self.times_ms, self.flagged_ms),
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class UserHistory(Viewed):
+    """One user's counts over time at every level of the cascade; made by a run.
+
+    Parameters
+    ----------
+    user
+        Who.
+    action
+        What; ``None`` is all actions together.
+    levels
+        One for each kind of window, the shortest first.
+    findings
+        What was found of them, each window of each level.
+    """
+
+    user: str
+    action: str | None
+    levels: tuple[LevelCounts, ...]
+    findings: Findings
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a window, the levels one below the other.
+
+        Columns are ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``.
+        """
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        return pd.concat([level.to_pandas() for level in self.levels], ignore_index=True)
+
+    def __repr__(self) -> str:
+        return f"UserHistory({self._facts()})"
+
+    def _repr_html_(self) -> str:
+        heads = [what for what, _ in self.levels[0].rows()] if self.levels else []
+        head = "".join(f"<th scope='col'>{escape(each)}</th>" for each in ("window", *heads))
+        body = "".join(
+            f"<tr><td>{escape(level.window.label)}</td>"
+            + "".join(f"<td>{escape(figure)}</td>" for _, figure in level.rows())
+            + "</tr>"
+            for level in self.levels
+        )
+        return (
+            f"<table><caption>{escape(self._facts())}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def _facts(self) -> str:
+        what = "all actions" if self.action is None else repr(self.action)
+        flagged = sum(level.flagged_ms.size for level in self.levels)
+        labels = ", ".join(level.window.label for level in self.levels)
+        plural = "" if flagged == 1 else "s"
+        return f"{self.user!r}, {what}: {labels}; {format_count(flagged)} flagged window{plural}"
+
+
+def user_history(
+    run: Run, user: str, action: str | None, *, findings: pa.Table, about: Finding | None = None
+) -> UserHistory:
+    """Return a user's counts at every level of a run's cascade.
+
+    Parameters
+    ----------
+    run
+        The run.
+    user, action
+        Whose, and of what; all actions together if ``action`` is ``None``.
+    findings
+        What was found, of all users; of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
+    about
+        The finding whose expected range and ceiling count at its level; by default the one that
+        most deserves a look.
+    """
+    wanted = pc.equal(findings["user"], user)
+    if action is not None:
+        wanted = pc.and_(wanted, pc.equal(findings["action"], action))
+    found = Findings(findings.filter(wanted))
+    settings = run.settings
+    least = (*settings.min_count, *([1] * len(settings.windows)))
+    levels = tuple(
+        _level(run, window, (user, action), found, min_count=min_count, about=about)
+        for window, min_count in zip(settings.cascade.windows, least, strict=False)
+    )
+    return UserHistory(user=user, action=action, levels=levels, findings=found)
+
+
+def _level(
+    run: Run,
+    window: Window,
+    whose: tuple[str, str | None],
+    found: Findings,
+    *,
+    min_count: int,
+    about: Finding | None,
+) -> LevelCounts:
+    user, action = whose
+    table = run.changelog.counters(window.size_ms, users={user}).to_table()
+    comparable = action is not None or len(table["action"].unique()) == 1
+    if action is not None:
+        table = table.filter(pc.equal(table["action"], action))
+    times, place = np.unique(table["window_start_ms"].to_numpy(), return_inverse=True)
+    counts = np.zeros(times.size, np.int64)
+    np.add.at(counts, place, table["count"].to_numpy().astype(np.int64))
+    here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
+    told = _told(here, about if about and about.window == window.label else None)
+    # A range is of one action: beside the sum of several it would mislead.
+    if not comparable:
+        told = None
+    return LevelCounts(
+        window=window,
+        times_ms=times,
+        counts=counts,
+        flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
+        expected_low=told.expected_low if told else None,
+        expected_high=told.expected_high if told else None,
+        ceiling=told.ceiling if told else None,
+        min_count=min_count,
+    )
+
+
+def _told(here: Findings, about: Finding | None) -> Finding | None:
+    return about or next(iter(here.top(1)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary(Viewed):
+    """A run in figures.
+
+    Parameters
+    ----------
+    events
+        Events that came in.
+    late
+        Events too late for a window, by window; they still count in the longer ones.
+    dead_letters
+        Records that could not be counted, by reason.
+    batches
+        Micro-batches written.
+    findings
+        Windows found abnormal; a window that grew counts each time that it was reported.
+    counters_in
+        Records into the shuffle; ``counters_in / events`` tells what the buffer saves.
+    changelog_records, changelog_bytes
+        What the changelog was given.
+    left_out
+        Records that ``min_count`` kept out of the changelog.
+    backlog
+        Counters that the newest batch held back, by window.
+    state_bytes
+        Size of the state in the checkpoint; ``None`` if it could not be read.
+    state_rows, state_memory_bytes
+        What the state stores held after the newest batch, by Spark's figures: see
+        :class:`~kstoolkit.pipeline.status.StateSize`; ``None`` if that was not kept.
+    seconds, first_batch_seconds
+        How long the batches took together, and the first one, which carries what starts up.
+    """
+
+    events: int
+    late: dict[str, int]
+    dead_letters: dict[str, int]
+    batches: int
+    findings: int
+    counters_in: int
+    changelog_records: int
+    changelog_bytes: int
+    left_out: int
+    backlog: dict[str, int]
+    state_bytes: int | None
+    seconds: float
+    first_batch_seconds: float | None
+    steady_events_per_second: float | None
+    state_rows: int | None = None
+    state_memory_bytes: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        batches: Sequence[BatchStatistics],
+        state_bytes: int | None,
+        held: StateSize | None = None,
+    ) -> Summary:
+        """Add up batches, given in their order; ``held`` is the state after the last of them."""
+        later = batches[1:]
+        spent = sum(batch.seconds for batch in later)
+        return cls(
+            events=sum(batch.events for batch in batches),
+            late=_added([batch.late for batch in batches]),
+            dead_letters=_added([batch.dead_letters for batch in batches]),
+            batches=len(batches),
+            findings=sum(batch.findings for batch in batches),
+            counters_in=sum(batch.counters_in for batch in batches),
+            changelog_records=sum(batch.changelog_records for batch in batches),
+            changelog_bytes=sum(batch.changelog_bytes for batch in batches),
+            left_out=sum(sum(batch.left_out.values()) for batch in batches),
+            backlog=batches[-1].backlog if batches else {},
+            state_bytes=state_bytes,
+            seconds=round(sum(batch.seconds for batch in batches), 3),
+            first_batch_seconds=batches[0].seconds if batches else None,
+            steady_events_per_second=sum(b.events for b in later) / spent if spent else None,
+            state_rows=None if held is None else held.rows,
+            state_memory_bytes=None if held is None else held.memory_bytes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a figure: ``figure``, ``of`` (a window or a reason) and ``value``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        rows = [
+            (name, of, value)
+            for name, told in self.to_dict().items()
+            for of, value in (told.items() if isinstance(told, dict) else [(None, told)])
+        ]
+        return pd.DataFrame(rows, columns=["figure", "of", "value"])
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people, in the order of the text."""
+        dead = [
+            (f"dead letters: {REASONS.get(reason, reason)}", format_count(number))
+            for reason, number in self.dead_letters.items()
+        ]
+        late = [
+            (f"late for {window}", format_count(number)) for window, number in self.late.items()
+        ]
+        held = [(f"backlog of {window}", format_count(n)) for window, n in self.backlog.items()]
+        return [
+            ("events", format_count(self.events)),
+            *late,
+            *dead,
+            ("findings reported", format_count(self.findings)),
+            ("micro-batches", self._batches()),
+            ("records into the shuffle", self._per_event(self.counters_in)),
+            ("changelog", self._changelog()),
+            *held,
+            ("state", format_bytes(self.state_bytes)),
+            ("state in memory", self._held()),
+            ("speed", self._speed()),
+        ]
+
+    def _batches(self) -> str:
+        return f"{self.batches:,} in {self.seconds:,.1f} s"
+
+    def _per_event(self, records: int) -> str:
+        share = f" ({records / self.events:.2f} an event)" if self.events else ""
+        return f"{records:,}{share}"
+
+    def _changelog(self) -> str:
+        told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"
+        if not self.left_out:
+            return told
+        share = self.left_out / (self.left_out + self.changelog_records)
+        each = self.changelog_bytes / max(self.changelog_records, 1)
+        saved = format_bytes(each * self.left_out)
+        return f"{told}; min_count saved {share:.0%} of the records, about {saved}"
+
+    def _held(self) -> str:
+        if self.state_rows is None:
+            return f"unknown ({NOT_KEPT})"
+        rows = format_count(self.state_rows)
+        return f"{format_bytes(self.state_memory_bytes)} for {rows} rows after the last batch"
+
+    def _speed(self) -> str:
+        if self.steady_events_per_second is None:
+            return "unknown (the first batch carries what starts up, and there was no other)"
+        return f"{self.steady_events_per_second:,.0f} events/s after the first batch"
+
+    def __str__(self) -> str:
+        width = max(len(what) for what, _ in self.rows())
+        return "\n".join(f"{what:<{width}}  {figure}" for what, figure in self.rows())
+
+    def __repr__(self) -> str:
+        dead = sum(self.dead_letters.values())
+        late = sum(self.late.values())
+        return (
+            f"Summary({self.events:,} events, {late:,} late, {dead:,} dead letters, "
+            f"{self.batches:,} batches, {self.findings:,} findings)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(figure)}</td></tr>"
+            for what, figure in self.rows()
+        )
+        return f"<table><caption>Summary of the run</caption>{rows}</table>"
+
+
+def _added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    names = dict.fromkeys(name for each in counts for name in each)
+    return {name: sum(each.get(name, 0) for each in counts) for name in names}
 
 
 SHOWN_ROWS = 100_000

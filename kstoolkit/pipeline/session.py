@@ -1,31 +1,155 @@
-"""A Spark session that counts well, starts anywhere, and keeps the terminal quiet."""
+"""A Spark session that counts well, starts anywhere, and keeps the terminal quiet.
+
+Spark's Java: started as it serves us best, and forgotten when it died.
+
+How far a run is: a bar where the end is known, a line where it is not.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
+import signal
 import socket
+import subprocess
 import sys
 import tempfile
+import threading
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from py4j.protocol import Py4JError
+import pyspark
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+from tqdm import tqdm
 
 from kstoolkit.environment import check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.pipeline.javaprocess import (
-    cause_of,
-    forget_dead_java,
-    scratch_folder,
-    start_java,
-)
+from kstoolkit.events.files import Ledger
+from kstoolkit.pipeline.runfolder import files_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from kstoolkit.pipeline.sink import BatchStatistics
+
+
+_LAST_LINES = 3
+_LAST_BREATH_SECONDS = 0.5
+
+
+def start_java(conf: SparkConf, log: BinaryIO) -> None:
+    """Start Spark's Java, unless this process has one: it stays when a session stops."""
+    if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
+        return
+    with _unzipped_python(str(conf.get("spark.master"))), _interruptions_held():
+        gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
+        SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+
+
+@cache
+def scratch_folder() -> Path:
+    """Return this process's own folder for what nobody needs after it."""
+    folder = tempfile.mkdtemp(prefix="kstoolkit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def forget_dead_java() -> None:
+    """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - as pyspark asks itself
+    process = getattr(gateway, "proc", None)
+    if gateway is None or process is None or process.poll() is None:
+        return
+    context = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None:
+        context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
+        with suppress(Exception):
+            context.stop()
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
+    SparkSession._instantiatedSession = None  # noqa: SLF001
+
+
+def java_is_gone() -> bool:
+    """Return whether the Java that this process started has ended, or is about to.
+
+    To be asked before an error of Java's is read: its text is Java's to tell.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
+    if process is None:
+        return False
+    try:
+        process.wait(_LAST_BREATH_SECONDS)  # a connection breaks off before the process is gone
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def cause_of(error: Exception, log: Path, start: int) -> str:
+    """Return the sentence at the bottom of it: of the Java error, or of Java's last words."""
+    thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
+    if thrown is not None:
+        while thrown.getCause() is not None:
+            thrown = thrown.getCause()
+        return str(thrown.getMessage() or thrown.toString()).splitlines()[0]
+    said = log.read_bytes()[start:].decode(errors="replace").splitlines()
+    words = [line.strip() for line in said if line.strip() and not line.startswith(("\tat ", "20"))]
+    return " ".join(words[-_LAST_LINES:]) or str(error)
+
+
+@contextmanager
+def _unzipped_python(master: str) -> Iterator[None]:
+    """Have local workers import pyspark from where it is installed, while Java is started.
+
+    Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
+    modules anew: half a second each, for nine of them. A home without it has the same Java.
+    """
+    if not master.startswith("local") or "SPARK_HOME" in os.environ:
+        yield
+        return
+    home, installed = scratch_folder() / "spark", Path(pyspark.__file__).parent
+    home.mkdir(exist_ok=True)
+    for name in ("bin", "jars"):
+        if not (home / name).exists():
+            (home / name).symlink_to(installed / name, target_is_directory=True)
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+@contextmanager
+def _interruptions_held() -> Iterator[None]:
+    """Put Ctrl-C off for the second that Java takes to start.
+
+    Java ends with the process that knows it. One that is still being waited for would be known to
+    nobody, never find whom to answer, and stay.
+    """
+    if threading.current_thread() is not threading.main_thread():  # others are not interrupted
+        yield
+        return
+    asked: list[int] = []
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    held = {each: handler for each, handler in before.items() if callable(handler)}
+    for each in held:
+        signal.signal(each, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in held.items():
+            signal.signal(each, handler)
+    for number in asked[:1]:
+        signal.raise_signal(number)
 
 
 _STATE_STORE = "spark.sql.streaming.stateStore"
@@ -235,3 +359,139 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
         raise EnvironmentFault(
             message, hint="Run kstoolkit doctor, which says what is missing here."
         ) from error
+
+
+_LINE = "{desc}: {elapsed}{postfix}"
+"""What shows where no end is known."""
+
+
+class _CellLine:
+    """A line below a cell of a notebook, for a bar; in the end nothing is left of it.
+
+    What went to stderr would stay there as a box in red, were it the blanks that wipe a bar out.
+    """
+
+    encoding = "utf-8"  # as tqdm asks, before it draws a bar with more than ASCII
+
+    def __init__(self) -> None:
+        from IPython.display import display  # noqa: PLC0415 - only where there is one
+
+        self._line = ""
+        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def write(self, told: str) -> None:
+        """Take what would go to a terminal: what stands in the line after it is shown."""
+        _, begins_anew, line = told.rpartition("\r")
+        if begins_anew and line.rstrip() != self._line:
+            self._line = line.rstrip()
+            self._handle.update({"text/plain": self._line}, raw=True)
+
+    def flush(self) -> None:
+        """Do nothing: it is shown already."""
+
+
+def _place(*, shown: bool) -> Any:
+    """Return where a bar goes: to stderr, and in a notebook below the cell."""
+    shell = sys.modules.get("IPython.core.getipython")  # loaded already, if this is a notebook
+    kernel = None if shell is None else getattr(shell.get_ipython(), "kernel", None)
+    return sys.stderr if kernel is None or not shown else _CellLine()
+
+
+class Progress:
+    """Shows a run's progress as text: on stderr, in a notebook below the cell.
+
+    Parameters
+    ----------
+    shown
+        Whether to show anything.
+    """
+
+    def __init__(self, *, shown: bool) -> None:
+        self.events = 0
+        self.batches = 0
+        self._lock = threading.Lock()
+        self._bar = tqdm(
+            desc="starting Spark",
+            unit="B",
+            unit_scale=True,
+            disable=not shown,
+            file=_place(shown=shown),
+            dynamic_ncols=True,
+            leave=False,
+            bar_format=_LINE,
+        )
+
+    def begin(self, total_bytes: int | None) -> None:
+        """Take in that counting begins, and the input's size: ``None`` where no end is known."""
+        with self._lock:
+            self._bar.total = total_bytes
+            if total_bytes is not None:
+                self._bar.bar_format = None  # a whole bar
+            self._bar.set_description_str("counting")
+
+    def batch(self, done: BatchStatistics) -> None:
+        """Take in that a micro-batch is done."""
+        with self._lock:
+            self.events += done.events
+            self.batches += 1
+            rate = done.events / done.seconds if done.seconds else 0
+            self._bar.set_postfix_str(
+                f"{self.events:,} events, {rate:,.0f}/s, {done.findings:,} findings"
+            )
+
+    def say(self, line: str) -> None:
+        """Print a line on stderr, beside the bar; also where none is shown."""
+        with self._lock:
+            self._bar.write(line, file=sys.stderr)
+
+    def reach(self, done_bytes: int) -> None:
+        """Take in how many bytes of the input are done."""
+        with self._lock:
+            self._bar.update(done_bytes - self._bar.n)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._bar.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class InputProgress:
+    """How much of a bounded run's input is done, by Spark's own offset log.
+
+    Parameters
+    ----------
+    ledger, checkpoint
+        The run's list of files, and Spark's checkpoint.
+    paths
+        The files that there are.
+    """
+
+    def __init__(self, ledger: Path, checkpoint: Path, paths: Sequence[str]) -> None:
+        self.ledger, self.checkpoint = ledger, checkpoint
+        known = Ledger(ledger)
+        before = {entry.path for entry in known.entries(0, len(known))}
+        sizes = [_size_bytes(path) for path in paths if path not in before]
+        self.total_bytes = sum(sizes) if sizes else None
+        self._before = len(known)
+        self._done: list[int] | None = None
+
+    def after(self, batch: int) -> int:
+        """Return how many bytes are done after a micro-batch."""
+        if self._done is None:  # the first batch: by now all files of this run are admitted
+            admitted = Ledger(self.ledger)
+            fresh = admitted.entries(self._before, len(admitted))
+            self._done = [0, *accumulate(entry.size_bytes for entry in fresh)]
+        taken = (files_taken(self.checkpoint, batch) or 0) - self._before
+        return self._done[min(max(taken, 0), len(self._done) - 1)]
+
+
+def _size_bytes(path: str) -> int:
+    try:
+        return Path(path).stat().st_size
+    except FileNotFoundError:  # gone since it was listed, or a link to nowhere: it will be told
+        return 0

@@ -3,6 +3,17 @@
 One Spark action runs the operator and writes; a second one, over the little that rules could flag,
 scores it. Between the two the buckets' moments are pooled, which is all that the driver computes.
 A batch that Spark repeats writes the same again.
+
+What a task does with the operator's output: each parcel goes to its file, the rest is reported.
+
+A file is written under a hidden name of this attempt and moved to its place when it is whole, so
+that two attempts at one task can't spoil each other's work: they move the same content there.
+
+What a batch came to, sent to topics through Spark's connector: counts, and findings.
+
+Whoever is ended on the way sends the same again: of each key the last record counts.
+
+What a micro-batch came to: events, lateness, savings, and the buckets' moments.
 """
 
 from __future__ import annotations
@@ -10,31 +21,394 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
 
 from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import Outbox
+from kstoolkit.counters.counters import Counters
+from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
-from kstoolkit.pipeline.operator import MOMENTS, STATISTICS
-from kstoolkit.pipeline.parcels import from_ipc, to_ipc
-from kstoolkit.pipeline.sending import send_counts, send_findings
-from kstoolkit.pipeline.statistics import BatchStatistics, Moments
-from kstoolkit.pipeline.writing import MATERIAL_SUFFIX, REPORT_DDL, Places, writing
+from kstoolkit.kafka.connection import for_java
+from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
+from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
+from kstoolkit.pipeline.parcels import LETTERS, from_ipc, spare_collector, to_ipc
+from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
+    from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
     from kstoolkit.windows import Cascade, Window
+
+
+REPORT_DDL = "kind string, bucket int, level int, payload binary"
+"""What a writing task tells the driver."""
+
+MATERIAL_SUFFIX = ".material"
+
+_REPORT = pa.schema(
+    [
+        pa.field("kind", pa.string()),
+        pa.field("bucket", pa.int32()),
+        pa.field("level", pa.int32()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a batch's parts go.
+
+    Parameters
+    ----------
+    changelog, findings, dead_letters
+        The batch's folders.
+    lengths_ms
+        The window length of each level.
+    buckets
+        Among how many buckets users are spread.
+    outbox
+        Whose records wait here, where the changelog is a topic.
+    """
+
+    changelog: str
+    findings: str
+    dead_letters: str
+    lengths_ms: tuple[int, ...]
+    buckets: int
+    outbox: Outbox | None = None
+
+
+def writing(places: Places) -> Any:
+    """Return a function for ``mapInArrow``: the operator's parcels in, reports out."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        if task is None:
+            return
+        spare_collector()
+        reports: list[tuple[str, int, int, bytes]] = []
+        part = _Part(places, task.partitionId(), task.taskAttemptId())
+        with ExitStack() as part.open_files:
+            for batch in batches:
+                rows = batch.to_pylist()  # parcels: a handful for each bucket
+                reports.extend(_reported(row) for row in rows if not part.write(row))
+        reports.append((STATISTICS, -1, -1, json.dumps(part.publish()).encode()))
+        yield _as_batch(reports)
+
+    return write
+
+
+def _reported(row: dict[str, Any]) -> tuple[str, int, int, bytes]:
+    return row["kind"], row["bucket"], row["level"], row["payload"]
+
+
+def _as_batch(reports: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:
+    columns = zip(zip(*reports, strict=True), _REPORT, strict=True)
+    return pa.record_batch([pa.array(list(c), kind.type) for c, kind in columns], schema=_REPORT)
+
+
+@dataclass(slots=True)
+class _Part:
+    """One task's part of a batch."""
+
+    places: Places
+    number: int
+    attempt: int
+    open_files: ExitStack = field(default_factory=ExitStack)
+    moves: list[tuple[Path, Path]] = field(default_factory=list)
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    changelog: Any = None
+    letters: pq.ParquetWriter | None = None
+
+    def write(self, row: dict[str, Any]) -> bool:
+        """Write a parcel to its file; ``False`` if it is of a kind that has none."""
+        kind = row["kind"]
+        if kind == COUNTS:
+            length_ms = self.places.lengths_ms[row["level"]]
+            changelog = self._changelog(row["now_ms"])
+            changelog.write(row["bucket"], length_ms, Counters.decode(row["payload"]))
+        elif kind == GONE:
+            changelog = self._changelog(row["now_ms"])
+            if self.places.outbox is not None:
+                length_ms = self.places.lengths_ms[row["level"]]
+                changelog.forget(length_ms, Counters.decode(row["payload"]))
+        elif kind == LETTERS:
+            self._write_letters(from_ipc(row["payload"]))
+        elif kind == MATERIAL:
+            length_ms = self.places.lengths_ms[row["level"]]
+            name = f"{row['bucket']:05d}-{length_ms}{MATERIAL_SUFFIX}"
+            self._path(self.places.findings, name).write_bytes(row["payload"])
+        return kind in {COUNTS, GONE, LETTERS, MATERIAL}
+
+    def publish(self) -> dict[str, Any]:
+        """Move the files to their places, and return what they came to."""
+        size_bytes = 0
+        for hidden, place in self.moves:
+            if place.parent == Path(self.places.changelog):
+                size_bytes += hidden.stat().st_size
+            os.replace(hidden, place)  # noqa: PTH105 - says that it is atomic
+        if self.places.outbox is not None and self.changelog is not None:
+            size_bytes = self.changelog.size_bytes
+        return {
+            "records": self.changelog.rows if self.changelog else 0,
+            "bytes": size_bytes,
+            "dead_letters": self.dead_letters,
+        }
+
+    def _changelog(self, now_ms: int) -> Any:
+        if self.changelog is None:
+            path = self._path(self.places.changelog, f"{self.number:05d}.parquet")
+            outbox, buckets = self.places.outbox, self.places.buckets
+            if outbox is None:
+                self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
+            else:
+                # Only here: protobuf's classes can't travel to nodes that lack kstoolkit.
+                from kstoolkit.changelog.topic import OutboxWriter  # noqa: PLC0415
+
+                self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
+            self.open_files.callback(self.changelog.close)
+        return self.changelog
+
+    def _write_letters(self, table: pa.Table) -> None:
+        if self.letters is None:
+            path = self._path(self.places.dead_letters, f"{self.number:05d}.parquet")
+            writer = pq.ParquetWriter(path, table.schema, compression="zstd")
+            self.letters = self.open_files.enter_context(writer)
+        self.letters.write_table(table)
+        for each in table.column("reason").combine_chunks().value_counts().to_pylist():
+            known = self.dead_letters.get(each["values"], 0)
+            self.dead_letters[each["values"]] = known + each["counts"]
+
+    def _path(self, folder: str, name: str) -> Path:
+        """Return a hidden name, which no glob takes in, and remember where the file belongs."""
+        hidden = Path(folder) / f".{self.attempt}-{name}.tmp"
+        self.moves.append((hidden, Path(folder) / f"part-{name}"))
+        return hidden
+
+
+_GIVING_UP = {
+    "max.block.ms": "15000",
+    "request.timeout.ms": "10000",
+    "delivery.timeout.ms": "20000",
+}
+"""After how long Java's producer gives up on a broker that is silent, so that whoever supervises
+the query notices, says so and goes on when it is back. By default it is one minute or two."""
+
+_NOT_SENT = {"first_seen_window", "other_levels"}
+"""Columns of findings that are filled in later, over all batches."""
+
+
+def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
+    """Send the records that tasks left in a folder, and take them away."""
+    waiting = sorted(outbox.glob("part-*"))
+    if waiting:
+        _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
+    for path in waiting:
+        path.unlink()
+
+
+def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
+    """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
+    found = with_connector(spark).read.parquet(*map(str, folder.glob("part-*.parquet")))
+    end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
+    fields = [sf.col(name) for name in found.columns if name not in _NOT_SENT]
+    at = found.columns.index("window_start_ms") + 1
+    told = sf.to_json(sf.struct(*fields[:at], end_ms, *fields[at:]), {"ignoreNullFields": "false"})
+    _send(found.select(sf.col("user").alias("key"), told.alias("value")), topic)
+
+
+class NotSent(KafkaError):  # noqa: N818 - says what happened, as RunFailed does
+    """Records that a topic's brokers did not take.
+
+    Parameters
+    ----------
+    topic
+        Which topic.
+    why
+        What was said.
+    """
+
+    def __init__(self, topic: OutputTopic, why: str) -> None:
+        self.patience_ms = topic.patience_ms
+        super().__init__(f"The topic {topic.address.topic!r} can't be written: {why}.")
+
+
+def _send(records: DataFrame, topic: OutputTopic) -> None:
+    given = for_java(topic.options)
+    giving_up = {} if _GIVING_UP.keys() & given.keys() else _GIVING_UP  # they hang together
+    options = {
+        "kafka.bootstrap.servers": topic.address.bootstrap,
+        "topic": topic.address.topic,
+        "kafka.compression.type": "zstd",
+        "kafka.linger.ms": "20",
+        **{f"kafka.{name}": value for name, value in (giving_up | given).items()},
+    }
+    try:
+        records.write.format("kafka").options(**options).save()
+    except (PySparkException, Py4JJavaError) as error:
+        if is_kafkas(error):
+            raise NotSent(topic, cause_in_words(error)) from error
+        raise
+
+
+_STATISTICS_NAME = "part-statistics.json"
+_MOMENTS_NAME = "part-moments.parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatistics:
+    """What one micro-batch came to: the sums over its buckets and tasks.
+
+    Parameters
+    ----------
+    batch, batch_ms, seconds
+        Its number, its clock, and how long the sink took for it.
+    events
+        Events that came in; late ones too.
+    counters_in
+        Records that went into the shuffle: counters by pane, collapsed before.
+    late, backlog, changed, left_out
+        By window: events too late for it; counters held back by the flush limit; counters whose
+        latest value was reported; those of them left out of the changelog by ``min_count``.
+    dead_letters
+        By reason.
+    changelog_records, changelog_bytes, findings
+        What was written.
+    """
+
+    batch: int
+    batch_ms: int
+    seconds: float
+    events: int = 0
+    counters_in: int = 0
+    late: dict[str, int] = field(default_factory=dict)
+    backlog: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    changelog_records: int = 0
+    changelog_bytes: int = 0
+    findings: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        batch: int,
+        reports: Sequence[Mapping[str, Any]],
+        labels: Sequence[str],
+        *,
+        seconds: float,
+        findings: int,
+    ) -> BatchStatistics:
+        """Add up what buckets (they know events) and tasks (they know records) reported."""
+        buckets = [report for report in reports if "events" in report]
+        tasks = [report for report in reports if "records" in report]
+
+        def by_window(name: str) -> dict[str, int]:
+            return {
+                labels[int(level)]: number
+                for level, number in sorted(_added([each[name] for each in buckets]).items())
+            }
+
+        return cls(
+            batch=batch,
+            batch_ms=max((each["now_ms"] for each in buckets), default=0),
+            seconds=round(seconds, 3),
+            events=sum(each["events"] for each in buckets),
+            counters_in=sum(each["counters_in"] for each in buckets),
+            late=by_window("late"),
+            backlog=by_window("backlog"),
+            changed=by_window("changed"),
+            left_out=by_window("left_out"),
+            dead_letters=_added([each["dead_letters"] for each in tasks]),
+            changelog_records=sum(each["records"] for each in tasks),
+            changelog_bytes=sum(each["bytes"] for each in tasks),
+            findings=findings,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the statistics into a batch's folder."""
+        (folder / _STATISTICS_NAME).write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> BatchStatistics:
+        """Read what :meth:`save` wrote."""
+        return cls(**json.loads((folder / _STATISTICS_NAME).read_text(encoding="utf-8")))
+
+
+def _added(counts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    names = sorted({name for each in counts for name in each})
+    return {name: sum(each.get(name, 0) for each in counts) for name in names}
+
+
+@dataclass(slots=True)
+class Moments:
+    """The newest moments that each bucket reported of each level; kept with every batch.
+
+    A batch starts from those of the batch before and adds its own, so that a repeated batch
+    judges by the same ones.
+    """
+
+    held: dict[tuple[int, int], pa.Table] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path) -> Moments:
+        """Read what :meth:`save` wrote into a batch's folder; nothing if there is none."""
+        path = folder / _MOMENTS_NAME
+        if not path.exists():
+            return cls()
+        table = pq.read_table(path)
+        keys = set(zip(table["level"].to_pylist(), table["bucket"].to_pylist(), strict=True))
+        return cls({key: _of_bucket(table, *key) for key in sorted(keys)})
+
+    def save(self, folder: Path) -> None:
+        """Write the moments into a batch's folder."""
+        tables = [
+            table.append_column("level", pa.repeat(pa.scalar(level), table.num_rows)).append_column(
+                "bucket", pa.repeat(pa.scalar(bucket), table.num_rows)
+            )
+            for (level, bucket), table in self.held.items()
+        ]
+        if tables:
+            pq.write_table(pa.concat_tables(tables), folder / _MOMENTS_NAME, compression="zstd")
+
+    def report(self, level: int, bucket: int, payload: bytes) -> None:
+        """Take in what a bucket reported."""
+        table = from_ipc(payload)
+        if table.num_rows:
+            self.held[level, bucket] = table
+
+    def of_level(self, level: int) -> list[pa.Table]:
+        """Return the buckets' moments of one level."""
+        return [table for (each, _), table in self.held.items() if each == level]
+
+    @property
+    def levels(self) -> set[int]:
+        """The levels of which there are moments."""
+        return {level for level, _ in self.held}
+
+
+def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
+    chosen = pc.and_(pc.equal(table["level"], level), pc.equal(table["bucket"], bucket))
+    return table.filter(chosen).drop_columns(["level", "bucket"])
 
 
 CHANGELOG, FINDINGS, DEAD_LETTERS, TOLD = "changelog", "findings", "dead_letters", "statistics"

@@ -1,4 +1,9 @@
-"""A Kafka topic as a stream of parcels, through Spark's own connector."""
+"""A Kafka topic as a stream of parcels, through Spark's own connector.
+
+Spark's connector to Kafka, in any session: also in one that was started without it.
+
+The records of a topic that a run leaves out, as counting them ends whatever counts them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,9 @@ import json
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
@@ -16,18 +22,42 @@ from kstoolkit.events.files import BROKEN
 from kstoolkit.events.sources import is_plain
 from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.connection import for_java
-from kstoolkit.pipeline.connector import with_connector
-from kstoolkit.pipeline.counting import POISONED, counting
+from kstoolkit.kafka.jars import connector_jars, to_stderr
+from kstoolkit.pipeline.counting import NOW, POISONED, RecordPlan, counting, counting_records
 from kstoolkit.pipeline.parcels import PARCEL_DDL
-from kstoolkit.pipeline.recordcounting import NOW, RecordPlan, counting_records
 from kstoolkit.pipeline.stream import counted_columns, json_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from kstoolkit.events.topics import Topic
+
+
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+
+
+def with_connector(spark: SparkSession, tell: Callable[[str], object] = to_stderr) -> SparkSession:
+    """Return the session, which then has the format ``kafka`` in the thread that asks.
+
+    Raises
+    ------
+    EnvironmentFault
+        If the connector can't be had.
+    """
+    # Java looks for formats by the thread's own loader: a thread that did not add jars has another
+    # one than the session.
+    loader = spark._jsparkSession.sharedState().jarClassLoader()  # noqa: SLF001 - no public way
+    jvm: Any = spark._jvm  # noqa: SLF001
+    jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    try:
+        loader.loadClass(_PROVIDER)
+    except Py4JJavaError:
+        for jar in connector_jars(spark.version, tell=tell):
+            spark.sql("ADD JAR '{}'".format(str(jar).replace("'", r"\'")))
+    return spark
 
 
 _VALUE, _POISONED = "_value", "_poisoned"
@@ -245,3 +275,91 @@ def _place() -> Column:
 def _beside(rows: DataFrame) -> list[Column]:
     clock = sf.unix_millis(sf.current_timestamp())
     return [clock, rows["_raw"], rows["_place"], rows[BROKEN]]
+
+
+MOST_CULPRITS = 20
+"""If there are more, it is not single records that are at fault."""
+
+Ranges = dict[int, tuple[int, int]]
+"""Of each partition, the first offset, and the one after the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class SkipList:
+    """The file of a run's folder that has offsets to leave out.
+
+    Parameters
+    ----------
+    path
+        Where it is; it need not be there.
+    topic_id
+        Which topic's offsets they are: to another one of its name, nothing here applies.
+    """
+
+    path: Path
+    topic_id: str | None
+
+    def read(self) -> dict[int, tuple[int, ...]]:
+        """Return the offsets of each partition, sorted."""
+        try:
+            told = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return {}
+        if told["topic_id"] != self.topic_id:
+            return {}
+        return {int(each): tuple(offsets) for each, offsets in told["offsets"].items()}
+
+    def add(self, found: Mapping[int, list[int]]) -> None:
+        """Take in more offsets."""
+        known = self.read()
+        whole = {
+            each: sorted({*known.get(each, ()), *found.get(each, ())})
+            for each in sorted(known.keys() | found.keys())
+        }
+        hidden = self.path.with_name(f".{self.path.name}")
+        text = json.dumps({"topic_id": self.topic_id, "offsets": whole})
+        hidden.write_text(text, encoding="utf-8")
+        hidden.replace(self.path)
+
+
+def culprits(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[int]]:
+    """Return the offsets that by themselves keep ranges of records from being counted.
+
+    Parameters
+    ----------
+    works
+        Counts what is in some ranges, and returns whether that went well.
+    ranges
+        Where to look.
+
+    Returns
+    -------
+    dict
+        Offsets by partition: nothing if the whole can be counted, if its halves can and only the
+        whole can't, if there are more than :data:`MOST_CULPRITS`, or if they are all that there is
+        and several: then something else is wrong.
+
+    Examples
+    --------
+    >>> def works(ranges):
+    ...     return not any(first <= 5 < end for first, end in ranges.values())
+    >>> culprits(works, {0: (0, 9), 1: (6, 8)})
+    {0: [5]}
+    """
+    if works(ranges):
+        return {}
+    found: dict[int, list[int]] = {}
+    left = [(each, *ranges[each]) for each in sorted(ranges, reverse=True)]
+    while left:
+        partition, first, end = left.pop()
+        if first >= end or works({partition: (first, end)}):
+            continue
+        if end - first > 1:
+            middle = (first + end) // 2
+            left += [(partition, middle, end), (partition, first, middle)]
+            continue
+        found.setdefault(partition, []).append(first)
+        if sum(map(len, found.values())) > MOST_CULPRITS:
+            return {}
+    tried = sum(end - first for first, end in ranges.values())
+    return {} if 1 < tried == sum(map(len, found.values())) else found

@@ -13,10 +13,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.asks import Asks, moments
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.pipeline.columns import EventColumns
-from kstoolkit.pipeline.stateblocks import StateBlocks
+from kstoolkit.pipeline.dataframes import EventColumns
+from kstoolkit.pipeline.operator import StateBlocks
+from kstoolkit.pipeline.parcels import spare_collector
 from kstoolkit.pipeline.stream import ship_by_value
-from kstoolkit.pipeline.worker import spare_collector
 from kstoolkit.units import Duration, parse_duration
 from kstoolkit.windows import Hop, Window, as_window
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kstoolkit.pipeline.statesizes import NOT_KEPT
+from kstoolkit.pipeline.status import NOT_KEPT
 from kstoolkit.plots.axes import in_counts, label, nothing
 from kstoolkit.plots.notes import head
 from kstoolkit.plots.palette import COUNTED, PARTS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from kstoolkit.pipeline.batchhistory import Batches
+    from kstoolkit.pipeline.status import Batches
 
     Floats = NDArray[np.float64]
 
@@ -38,8 +38,8 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.batchhistory import Batches
-    >>> from kstoolkit.pipeline.statistics import BatchStatistics
+    >>> from kstoolkit.pipeline.status import Batches
+    >>> from kstoolkit.pipeline.sink import BatchStatistics
     >>> told = (BatchStatistics(0, 0, 3.0, events=50), BatchStatistics(1, 0, 2.0, events=500))
     >>> plot_batches(Batches(told, (1024, None), (None, None))).get_title(loc="left")
     '2 batches, 550 events in 5.0 s; after the first: 250 events/s'

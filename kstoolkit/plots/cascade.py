@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.findings.finding import Finding
-    from kstoolkit.pipeline.userhistory import LevelCounts, UserHistory
+    from kstoolkit.pipeline.run import LevelCounts, UserHistory
     from kstoolkit.plots.bars import Bars, Marks
     from kstoolkit.windows import Window
 
@@ -41,7 +41,7 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-    >>> from kstoolkit.pipeline.userhistory import LevelCounts, UserHistory
+    >>> from kstoolkit.pipeline.run import LevelCounts, UserHistory
     >>> level = LevelCounts(window=as_window("1 hour"), times_ms=np.array([0, 3_600_000]),
     ...                     counts=np.array([3, 61]), flagged_ms=np.array([3_600_000]))
     >>> history = UserHistory(user="Anna", action="read", levels=(level,),

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kstoolkit.events.event import DeadLetters
-    from kstoolkit.pipeline.run import Run
-    from kstoolkit.pipeline.summary import Summary
+    from kstoolkit.pipeline.run import Run, Summary
 
 
 def plot_run(
@@ -70,8 +69,8 @@ def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.statistics import BatchStatistics
-    >>> from kstoolkit.pipeline.summary import Summary
+    >>> from kstoolkit.pipeline.sink import BatchStatistics
+    >>> from kstoolkit.pipeline.run import Summary
     >>> summary = Summary.of([BatchStatistics(0, 0, 2.0, events=500)], 1024)
     >>> plot_summary(summary).get_title(loc="left")
     '500 events: 0 late, 0 dead letters, 0 findings'

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from kstoolkit.pipeline.batchtimes import BatchTimes
-    from kstoolkit.pipeline.runstatus import RunStatus
+    from kstoolkit.pipeline.status import BatchTimes, RunStatus
 
     Floats = NDArray[np.float64]
 
@@ -32,7 +31,7 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.runstatus import BatchTimes, RunState, RunStatus
+    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
     >>> batch = BatchTimes(number=0, clock_ms=0, seconds=2.0, events=500)
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,), num_batches=1)
     >>> plot_status(status).get_title(loc="left")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from kstoolkit.pipeline.userhistory import LevelCounts
+    from kstoolkit.pipeline.run import LevelCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from kstoolkit.pipeline.userhistory import LevelCounts
+    from kstoolkit.pipeline.run import LevelCounts
 
 
 LARGEST_SVG_BYTES = 300_000
@@ -64,7 +64,7 @@ def described(series: LevelCounts) -> str:
     Examples
     --------
     >>> import numpy as np
-    >>> from kstoolkit.pipeline.userhistory import LevelCounts
+    >>> from kstoolkit.pipeline.run import LevelCounts
     >>> from kstoolkit.windows import as_window
     >>> minutes, none = np.array([0, 60_000]), np.array([], dtype=np.int64)
     >>> counts = np.array([3, 61])

@@ -17,7 +17,7 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kstoolkit.pipeline.userhistory import LevelCounts
+    from kstoolkit.pipeline.run import LevelCounts
     from kstoolkit.report.content import ReportContent, ReportFinding
     from kstoolkit.report.section import Ids
 

@@ -20,7 +20,7 @@ from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.userhistory import LevelCounts
+    from kstoolkit.pipeline.run import LevelCounts
     from kstoolkit.report.section import Ids
 
 

@@ -33,8 +33,7 @@ from kstoolkit.widgets.showing import Shown
 if TYPE_CHECKING:
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.pipeline.run import Run
-    from kstoolkit.pipeline.userhistory import UserHistory
+    from kstoolkit.pipeline.run import Run, UserHistory
 
 
 _MOST_STATIC = 20

@@ -10,15 +10,14 @@ from ipywidgets import BoundedFloatText, Button, HBox
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html, joined, shortened
-from kstoolkit.pipeline.runstatus import RunState
-from kstoolkit.pipeline.watching import RunWatch
+from kstoolkit.pipeline.status import RunState, RunWatch
 from kstoolkit.widgets.background import Background
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.showing import Shown
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
-    from kstoolkit.pipeline.runstatus import RunStatus
+    from kstoolkit.pipeline.status import RunStatus
 
 
 _FIRST_LOOK_SECONDS = 0.6

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.pipeline.session import spark_session
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.sink import BatchStatistics
 from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC
 from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.footprint import block_bytes_each, dict_bytes_each
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.outputs import KafkaChangelog
-    from kstoolkit.pipeline.summary import Summary
+    from kstoolkit.pipeline.run import Summary
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.sink import BatchStatistics
 from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until
 from tests.plots.made import HOSTILE, OVER, found, made_run
 

@@ -6,8 +6,7 @@ import pytest
 
 from kstoolkit.operations.metricsrocksdb import FIGURES
 from kstoolkit.operations.metricsspark import QueryFigures
-from kstoolkit.pipeline.batchtimes import BatchTimes
-from kstoolkit.pipeline.runstatus import RunState, RunStatus
+from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
 
 AT = (("operator", "dedupe"), ("position", "0"))

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ColumnError, ConfigurationError
-from kstoolkit.pipeline.dataframes import count_sessions, count_sliding, count_windows
+from kstoolkit.pipeline.dataframes import column_of, count_sessions, count_sliding, count_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.pipeline.dataframes import Transformation
+
 
 pytestmark = pytest.mark.spark
 
@@ -425,3 +426,37 @@ def test_exact_sliding_windows_of_a_stream_are_refused_with_the_way_out(
     stream = followed(new_york, tmp_path, [[(0, "ann", "edit")]])
     with pytest.raises(ConfigurationError, match=r"can't follow a stream.\n.*count_windows"):
         stream.transform(count_sliding("5 minutes"))
+
+
+@pytest.fixture(scope="module")
+def logins(spark: SparkSession) -> DataFrame:
+    return spark.sql("SELECT 'Ann' AS name, named_struct('user', 'Bo') AS actor, 'x y' AS `a b`")
+
+
+@pytest.mark.parametrize("text", ["user", "USER", "lower(user)", "coalesce(name, User )"])
+def test_the_name_of_whoever_is_logged_in_is_no_column(logins: DataFrame, text: str) -> None:
+    with pytest.raises(ColumnError, match=r"(?i)no column 'user'"):
+        column_of(logins, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("name", "Ann"),
+        ("NAME", "Ann"),
+        ("a b", "x y"),
+        ("lower(name)", "ann"),
+        ("actor.user", "Bo"),
+        ("concat('user ', name)", "user Ann"),
+        (r"concat('it\'s user ', name)", "it's user Ann"),
+    ],
+)
+def test_names_and_expressions_are_read(logins: DataFrame, text: str, value: str) -> None:
+    (row,) = logins.select(column_of(logins, text)).collect()
+    assert row[0] == value
+
+
+def test_a_column_called_user_may_stand_in_expressions(spark: SparkSession) -> None:
+    df = spark.sql("SELECT 'Ann' AS user")
+    (row,) = df.select(column_of(df, "upper(user)")).collect()
+    assert row[0] == "ANN"

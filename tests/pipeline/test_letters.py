@@ -8,7 +8,7 @@ import pytest
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import letters
-from kstoolkit.pipeline.letters import iter_letters, read_letters
+from kstoolkit.pipeline.run import iter_letters, read_letters
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from kstoolkit.pipeline.origin import command_of
 from kstoolkit.pipeline.reporting import report_of
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.sink import BatchStatistics
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from kstoolkit.events.topics import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.javaprocess import scratch_folder
-from kstoolkit.pipeline.session import streaming_conf
+from kstoolkit.pipeline.session import scratch_folder, streaming_conf
 from tests.cli.commands import COLUMNS, given, harmless, rows
 from tests.pipeline.harness import check_exact, events, write_lines
 

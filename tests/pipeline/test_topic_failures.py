@@ -16,7 +16,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, KafkaError, RestartsSpent
 from kstoolkit.kafka.broker import Broker
-from kstoolkit.pipeline.restarts import RestartLog
+from kstoolkit.pipeline.failure import RestartLog
 from tests.pipeline.harness import (
     check_exact,
     differences,

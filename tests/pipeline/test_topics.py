@@ -15,9 +15,9 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.pipeline.preparing import BatchLimits, prepare
-from kstoolkit.pipeline.progress import Progress
+from kstoolkit.pipeline.job import BatchLimits, prepare
 from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.pipeline.session import Progress
 from tests.kafka.clients import make_topic, topics_of
 from tests.pipeline.harness import (
     check_exact,

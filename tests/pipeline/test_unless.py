@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from kstoolkit.errors import ColumnError, ConfigurationError
-from kstoolkit.pipeline.connector import with_connector
+from kstoolkit.pipeline.topicfeed import with_connector
 from kstoolkit.pipeline.unless import ask_unless
 from tests.kafka.clients import make_topic, read_all, write
 

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kstoolkit.pipeline.batchhistory import Batches
-from kstoolkit.pipeline.statesizes import StateSize
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.status import Batches, StateSize
 from kstoolkit.plots.batches import MOST_BARS
 from tests.plots.made import drawn, legend, made_run, row_names, seen, stays_inside, texts
 

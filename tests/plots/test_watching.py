@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.pipeline.batchtimes import BatchTimes
-from kstoolkit.pipeline.runstatus import RunState, RunStatus
+from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
 from tests.plots.made import drawn, legend, seen, stays_inside, texts
 
 PARTS = {"counting": 1.0, "input": 0.25, "planning": 0.125, "logs": 0.25, "other": 0.125}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.markup import element, plain
-from kstoolkit.pipeline.userhistory import LevelCounts
+from kstoolkit.pipeline.run import LevelCounts
 from kstoolkit.report import (
     DeadLetters,
     DeadLetterSample,

@@ -9,9 +9,9 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.events.event import REASONS
-from kstoolkit.pipeline.restarts import RestartLog
-from kstoolkit.pipeline.runstatus import RunState
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.failure import RestartLog
+from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.status import RunState
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.pipeline.harness import source, until, write_lines
 from tests.plots.made import made_run

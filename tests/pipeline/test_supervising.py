@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.ending import AtItsEnd, Ending, PlannedAnew
-from kstoolkit.pipeline.offsets import initial_offsets, offsets_reached
+from kstoolkit.pipeline.runfolder import initial_offsets, offsets_reached
+from kstoolkit.pipeline.supervising import AtItsEnd, Ending, PlannedAnew
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.pipeline.lanes import bucket_of, lanes, spark_partition
+from kstoolkit.pipeline.parcels import bucket_of, lanes, spark_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

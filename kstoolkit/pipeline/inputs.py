@@ -1,22 +1,96 @@
-"""Whether a run can begin with its topic, or go on with it where it was."""
+"""What Spark's Java is told for a run, by what it has to do for it.
+
+The files of a run's input: which they are, whether they will do, and what columns they have.
+
+Whether a run can begin with its topic, or go on with it where it was.
+
+Whether a cluster and its driver see the same output folder.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import uuid
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
+from kstoolkit.events.files import check_columns, list_files, row_types
+from kstoolkit.events.opening import format_of
+from kstoolkit.events.sources import is_plain
+from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.pipeline.offsets import newest_commit, offsets_reached
+from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
-    from kstoolkit.events.topics import Topic
+    from pyspark.sql import SparkSession
+
+    from kstoolkit.events.sources import Files
     from kstoolkit.kafka.cluster import Reach, Rest, Tell, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
+
+
+_SEEN_FILES = 3
+
+
+def input_paths(source: Files, folder: RunFolder) -> list[str]:
+    """Return the input's files as of now, in the order of their names, without the run's own."""
+    return list_files(source.path, source.file_format, without=str(folder.path))
+
+
+def check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
+    """Say at once what is wrong with the files, before Spark is started for it.
+
+    Raises
+    ------
+    InputError
+        If there are none, all are empty, or one lacks a column.
+    """
+    found = input_paths(source, folder)
+    begins = not live and not folder.ledger.exists()
+    if not found and begins:
+        message = f"No events in {source.path!r}: no file there has a known format."
+        raise InputError(
+            message, hint="Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
+        )
+    if begins and all(_is_empty(path) for path in found):
+        files = "the file is empty" if len(found) == 1 else f"all {len(found)} files are empty"
+        message = f"No events in {source.path!r}: {files}."
+        raise InputError(message, hint="Fill it, or give another.")
+    check_columns(found, source.columns, source.file_format)
+
+
+def _is_empty(path: str) -> bool:
+    try:
+        return Path(path).stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
+    """Return the columns that expressions may name, from the first files, as Spark's JSON.
+
+    Raises
+    ------
+    InputError
+        If there is no file to see them in.
+    """
+    paths = input_paths(source, folder)[:_SEEN_FILES]
+    if not paths:
+        message = f"No file in {source.path!r} yet to see columns in."
+        raise InputError(message, hint="Expressions need one; plain column names do not.")
+    if format_of(paths[0], source.file_format) == "json":
+        return stream.json_schema(spark, paths).json()
+    return str(from_arrow_schema(row_types(paths[0], source.file_format)).json())
 
 
 _SAMPLED = 100  # records a partition
@@ -161,3 +235,69 @@ def _check_named(named: Mapping[int, int], facts: TopicFacts) -> None:
             message = f"starting has offset {at} of partition {partition}, which is not there."
             held = "; ".join(f"{p}: {r.first} to {r.end}" for p, r in sorted(facts.reach.items()))
             raise ConfigurationError(message, hint=f"{facts.name!r} has {held}.")
+
+
+def check_shared(spark: SparkSession, folder: Path) -> None:
+    """Have executors write into the folder, and see whether it arrives here.
+
+    Raises
+    ------
+    OutputError
+        If the folder is another one there than here.
+    """
+    tasks = spark.sparkContext.defaultParallelism
+    prefix = f".probe-{uuid.uuid4().hex}"
+    numbers = spark.range(tasks, numPartitions=tasks).mapInArrow(
+        _probing(str(folder), prefix), "written string"
+    )
+    names = [row.written for row in numbers.collect()]
+    missing = [name for name in names if not (folder / name).exists()]
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    if missing:
+        message = (
+            f"{len(missing)} of {len(names)} tasks wrote to {str(folder)!r} on the cluster, "
+            f"but it did not arrive here."
+        )
+        raise OutputError(
+            message,
+            hint="A cluster needs an output folder that all its nodes and the driver share, "
+            "such as an NFS mount: give one with --out.",
+        )
+
+
+def _probing(folder: str, prefix: str) -> Any:
+    def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                place = Path(folder) / f"{prefix}-{number}"
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.touch()
+                yield pa.record_batch([pa.array([place.name])], names=["written"])
+
+    return probe
+
+
+_QUICK_JAVA = "-XX:TieredStopAtLevel=1"
+"""Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would
+cost more than it saves, a third of the CPU of a run of some minutes."""
+
+_QUICK_COLLECTOR = "-XX:+UseSerialGC"
+"""Parcels are large and short-lived. Java's usual collector takes each of them for a reason to mark
+all there is, beside the work: up to a tenth of the CPU of a run."""
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+
+
+def java_options(source: Files | Topic) -> list[str]:
+    """Return what Java is told when it is started for a run."""
+    if isinstance(source, Topic):
+        return _collector()
+    return [_QUICK_JAVA, *_collector()] if is_plain(source.columns) else []
+
+
+def _collector() -> list[str]:
+    given = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
+    # Java does not start if it is told two collectors.
+    return [] if _COLLECTOR.search(given) else [_QUICK_COLLECTOR]
