@@ -19,7 +19,7 @@ from matplotlib_inline.backend_inline import _fetch_figure_metadata
 
 import kstoolkit
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
+from kstoolkit.operations.lag import LagOfPartition, TopicLag
 from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import DRAWN_BY, drawer

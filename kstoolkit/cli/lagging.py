@@ -17,8 +17,8 @@ from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
 
 if TYPE_CHECKING:
-    from kstoolkit.operations.lagrecord import TopicLag
-    from kstoolkit.operations.resetplan import ResetPlan
+    from kstoolkit.operations.lag import TopicLag
+    from kstoolkit.operations.reset import ResetPlan
 
 
 READER = typer.Argument(
@@ -167,7 +167,7 @@ def _watch(watch: Any, over: str, *, as_json: bool) -> None:
 
 
 def _print_lag(found: TopicLag, *, as_json: bool) -> None:
-    from kstoolkit.operations.lagrecord import HEADER  # noqa: PLC0415 - as above
+    from kstoolkit.operations.lag import HEADER  # noqa: PLC0415 - as above
 
     if as_json:
         print_json([found.to_dict()])
@@ -180,7 +180,7 @@ def _print_lag(found: TopicLag, *, as_json: bool) -> None:
 
 
 def _print_plan(plan: ResetPlan, *, as_json: bool) -> None:
-    from kstoolkit.operations.resetplan import HEADER  # noqa: PLC0415 - as above
+    from kstoolkit.operations.reset import HEADER  # noqa: PLC0415 - as above
 
     if as_json:
         print_json([plan.to_dict()])

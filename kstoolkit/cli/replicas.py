@@ -19,7 +19,7 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from kstoolkit.operations.metricsreplica import ReplicaCollector
+    from kstoolkit.operations.metrics import ReplicaCollector
     from kstoolkit.replica.windowstore import WindowStore
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
@@ -126,8 +126,10 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
     if port is None:
         yield None
         return
-    from kstoolkit.operations.metrics import serve_replica  # noqa: PLC0415 - loads Arrow
-    from kstoolkit.operations.metricsreplica import ReplicaCollector  # noqa: PLC0415
+    from kstoolkit.operations.metrics import (  # noqa: PLC0415
+        ReplicaCollector,
+        serve_replica,
+    )
 
     collector = ReplicaCollector()
     with serve_replica(collector, port=port) as server:

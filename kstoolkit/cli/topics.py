@@ -128,7 +128,7 @@ def opened_at(
 
 def say_expired(one: HasRows, other: HasRows) -> None:
     """Say which differences are none: windows that a store has dropped, and its topic still has."""
-    from kstoolkit.operations.besidetopic import begins_ms  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.operations.topicstore import begins_ms  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.rows.folded import FoldedRecords  # noqa: PLC0415 - as above
 
     stores = [each for each in (one, other) if not isinstance(each, FoldedRecords)]
@@ -151,7 +151,7 @@ def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog
     """
     from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
     from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - as above
-    from kstoolkit.operations.topiccounts import topic_of_run  # noqa: PLC0415 - as above
+    from kstoolkit.operations.topicstore import topic_of_run  # noqa: PLC0415 - as above
 
     check_not_empty(changelog)
     if parse_address(changelog) is not None:
@@ -196,7 +196,7 @@ def _topic(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
 
 def _of_run(side: Side) -> HasRows | None:
     """Return the counts of a run that writes them to a topic; None of all else."""
-    from kstoolkit.operations.topiccounts import counts_of_run, topic_of_run  # noqa: PLC0415 - Arrow
+    from kstoolkit.operations.topicstore import counts_of_run, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.units import parse_duration  # noqa: PLC0415 - as above
 
     topic = topic_of_run(side.path, settings_of(side.config))
@@ -217,7 +217,7 @@ def _check_is_of_topics(side: Side) -> None:
 
 def _check_counts(*sides: tuple[Side, HasRows]) -> None:
     """Refuse to count actions where neither side has any."""
-    from kstoolkit.operations.topiccounts import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
+    from kstoolkit.operations.topicstore import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.stores.comparing.folders import is_own_counts  # noqa: PLC0415 - as above
 
     if not any(sides[0][0].counted.values()):

@@ -1,22 +1,370 @@
-"""Look-ups in a service outside, for whole columns of keys."""
+"""Look-ups in a service outside, for whole columns of keys.
+
+How a look-up goes about it: checked once, and sent to every process that looks up.
+
+A column of keys looked up as a whole: each different key once, its answer taken to every row.
+
+A look-up as a column of anyone's DataFrame, and what Spark's workers counted of it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import uuid
+from collections.abc import Iterator  # noqa: TC003 - Spark looks at the hints of what it calls
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from kstoolkit.operations.lookupcolumn import FAILURE, VALUE, answer_column
-from kstoolkit.operations.lookupframe import told_by_workers, with_looked_up, workers_are_silent
-from kstoolkit.operations.lookupoptions import LookupOptions, OnError
-from kstoolkit.operations.lookupprocess import live
-from kstoolkit.operations.lookupstatistics import lookup_statistics
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.operations.lookupcalls import (
+    Answer,
+    kept_in_process,
+    live,
+    lookup_statistics,
+    newest,
+)
+from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.units import Duration, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 
-    from kstoolkit.operations.lookupoptions import Ask
-    from kstoolkit.operations.lookupstatistics import LookupStatistics
+    from pyspark.accumulators import Accumulator
+    from pyspark.sql import Column, DataFrame
+
+    from kstoolkit.operations.lookupcalls import LookupStatistics
+
+    Ask = Callable[[list[Any]], Mapping[Any, Any] | Awaitable[Mapping[Any, Any]]]
+    Asked = Callable[[Sequence[Hashable]], Mapping[Any, Answer]]
+    Told = dict[str, dict[str, float]]
+
+
+OnError = Literal["dead_letter", "skip", "default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupOptions:
+    """What a look-up is made of; see :class:`~kstoolkit.operations.lookup.Lookup`.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is out of range, or the parts don't go together.
+    """
+
+    ask: Ask
+    batch_size: int
+    pool: int
+    timeout_ms: int
+    cache_ms: int
+    cache_unknown_ms: int
+    cache_keys: int
+    retries: int
+    backoff_ms: int
+    max_backoff_ms: int
+    pause_after: int
+    pause_ms: int
+    on_error: OnError
+    default: Any
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """By which copies of one look-up, in several tasks of a process, know that they are one."""
+
+    def __post_init__(self) -> None:
+        _check_callable(self.ask)
+        for name in ("batch_size", "pool", "cache_keys", "pause_after"):
+            self._check_at_least(1, name)
+        self._check_at_least(0, "retries")
+        self._check_on_error()
+
+    def _check_at_least(self, least: int, name: str) -> None:
+        number = getattr(self, name)
+        if not isinstance(number, int) or number < least:
+            message = f"{name}={number!r} is no whole number from {least} up."
+            raise ConfigurationError(message, hint=f"Give {least} or more.")
+
+    def _check_on_error(self) -> None:
+        if self.on_error not in get_args(OnError):
+            message = f"on_error={self.on_error!r} is unknown."
+            known = ", ".join(map(repr, get_args(OnError)))
+            raise ConfigurationError(
+                message,
+                hint=f"Known are {known}; the last with default=…, the value to go on with.",
+            )
+        if (self.on_error == "default") != (self.default is not None):
+            message = f"on_error={self.on_error!r} and default={self.default!r} don't go together."
+            raise ConfigurationError(message, hint="Give both on_error='default' and default=….")
+
+
+def _check_callable(ask: object) -> None:
+    if not callable(ask):
+        message = f"A look-up needs something to call, not {ask!r}."
+        raise ConfigurationError(message, hint="Give a function of a list of keys.")
+
+
+VALUE, FAILURE = "value", "failure"
+"""The fields of a column of answers."""
+
+_MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises of a value that is not of a type."""
+
+_LONGEST_VALUE = 60
+
+
+def answer_column(
+    keys: pa.Array | pa.ChunkedArray, ask: Asked, *, kind: pa.DataType | None, default: Any = None
+) -> pa.StructArray:
+    """Return a value for each row, and why there is none, if the look-up failed.
+
+    Parameters
+    ----------
+    keys
+        Any flat type, in one piece or several. A null or NaN is nobody's key, and is not asked for.
+    ask
+        Answers a list of different keys.
+    kind
+        The type of the values; None to tell it from them.
+    default
+        What rows without a value get.
+
+    Raises
+    ------
+    ConfigurationError
+        If keys are nested, the default is not of the type, or values have no type in common.
+
+    Examples
+    --------
+    >>> found = {"ann": Answer("SE"), "bob": Answer(failure="no answer within 5 seconds")}
+    >>> ask = lambda keys: {key: found[key] for key in keys}
+    >>> column = answer_column(pa.array(["ann", None, "bob", "ann"]), ask, kind=pa.string())
+    >>> column.field("value").to_pylist()
+    ['SE', None, None, 'SE']
+    """
+    encoded = _flat(keys).dictionary_encode()
+    answers = _answers(encoded.dictionary, ask)
+    values, failures = _typed(answers, kind, default)
+    # The last of the answers is that of rows without a key.
+    rows = pc.fill_null(encoded.indices, len(answers))
+    return pa.StructArray.from_arrays(
+        [values.take(rows), failures.take(rows)], names=[VALUE, FAILURE]
+    )
+
+
+def as_type(value: Any, kind: pa.DataType, what: str) -> pa.Scalar:
+    """Return a value of Python's in a type of Arrow's.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is of another.
+    """
+    try:
+        return pa.scalar(value, kind)
+    except _MISFITS as error:
+        message = f"{what} is {value!r}, which is no {kind}."
+        raise ConfigurationError(message, hint="Give a value of the column's type.") from error
+
+
+def _flat(keys: pa.Array | pa.ChunkedArray) -> pa.Array:
+    kind = keys.type
+    if isinstance(keys, pa.ChunkedArray):
+        return _flat(keys.combine_chunks())
+    if pa.types.is_dictionary(kind):
+        return _flat(keys.dictionary_decode())
+    if pa.types.is_nested(kind):
+        message = f"Keys of type {kind} can't be looked up."
+        raise ConfigurationError(message, hint="Look up a text, a number, a time or bytes.")
+    if pa.types.is_null(kind):
+        return keys.cast(pa.string())
+    if pa.types.is_floating(kind):  # not equal to itself, NaN would never be found again
+        return pc.if_else(pc.is_nan(keys), pa.scalar(None, kind), keys)
+    return keys
+
+
+def _answers(distinct: pa.Array, ask: Asked) -> list[Answer]:
+    keys = _python_keys(distinct)
+    told = ask([key for key in keys if key is not None])
+    broken = Answer(failure="the key is not valid UTF-8")
+    return [broken if key is None else told[key] for key in keys]
+
+
+def _python_keys(distinct: pa.Array) -> list[Hashable]:
+    """Return the keys; None for text that is none, which Spark lets pass."""
+    try:
+        keys: list[Hashable] = distinct.to_pylist()
+    except UnicodeDecodeError:
+        return [_text(raw) for raw in distinct.cast(pa.large_binary()).to_pylist()]
+    return keys
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _typed(
+    answers: list[Answer], kind: pa.DataType | None, default: Any
+) -> tuple[pa.Array, pa.Array]:
+    """Return values and failures, and behind the last of them those of rows without a key."""
+    if kind is not None:
+        as_type(default, kind, "The default")
+    try:
+        values = _values(answers, kind, default)
+    except _MISFITS as error:
+        if kind is None:
+            message = f"The values have no type in common: {error}"
+            raise ConfigurationError(message, hint="Say which type they are to have.") from error
+        answers = [_fitting(answer, kind) for answer in answers]
+        values = _values(answers, kind, default)
+    failures = [answer.failure for answer in answers]
+    return values, pa.array([*failures, None], pa.string())
+
+
+def _values(answers: list[Answer], kind: pa.DataType | None, default: Any) -> pa.Array:
+    found = [default if answer.value is None else answer.value for answer in answers]
+    return pa.array([*found, default], kind)
+
+
+def _fitting(answer: Answer, kind: pa.DataType) -> Answer:
+    """Return the answer, or if its value is of another type, that this is why it failed."""
+    try:
+        pa.scalar(answer.value, kind)
+    except _MISFITS:
+        value = repr(answer.value)[:_LONGEST_VALUE]
+        return Answer(failure=f"the answer {value} is no {kind}")
+    return answer
+
+
+BROKEN = "_broken"
+"""The column that says why a row is to be a dead letter; a pipeline's source reads it."""
+
+_ANSWER = "_kstoolkit_answer"
+
+
+class NewestOfEach(AccumulatorParam[dict[str, dict[str, float]]]):
+    """Keeps the newest counts of each process: tasks tell them whole, and more than once."""
+
+    def zero(self, value: Told) -> Told:  # noqa: ARG002 - Spark's signature
+        """Return what is known before any task has ended."""
+        return {}
+
+    def addInPlace(self, value1: Told, value2: Told) -> Told:  # noqa: N802 - Spark's name
+        """Return both, for processes in both the newer."""
+        for process, counts in value2.items():
+            value1[process] = newest(counts, value1.get(process, {}))
+        return value1
+
+
+def with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl: str) -> DataFrame:
+    """Return the DataFrame with a column more; see :meth:`Lookup.add_to`.
+
+    Only keys and answers go through Python. The other columns stay where they are, a watermark on
+    them too.
+    """
+    _check_new(df, column)
+    kind = _spark_type(ddl)
+    answers = _answering(lookup, df, kind)
+    try:
+        asked = df.withColumn(_ANSWER, answers(column_of(df, key)))
+        _ = asked.schema  # over Connect, only this makes Spark look at the expression
+    except AnalysisException as error:
+        raise unreadable(error, {"key": key}, df) from error
+    value, failure = sf.col(_ANSWER)[VALUE], sf.col(_ANSWER)[FAILURE]
+    if lookup.on_error == "skip":
+        asked = asked.where(failure.isNull())
+    looked_up = asked.withColumn(column, value)
+    if lookup.on_error == "dead_letter":
+        looked_up = looked_up.withColumn(BROKEN, _broken(df, column, failure))
+    return looked_up.drop(_ANSWER)
+
+
+def told_by_workers(lookup: Lookup) -> Told:
+    """Return what Spark's workers have counted of a look-up, as far as their tasks have ended."""
+    told: Told = {}
+    for name, accumulator in list(kept_in_process().items()):
+        if isinstance(name, tuple) and name[0] == lookup.identity:
+            told |= accumulator.value
+    return told
+
+
+def workers_are_silent(lookup: Lookup) -> bool:
+    """Whether the look-up was given to workers that can't tell what they count."""
+    return bool(kept_in_process().get(f"silent {lookup.identity}"))
+
+
+def _check_new(df: DataFrame, column: str) -> None:
+    taken = {name.casefold() for name in df.columns}
+    for name in (column, _ANSWER):
+        if name.casefold() in taken or name == BROKEN:
+            message = f"The name {name!r} is taken."
+            raise ConfigurationError(message, hint="Give the column another name.")
+
+
+def _spark_type(ddl: str) -> DataType:
+    try:
+        return DataType.fromDDL(ddl)
+    except PySparkException as error:
+        message = f"Spark can't read the type {ddl!r}."
+        raise ConfigurationError(
+            message, hint="Write it as in a CREATE TABLE: 'string', 'bigint', 'city string, …'."
+        ) from error
+
+
+def _arrow_type(kind: DataType) -> pa.DataType:
+    try:
+        return to_arrow_type(kind, timezone="UTC")
+    except PySparkException as error:
+        message = f"Values of type {kind.simpleString()} can't be looked up."
+        raise ConfigurationError(message, hint="Look up a text, and cast the column.") from error
+
+
+def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
+    """Return the function of Spark's that answers a column of keys."""
+    values = _arrow_type(kind)
+    as_type(lookup.default, values, "The default")
+    counts = _accumulator(lookup, df)
+
+    def answer(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        try:
+            for keys in columns:
+                yield lookup.answers(keys, values)
+        finally:
+            if counts is not None:
+                at_work = live(lookup.options)
+                counts.add({at_work.process: at_work.told()})
+
+    told = StructType([StructField(VALUE, kind), StructField(FAILURE, StringType())])
+    # Not deterministic: the optimizer may neither repeat it nor run it for rows it would not keep.
+    spark_function = sf.arrow_udf(answer, told)  # type: ignore[attr-defined] # its stub lacks it
+    return spark_function.asNondeterministic()
+
+
+def _accumulator(lookup: Lookup, df: DataFrame) -> Accumulator[Told] | None:
+    """Return where workers tell what they count; Spark Connect has no such place."""
+    kept = kept_in_process()
+    if type(df).__module__.startswith("pyspark.sql.connect"):
+        kept[f"silent {lookup.identity}"] = True
+        return None
+    context = df.sparkSession.sparkContext
+    name = (lookup.identity, context.applicationId)
+    if name not in kept:
+        kept[name] = context.accumulator({}, NewestOfEach())
+    found: Accumulator[Told] = kept[name]
+    return found
+
+
+def _broken(df: DataFrame, column: str, failure: Column) -> Column:
+    """Return why a row is to be a dead letter: the first reason that anyone gave."""
+    told = sf.concat(sf.lit(f"look-up of {column!r}: "), failure)
+    return sf.coalesce(sf.col(BROKEN), told) if BROKEN in df.columns else told
 
 
 _LONGEST_UNKNOWN_MS = 60_000

@@ -1,28 +1,255 @@
 """Calls of a look-up: bounded in flight, timed out, tried again, and narrowed to the key at fault.
 
 All of it runs on one event loop, so nothing here is locked; only what users gave runs in threads.
+
+Answers of look-ups, kept for a while: so many of them, each for so long.
+
+When to leave a service alone that does nothing but fail.
+
+Threads for calls that may hang, so that none of them keeps its process from ending.
+
+What a look-up counts of itself, in each process that looks up.
+
+What all copies of a look-up share in one process: its calls, its cache, and what it counted.
+
+Spark unpickles a look-up anew for each task, and its workers live from task to task. A copy knows
+by its identity what its forerunners left.
+
+What a look-up has done so far, for people.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import random
+import sys
+import threading
+import time
+import uuid
+from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Future
+from dataclasses import dataclass, field, fields
+from queue import Empty, SimpleQueue
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.lookupcache import Answer
-from kstoolkit.operations.lookupcircuit import Circuit
-from kstoolkit.operations.lookupthreads import CallThreads
-from kstoolkit.units import format_duration
+from kstoolkit.records import Record, Source, counted, of_source
+from kstoolkit.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
-    from kstoolkit.operations.lookupfigures import LookupFigures
-    from kstoolkit.operations.lookupoptions import Ask, LookupOptions
+    from kstoolkit.operations.lookup import Ask, LookupOptions
+
+    Flight = asyncio.Task[dict[Hashable, Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one key.
+
+    Parameters
+    ----------
+    value
+        What was found; None if the key is unknown, or the look-up failed.
+    failure
+        Why there is no answer; None if there is one.
+    """
+
+    value: Any = None
+    failure: str | None = None
+
+
+class LookupCache:
+    """The answers that were used last, until they are too old.
+
+    An answer that a key is unknown is kept for a time of its own: such a key may get to be known. A
+    failure is no answer, and is not kept. One thread at a time may use it.
+
+    Parameters
+    ----------
+    max_keys
+        How many answers are kept; beyond that, the one unused for longest goes.
+    known_ms, unknown_ms
+        How long an answer is good for, and how long one that says "unknown".
+    now
+        A clock that never goes back, in seconds.
+
+    Examples
+    --------
+    >>> clock = iter([0.0, 1.0, 61.0]).__next__
+    >>> cache = LookupCache(1_000, known_ms=60_000, unknown_ms=5_000, now=clock)
+    >>> cache.put("ann", Answer("SE"))
+    >>> cache.get("ann"), cache.get("ann")
+    (Answer(value='SE', failure=None), None)
+    """
+
+    def __init__(
+        self,
+        max_keys: int,
+        *,
+        known_ms: int,
+        unknown_ms: int,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._max_keys = max_keys
+        self._known_seconds = known_ms / 1_000
+        self._unknown_seconds = unknown_ms / 1_000
+        self._now = now
+        self._held: OrderedDict[Hashable, tuple[float, Answer]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, key: Hashable) -> Answer | None:
+        """Return the answer if it is still good."""
+        held = self._held.get(key)
+        if held is None:
+            return None
+        until, answer = held
+        if self._now() >= until:
+            del self._held[key]
+            return None
+        self._held.move_to_end(key)
+        return answer
+
+    def put(self, key: Hashable, answer: Answer) -> None:
+        """Keep an answer; a failure is left to be asked again."""
+        if answer.failure is not None:
+            return
+        seconds = self._unknown_seconds if answer.value is None else self._known_seconds
+        if seconds <= 0:
+            return
+        self._held[key] = (self._now() + seconds, answer)
+        self._held.move_to_end(key)
+        if len(self._held) > self._max_keys:
+            self._held.popitem(last=False)
+
+
+class Circuit:
+    """Counts failures in a row; after so many, there is a pause.
+
+    After the pause calls are let through again; the first of them to fail begins another pause,
+    the first to succeed sets the count back.
+
+    Parameters
+    ----------
+    failures
+        How many in a row begin a pause.
+    pause_ms
+        How long it is.
+    now
+        A clock that never goes back, in seconds.
+
+    Examples
+    --------
+    >>> circuit = Circuit(2, pause_ms=10_000, now=lambda: 100.0)
+    >>> [circuit.note(failed=True) for _ in range(2)], circuit.pause_left_ms
+    ([False, True], 10000)
+    """
+
+    def __init__(
+        self, failures: int, *, pause_ms: int, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limit = failures
+        self._pause_seconds = pause_ms / 1_000
+        self._now = now
+        self._in_a_row = 0
+        self._until: float | None = None
+
+    @property
+    def pause_left_ms(self) -> int:
+        """How much of a pause is left; 0 if there is none."""
+        return 0 if self._until is None else max(0, round((self._until - self._now()) * 1_000))
+
+    def note(self, *, failed: bool) -> bool:
+        """Take in how a call ended; return whether a pause begins."""
+        self._in_a_row = self._in_a_row + 1 if failed else 0
+        if not failed:
+            self._until = None
+        elif self._in_a_row >= self._limit and not self.pause_left_ms:
+            self._until = self._now() + self._pause_seconds
+            return True
+        return False
+
+
+Result = TypeVar("Result")
+
+
+class CallThreads:
+    """Daemon threads, as many as calls are under way at once.
+
+    They live on between calls, so that a client may keep a connection in each, until they have been
+    idle for long. The standard library's pool would do, but Python waits at its end for that pool's
+    threads, hung ones too.
+
+    Parameters
+    ----------
+    name
+        What debuggers call the threads.
+    idle_seconds
+        How long a thread waits for work before it ends.
+
+    Examples
+    --------
+    >>> CallThreads("example").run(lambda: 1 + 1).result()
+    2
+    """
+
+    def __init__(self, name: str, *, idle_seconds: float = 60) -> None:
+        self._name = name
+        self._idle_seconds = idle_seconds
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._started = 0
+
+    def run(self, call: Callable[[], Result]) -> Future[Result]:
+        """Have a thread make the call; whatever the call raises is in the future."""
+        future: Future[Result] = Future()
+        future.set_running_or_notify_cancel()  # from here on nobody can cancel it
+        with self._lock:
+            self._under_way += 1
+            if self._under_way > self._started:
+                self._started += 1
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+        self._work.put(lambda: self._settle(future, call))
+        return future
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                work = self._work.get(timeout=self._idle_seconds)
+            except Empty:
+                if self._may_end():
+                    return
+            else:
+                work()
+
+    def _may_end(self) -> bool:
+        """Whether there are more threads than work; one less, then."""
+        with self._lock:
+            too_many = self._under_way < self._started
+            self._started -= too_many
+            return too_many
+
+    def _settle(self, future: Future[Result], call: Callable[[], Result]) -> None:
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - SystemExit too is how this call ended
+            self._ended()
+            future.set_exception(error)
+        else:
+            self._ended()
+            future.set_result(result)
+
+    def _ended(self) -> None:
+        with self._lock:
+            self._under_way -= 1
 
 
 _LONGEST_REASON = 500
@@ -217,3 +444,314 @@ def _reason(error: BaseException) -> str:
     told = f"{type(error).__name__}: {said}" if said else type(error).__name__
     told = told.encode(errors="backslashreplace").decode()  # half a character can't be stored
     return told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]}…"
+
+
+@dataclass(slots=True)
+class LookupFigures:
+    """Counts of one look-up in one process; they only grow.
+
+    Parameters
+    ----------
+    rows, rows_failed
+        Rows that were given, and those of them whose look-up failed.
+    keys_wanted, cache_hits, keys_joined, keys_asked
+        Different keys of each batch; those that were in the cache, those that another batch was
+        waiting for already, and keys in calls, once for each call that asks for them.
+    calls, retries, failures, timeouts, pauses
+        Calls begun, tries after the first, calls that failed, those of them that took too long, and
+        pauses that began after too many failures.
+    in_flight, max_in_flight
+        Calls under way, and the most of them at once.
+    busy_ms
+        How long at least one call was under way.
+    """
+
+    rows: int = 0
+    rows_failed: int = 0
+    keys_wanted: int = 0
+    cache_hits: int = 0
+    keys_joined: int = 0
+    keys_asked: int = 0
+    calls: int = 0
+    retries: int = 0
+    failures: int = 0
+    timeouts: int = 0
+    pauses: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+    busy_ms: float = 0
+    _busy_since: float = 0
+
+    def call_begins(self, keys: int) -> None:
+        """Count a call with so many keys."""
+        self.calls += 1
+        self.keys_asked += keys
+        if not self.in_flight:
+            self._busy_since = time.monotonic()
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+
+    def call_ends(self) -> None:
+        """Count the end of a call."""
+        self.in_flight -= 1
+        if not self.in_flight:
+            self.busy_ms += (time.monotonic() - self._busy_since) * 1_000
+
+    def told(self) -> dict[str, float]:
+        """Return the counts so far by name, those of the call under way included.
+
+        Examples
+        --------
+        >>> LookupFigures(rows=3).told()["rows"]
+        3
+        """
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        since = told.pop("_busy_since")
+        if told.pop("in_flight"):
+            told["busy_ms"] += (time.monotonic() - since) * 1_000
+        return told
+
+
+def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """Return the later of two tellings of one process: counts only grow.
+
+    Examples
+    --------
+    >>> newest({"calls": 3}, {"calls": 2})
+    {'calls': 3}
+    """
+    return {name: max(count, other.get(name, 0)) for name, count in one.items()}
+
+
+def together(told: list[Mapping[str, float]]) -> dict[str, float]:
+    """Return the counts of several processes as one; of the most in flight, the most of any.
+
+    Examples
+    --------
+    >>> found = together([{"calls": 3, "max_in_flight": 2}, {"calls": 2, "max_in_flight": 1}])
+    >>> found["calls"], found["max_in_flight"]
+    (5, 2)
+    """
+    found: dict[str, float] = dict.fromkeys(LookupFigures().told(), 0)
+    for each in told:
+        for name, count in each.items():
+            most = name.startswith("max_")
+            found[name] = max(found[name], count) if most else found[name] + count
+    return found
+
+
+_KEPT = "_kept_by_lookups_of_kstoolkit"
+
+
+class LiveLookup:
+    """One look-up at work in one process.
+
+    Parameters
+    ----------
+    options
+        How to go about it.
+    loop
+        The event loop on which all of it runs.
+    """
+
+    def __init__(self, options: LookupOptions, loop: asyncio.AbstractEventLoop) -> None:
+        self.process = uuid.uuid4().hex
+        self.figures = LookupFigures()
+        self._options = options
+        self._loop = loop
+        self._calls = LookupCalls(options, self.figures)
+        self._flights: dict[Hashable, Flight] = {}
+        self._cache = LookupCache(
+            options.cache_keys, known_ms=options.cache_ms, unknown_ms=options.cache_unknown_ms
+        )
+
+    def answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
+        """Return an answer for each of some different keys; waits until all are there.
+
+        Raises
+        ------
+        ConfigurationError
+            If the user's function returned anything but a mapping.
+        """
+        waited = asyncio.run_coroutine_threadsafe(self._answers(keys), self._loop)
+        try:
+            return waited.result()
+        finally:
+            waited.cancel()  # if this thread is interrupted; what is under way goes on for others
+
+    def count_rows(self, rows: int, failed: int) -> None:
+        """Count rows that were given, and those of them whose look-up failed."""
+        self._loop.call_soon_threadsafe(self._count_rows, rows, failed)
+
+    def told(self) -> dict[str, float]:
+        """Return what was counted up to now."""
+        return asyncio.run_coroutine_threadsafe(self._told(), self._loop).result()
+
+    async def _told(self) -> dict[str, float]:
+        return self.figures.told()
+
+    def _count_rows(self, rows: int, failed: int) -> None:
+        self.figures.rows += rows
+        self.figures.rows_failed += failed
+
+    async def _answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
+        held = {key: answer for key in keys if (answer := self._cache.get(key)) is not None}
+        flights = {self._flights[key] for key in keys if key not in held and key in self._flights}
+        new = [key for key in keys if key not in held and key not in self._flights]
+        self.figures.keys_wanted += len(keys)
+        self.figures.cache_hits += len(held)
+        self.figures.keys_joined += len(keys) - len(held) - len(new)
+        flights |= {self._begin(batch) for batch in _batches(new, self._options.batch_size)}
+        if flights:
+            await asyncio.wait(flights)
+        for error in [flight.exception() for flight in flights]:
+            if error is not None:
+                raise error
+        told: dict[Hashable, Answer] = {}
+        for flight in flights:
+            told |= flight.result()
+        return {key: held.get(key) or told[key] for key in keys}
+
+    def _begin(self, keys: Sequence[Hashable]) -> Flight:
+        flight = self._loop.create_task(self._fly(keys))
+        self._flights |= dict.fromkeys(keys, flight)
+        return flight
+
+    async def _fly(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
+        try:
+            answers = await self._calls.ask(keys)
+            for key, answer in answers.items():
+                self._cache.put(key, answer)
+            return answers
+        finally:
+            for key in keys:
+                del self._flights[key]
+
+
+def live(options: LookupOptions) -> LiveLookup:
+    """Return this process's look-up of that identity; the same one to all who ask."""
+    kept = kept_in_process()
+    with kept.setdefault("lock", threading.Lock()):
+        if "loop" not in kept:
+            kept["loop"] = _running_loop()
+        name = f"look-up {options.identity}"
+        if name not in kept:
+            kept[name] = LiveLookup(options, kept["loop"])
+        found: LiveLookup = kept[name]
+        return found
+
+
+def kept_in_process() -> dict[Any, Any]:
+    """Return a place that all copies of this module share, and forks of the process don't.
+
+    A cluster's workers may have got this module by value, one copy a task: a global of it would be
+    each task's own. And locks and threads, of which there are some here, can't be sent along.
+
+    Examples
+    --------
+    >>> kept_in_process() is kept_in_process()
+    True
+    """
+    module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT))
+    place: dict[Any, Any] = vars(module).setdefault(f"process {os.getpid()}", {})
+    return place
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="kstoolkit look-ups", daemon=True).start()
+    return loop
+
+
+def _batches(keys: Sequence[Hashable], size: int) -> list[Sequence[Hashable]]:
+    return [keys[start : start + size] for start in range(0, len(keys), size)]
+
+
+_MS_PER_SECOND = 1_000
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LookupStatistics(Record):
+    """What a look-up came to, over the processes that have told.
+
+    Parameters
+    ----------
+    num_processes
+        How many have told: this one, and Spark's workers as their tasks ended.
+    rows, rows_failed
+        Rows that were looked up, and those of them whose look-up failed; what became of those is
+        what ``on_error`` says.
+    keys_wanted, cache_hits, keys_joined
+        Different keys of each batch; those that were in the cache, and those that another batch had
+        asked for already, whose answer this one waited for.
+    calls, keys_asked
+        Calls of the user's function, and keys in them, once for each call that asks for them.
+    retries, failures, timeouts, pauses
+        Tries after the first; calls that failed, those of them that took too long; pauses in which
+        nobody was asked, after too many failures in a row.
+    max_in_flight
+        The most calls under way at once in any process.
+    busy_ms
+        How long at least one call was under way, summed over processes.
+    keys_per_second
+        Keys asked for while calls were under way, in one process.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    num_processes: int | None = of_source(Source.METRICS)
+    rows: int = of_source(Source.METRICS)
+    rows_failed: int = of_source(Source.METRICS)
+    keys_wanted: int = of_source(Source.METRICS)
+    cache_hits: int = of_source(Source.METRICS)
+    keys_joined: int = of_source(Source.METRICS)
+    keys_asked: int = of_source(Source.METRICS)
+    calls: int = of_source(Source.METRICS)
+    retries: int = of_source(Source.METRICS)
+    failures: int = of_source(Source.METRICS)
+    timeouts: int = of_source(Source.METRICS)
+    pauses: int = of_source(Source.METRICS)
+    max_in_flight: int = of_source(Source.METRICS)
+    busy_ms: int = of_source(Source.METRICS)
+    keys_per_second: float | None = of_source(Source.FORMULA)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"LookupStatistics({counted(self.rows, 'rows')}, {format_count(self.rows_failed)} "
+            f"failed; {counted(self.calls, 'calls')}, at most {self.max_in_flight} at once)"
+        )
+
+
+def lookup_statistics(
+    told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
+) -> LookupStatistics:
+    """Return the sum of what processes counted.
+
+    Parameters
+    ----------
+    told
+        What each has counted, by process.
+    why_unknown
+        Why some processes can't tell; None if all can.
+
+    Examples
+    --------
+    >>> statistics = lookup_statistics({"a": {"calls": 2, "keys_asked": 50, "busy_ms": 100.0}})
+    >>> statistics.calls, statistics.keys_per_second
+    (2, 500.0)
+    >>> lookup_statistics({}).unknown["keys_per_second"]
+    'nothing has been asked yet'
+    """
+    found = together(list(told.values()))
+    busy_ms = found.pop("busy_ms")
+    unknown = {} if why_unknown is None else {"num_processes": why_unknown}
+    if not busy_ms:
+        unknown["keys_per_second"] = "nothing has been asked yet"
+    return LookupStatistics(
+        num_processes=len(told) if why_unknown is None else None,
+        busy_ms=round(busy_ms),
+        keys_per_second=found["keys_asked"] * _MS_PER_SECOND / busy_ms if busy_ms else None,
+        unknown=unknown,
+        **{name: int(count) for name, count in found.items()},
+    )

@@ -1,33 +1,566 @@
-"""Figures of a run or a replica for Prometheus, over HTTP."""
+"""Figures of a run or a replica for Prometheus, over HTTP.
+
+What a run's folder tells Prometheus: events, lateness, dead letters, findings, lag, disk.
+
+These survive a restart of the run, as they are read from what it wrote.
+
+The lag of a run on a topic, for its metrics: a silent broker holds up no other figure.
+
+The query of this process that counts into a run's folder, if there is one.
+
+How far a replica's restore is: a listener that adds up, by window, for as long as it runs.
+
+A run's figures as they are asked for, each part by itself: one that fails costs no other.
+
+Nothing is read before somebody asks, and nothing of Spark's is held up: what is read lies in the
+run's folder, or is what the query last told. A part that takes its time is not read anew each time:
+it is to take a tenth of the time at most, as long as no figure gets older than ten seconds by that,
+or a minute if it takes a walk over all files of the run.
+
+A replica's figures for Prometheus: how far its restore is, and how far it is behind then.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import socket
 import threading
+import time
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
+from shutil import disk_usage
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.operations.metricscollector import RunCollector
-from kstoolkit.operations.metricslag import RunLag
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.sql.streaming.query import StreamingQuery
+
+from kstoolkit.errors import (
+    ConfigurationError,
+    EnvironmentFault,
+    FormatError,
+    KafkaError,
+    KstoolkitError,
+    OutputError,
+)
+from kstoolkit.operations.lag import LagWatch
+from kstoolkit.operations.sparkmemory import session_with_java
+from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, java_metrics, labelled
+from kstoolkit.pipeline.status import FindingTally, RunState, RunWatch, size_bytes, with_all_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import (
+        Callable,
+        Iterable,
+        Iterator,
+        Mapping,
+    )
+    from pathlib import Path
 
     from prometheus_client.metrics_core import Metric as Family
 
-    from kstoolkit.operations.metricscollector import PartitionLag
-    from kstoolkit.operations.metricsrecord import Metric
-    from kstoolkit.operations.metricsreplica import ReplicaCollector
-    from kstoolkit.operations.metricsrestore import RestoreProgress
+    from kstoolkit.operations.lag import LagOfPartition
+    from kstoolkit.operations.sparkmetrics import Labels, Metric
     from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import RunFolder, Settings
+    from kstoolkit.pipeline.status import BatchTimes, RunStatus
+    from kstoolkit.replica.records import Lag
 
     Figures = RunCollector | ReplicaCollector
+
+
+_SECOND_MS = 1_000
+_NO_BATCH = "no batch has ended yet"
+
+
+def run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
+    """Return the figures of a run as it stands.
+
+    Parameters
+    ----------
+    status
+        What :meth:`kstoolkit.pipeline.status.RunWatch.look` returned.
+    settings
+        The run's, which say what windows there are; ``None`` before it has begun.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.status import RunState, RunStatus
+    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, events=7)
+    >>> {each.name: each.samples for each in run_metrics(status, None)}["kstoolkit_events"]
+    (((), 7),)
+    """
+    windows = () if settings is None else settings.windows
+    states = {state.name.lower(): float(state is status.state) for state in RunState}
+    return [
+        gauge("run_state", "1 for the state that the run is in.", labelled("state", states)),
+        counter("events", "Events that came in, late ones too.", status.events),
+        counter("batches", "Micro-batches that ended.", status.num_batches),
+        counter(
+            "late_events",
+            "Events that were too late for a window; they still count in longer ones.",
+            labelled("window", status.late, windows),
+        ),
+        counter(
+            "dead_letters",
+            "Records that could not be counted.",
+            labelled("reason", with_all_reasons(status.dead_letters)),
+        ),
+        *_behind(status),
+        *_last_batch(status.newest),
+    ]
+
+
+def _behind(status: RunStatus) -> list[Metric]:
+    why = status.unknown
+    lag_s = None if status.lag_ms is None else status.lag_ms / _SECOND_MS
+    return [
+        gauge(
+            "event_time_lag_seconds",
+            "How far event time is behind the clock at least: to the end of the newest window.",
+            lag_s,
+            why.get("newest_event_ms", _NO_BATCH),
+        ),
+        gauge(
+            "lag_files",
+            "Files that were taken in and are not counted yet.",
+            status.waiting_files,
+            why.get("waiting_files", _NO_BATCH),
+        ),
+        gauge(
+            "lag_bytes",
+            "Size of the files that were taken in and are not counted yet.",
+            status.waiting_bytes,
+            why.get("waiting_files", _NO_BATCH),
+        ),
+        gauge(
+            "state_disk_bytes",
+            "Size of the state in the checkpoint.",
+            status.state_bytes,
+            why.get("state_bytes", _NO_BATCH),
+        ),
+    ]
+
+
+def _last_batch(newest: BatchTimes | None) -> list[Metric]:
+    return [
+        gauge(
+            "last_batch_timestamp_seconds",
+            "The clock of the newest micro-batch, epoch seconds.",
+            None if newest is None else newest.clock_ms / _SECOND_MS,
+            _NO_BATCH,
+        ),
+        gauge(
+            "last_batch_events",
+            "Events that came in with the newest micro-batch.",
+            None if newest is None else newest.events,
+            _NO_BATCH,
+        ),
+        gauge(
+            "last_batch_duration_seconds",
+            "How long the newest micro-batch took: all of it in the process that counts, else "
+            "what its sink took.",
+            None if newest is None else newest.seconds,
+            _NO_BATCH,
+        ),
+    ]
+
+
+def finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
+    """Return how many findings were reported.
+
+    Parameters
+    ----------
+    tally
+        How often each rule's, as :meth:`kstoolkit.pipeline.status.FindingTally.look` has it.
+
+    Examples
+    --------
+    >>> finding_metrics({"Ceiling 100 per 1 hour": 2})[0].samples
+    (((('rule', 'Ceiling 100 per 1 hour'),), 2),)
+    """
+    about = "Findings that were reported; one whose count grows is reported again."
+    return [counter("findings", about, labelled("rule", tally))]
+
+
+def disk_metrics(folder: Path) -> list[Metric]:
+    """Return what a run's folder takes, and what is free where it lies or is going to.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> [each.name for each in disk_metrics(Path())][1:]
+    ['kstoolkit_disk_free_bytes', 'kstoolkit_disk_size_bytes']
+    """
+    disk = disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
+    return [
+        gauge(
+            "run_folder_bytes",
+            "Size of all files in the run's folder.",
+            size_bytes(folder),
+            "it is not there yet",
+        ),
+        gauge("disk_free_bytes", "Bytes that are free on the run folder's disk.", disk.free),
+        gauge("disk_size_bytes", "Size of the run folder's disk.", disk.total),
+    ]
+
+
+_PATIENCE_SECONDS = 2.0
+
+
+class RunLag:
+    """Returns a run's lag by partition when it is called; nothing if the run reads no topic.
+
+    Rates are measured from one call to another.
+
+    Parameters
+    ----------
+    run
+        The run; it need not have begun.
+    options
+        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
+        names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kstoolkit.pipeline.run import Run
+    >>> from kstoolkit.pipeline.runfolder import RunFolder
+    >>> RunLag(Run(RunFolder(Path("no/run"))))()
+    ()
+    """
+
+    def __init__(self, run: Run, options: Mapping[str, str] | None = None) -> None:
+        self._run, self._options = run, options
+        self._watch: LagWatch | None = None
+        self._asking: threading.Thread | None = None
+        self._found: tuple[LagOfPartition, ...] = ()
+        self._failed: Exception | None = None
+
+    def __call__(self) -> tuple[LagOfPartition, ...]:
+        """Return the lag as it is now.
+
+        Raises
+        ------
+        KafkaError
+            If no broker answers at once.
+        """
+        if not self._is_on_topic():
+            return ()
+        if self._asking is None or not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._look, name="lag", daemon=True)
+            self._asking.start()
+        self._asking.join(_PATIENCE_SECONDS)
+        if self._asking.is_alive():
+            message = f"The lag is not known within {_PATIENCE_SECONDS:g} s."
+            raise KafkaError(message, hint="Is the broker up?")
+        if self._failed is not None:
+            raise self._failed
+        return self._found
+
+    def _is_on_topic(self) -> bool:
+        try:
+            settings = self._run.folder.settings()
+        except (FormatError, OutputError):  # whoever reads the run's own figures says so
+            return False
+        return settings is not None and settings.feed == "topic"
+
+    def _look(self) -> None:
+        try:
+            if self._watch is None:
+                self._watch = LagWatch(self._run, options=self._options)
+            self._found, self._failed = self._watch.partitions(), None
+        except Exception as error:  # noqa: BLE001 - raised to whoever waits for this thread
+            self._failed = error
+
+
+_RESETS = "spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad"
+
+
+def counting_query(folder: RunFolder) -> StreamingQuery | None:
+    """Return the query that counts into a folder now: Spark keeps its id in the checkpoint.
+
+    Each session lists its own queries alone, and a thread may have another session than the run;
+    what sessions share knows the queries of all of them.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kstoolkit.pipeline.runfolder import RunFolder
+    >>> counting_query(RunFolder(Path("no/run"))) is None
+    True
+    """
+    try:
+        told = (folder.checkpoint / "metadata").read_text(encoding="utf-8")
+        session: Any = session_with_java()
+        jvm: Any = SparkContext._jvm  # noqa: SLF001 - the way into Java
+        query_id = jvm.java.util.UUID.fromString(json.loads(told)["id"])
+        shared = session._jsparkSession.sharedState()  # noqa: SLF001
+        query = shared.activeStreamingQueries().get(query_id)
+    except (OSError, ValueError, KstoolkitError, Py4JError):
+        return None
+    return None if query is None else StreamingQuery(query)
+
+
+def resets_counts(query: StreamingQuery | None) -> bool:
+    """Return whether RocksDB's own counts begin at 0 with each micro-batch, as by default.
+
+    Examples
+    --------
+    >>> resets_counts(None)
+    True
+    """
+    if query is None:
+        return True
+    try:
+        return session_with_java().conf.get(_RESETS, "true") != "false"
+    except (KstoolkitError, Py4JError):
+        return True
+
+
+class RestoreProgress:
+    """A restore listener for replicas and standbys, of which three figures a window remain.
+
+    Give it as ``listener`` to :meth:`kstoolkit.WindowStore.restore` and
+    :meth:`kstoolkit.WindowStore.follow`. Segments that are rebuilt alone count with their window.
+
+    Examples
+    --------
+    >>> progress = RestoreProgress()
+    >>> progress.on_start("1 hour", total=500)
+    >>> progress.on_batch("1 hour", records=200)
+    >>> {each.name: each.samples[0][1] for each in progress.metrics()[:2]}
+    {'kstoolkit_restore_records': 200, 'kstoolkit_restore_remaining_records': 300}
+    """
+
+    def __init__(self) -> None:
+        self._one_at_a_time = threading.Lock()
+        self._read: Counter[str] = Counter()
+        self._remaining: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+
+    def on_start(self, what: str, *, total: int) -> None:
+        """Take in that so many records are going to be read."""
+        with self._one_at_a_time:
+            self._remaining[_window(what)] += total
+
+    def on_batch(self, what: str, *, records: int) -> None:
+        """Take in that so many more have been read."""
+        with self._one_at_a_time:
+            self._read[_window(what)] += records
+            self._remaining[_window(what)] -= records
+
+    def on_end(self, what: str, *, records: int) -> None:  # noqa: ARG002 - batches have told them
+        """Take in that all is restored."""
+        with self._one_at_a_time:
+            self._remaining[_window(what)] = 0
+
+    def on_failure(self, what: str, *, error: Exception) -> None:  # noqa: ARG002 - it is raised
+        """Take in that it can't be restored; whoever tries again says anew what remains."""
+        with self._one_at_a_time:
+            self._failures[_window(what)] += 1
+            self._remaining[_window(what)] = 0
+
+    def metrics(self) -> list[Metric]:
+        """Return the figures by now; none before a restore has begun."""
+        with self._one_at_a_time:
+            read, left = Counter(self._read), Counter(self._remaining)
+            failures = Counter(self._failures)
+        return [
+            counter(
+                "restore_records",
+                "Records of the changelog that were read into a replica.",
+                labelled("window", read, left),
+            ),
+            gauge(
+                "restore_remaining_records",
+                "Records of what was begun that are still to be read; 0 once it is restored.",
+                labelled("window", left),
+            ),
+            counter(
+                "restore_failures",
+                "Restores that failed.",
+                labelled("window", failures, left),
+            ),
+        ]
+
+
+def _window(what: str) -> str:
+    """Return the window of a level, or of a segment: ``1 hour from 2015-09-12T10:00:00+00:00``."""
+    return what.partition(" from ")[0]
+
+
+_SHARE = 10
+"""How many times as long as it took to be read, a part's figures serve."""
+_OLDEST_SECONDS = {"disk": 60.0}
+"""How long at most, if not for ten seconds."""
+
+
+class PartitionLag(Protocol):
+    """How far a reader is behind the end of one partition of a topic."""
+
+    @property
+    def topic(self) -> str:
+        """The topic."""
+
+    @property
+    def partition(self) -> int:
+        """The partition."""
+
+    @property
+    def lag_records(self) -> int | None:
+        """Records still to be read; ``None`` if unknown."""
+
+    @property
+    def catch_up_seconds(self) -> float | None:
+        """How long that may take; ``None`` if unknown, or never."""
+
+
+class RunCollector:
+    """Reads a run's figures when it is asked.
+
+    Parameters
+    ----------
+    run
+        The run. If it is not live itself, but the run on its folder is counted by this process, as
+        when it was started again, that one's query is asked.
+    lag
+        Returns the lag by partition, for runs on a topic.
+    restarts
+        Returns how often the run was started again by whoever supervises it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from kstoolkit.pipeline.run import Run
+    >>> from kstoolkit.pipeline.runfolder import RunFolder
+    >>> told = RunCollector(Run(RunFolder(Path("no/run")))).metrics()
+    >>> {each.name: each.samples for each in told}["kstoolkit_restarts"]
+    (((), 0),)
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        lag: Callable[[], Iterable[PartitionLag]] | None = None,
+        restarts: Callable[[], int] | None = None,
+    ) -> None:
+        self.restores = RestoreProgress()
+        self._run, self._watch = run, RunWatch(run)
+        self._query_figures = QueryFigures(resets=resets_counts(run.query))
+        self._lag, self._restarts = lag, restarts
+        self._one_at_a_time = threading.Lock()
+        findings = FindingTally(run.folder)
+        parts: dict[str, Callable[[], list[Metric]]] = {
+            "run": self._read_run,
+            "findings": lambda: self._while_there(finding_metrics(findings.look())),
+            "disk": lambda: disk_metrics(run.folder.path),
+            "java": lambda: java_metrics(counts_here=self._run.is_active),
+            "lag": self._read_lag,
+            "restarts": self._read_restarts,
+            "restore": self.restores.metrics,
+        }
+        self._parts = {
+            name: _Rested(read, _OLDEST_SECONDS.get(name, 10.0)) for name, read in parts.items()
+        }
+        self._errors: Counter[str] = Counter()
+
+    def metrics(self) -> list[Metric]:
+        """Return the figures; those of a part that fails are left out, and the failure counts."""
+        with self._one_at_a_time:
+            found = [metric for name in self._parts for metric in self._read(name)]
+            took = {name: part.took_seconds for name, part in self._parts.items()}
+        return [
+            *found,
+            counter(
+                "scrape_errors",
+                "How often a part of these figures could not be read, and was left out.",
+                labelled("part", self._errors, self._parts),
+            ),
+            gauge(
+                "scrape_part_seconds",
+                f"How long a part took to be read. It is read anew after {_SHARE} times as long, "
+                "and after 10 s in any case, or 60 s of the disk.",
+                labelled("part", took),
+            ),
+        ]
+
+    def _read(self, part: str) -> list[Metric]:
+        try:
+            return self._parts[part].read()
+        except Exception:  # noqa: BLE001 - whatever broke one part, the others are still true
+            self._errors[part] += 1
+            return []
+
+    def _read_run(self) -> list[Metric]:
+        self._find_query()
+        status = self._watch.look()
+        settings = self._run.folder.settings()
+        return [
+            *run_metrics(status, settings),
+            *self._query_figures.metrics(status, self._watch.progress),
+        ]
+
+    def _find_query(self) -> None:
+        """Watch the query that counts into the folder now, if it is another than the one known."""
+        query = None if self._run.is_active else counting_query(self._run.folder)
+        if query is not None:
+            self._run = replace(self._run, query=query)
+            self._watch = RunWatch(self._run)
+            self._query_figures.begin(resets=resets_counts(query))
+
+    def _read_lag(self) -> list[Metric]:
+        if self._lag is None:
+            return []
+        records: dict[Labels, float] = {}
+        seconds: dict[Labels, float] = {}
+        for each in self._lag():
+            labels = (("topic", each.topic), ("partition", str(each.partition)))
+            if each.lag_records is not None:
+                records[labels] = each.lag_records
+            if each.catch_up_seconds is not None:
+                seconds[labels] = each.catch_up_seconds
+        return [
+            gauge("lag_records", "Records of a partition that are still to be read.", records),
+            gauge("lag_catch_up_seconds", "How long reading them may take.", seconds),
+        ]
+
+    def _read_restarts(self) -> list[Metric]:
+        number = 0 if self._restarts is None else self._restarts()
+        about = "How often a supervisor started the run again."
+        return self._while_there([counter("restarts", about, number)])
+
+    def _while_there(self, figures: list[Metric]) -> list[Metric]:
+        """Return what the run's folder told, unless it was removed: then it told nothing."""
+        self._watch.check()
+        return figures
+
+
+class _Rested:
+    """Figures that are read anew only once they have served long enough for what they cost."""
+
+    def __init__(self, read: Callable[[], list[Metric]], oldest_seconds: float) -> None:
+        self._read, self._oldest_seconds = read, oldest_seconds
+        self._held: list[Metric] = []
+        self._due = 0.0
+        self.took_seconds = 0.0
+
+    def read(self) -> list[Metric]:
+        began = time.monotonic()
+        if began < self._due:
+            return self._held
+        self._held = self._read()
+        ended = time.monotonic()
+        self.took_seconds = ended - began
+        self._due = ended + min(_SHARE * self.took_seconds, self._oldest_seconds)
+        return self._held
 
 
 _LAST_PORT = 65_535
@@ -244,3 +777,60 @@ def _need_prometheus() -> None:
     if find_spec("prometheus_client") is None:
         message = "Serving metrics needs prometheus_client, which is not installed."
         raise EnvironmentFault(message, hint='Run: pip install "kstoolkit[operations]"')
+
+
+_NOT_YET = "nothing follows the changelog yet"
+
+
+class ReplicaCollector:
+    """Holds what it was last told of one replica: who follows is not asked from beside.
+
+    Attributes
+    ----------
+    restores
+        A listener for :meth:`kstoolkit.WindowStore.restore` and
+        :meth:`kstoolkit.WindowStore.follow`.
+
+    Examples
+    --------
+    >>> from kstoolkit.replica.records import Lag
+    >>> collector = ReplicaCollector()
+    >>> collector.tell(Lag(5, 0.5), followed=40)
+    >>> {each.name: each.samples[0][1] for each in collector.metrics() if each.samples}
+    {'kstoolkit_replica_lag_records': 5, 'kstoolkit_replica_lag_seconds': 0.5, \
+'kstoolkit_replica_followed_records': 40}
+    """
+
+    def __init__(self) -> None:
+        self.restores = RestoreProgress()
+        self._lag: Lag | None = None
+        self._followed = 0
+
+    def tell(self, lag: Lag, followed: int) -> None:
+        """Take in how far the replica is behind, and how many records were followed so far."""
+        self._lag, self._followed = lag, followed
+
+    def metrics(self) -> list[Metric]:
+        """Return the figures by now."""
+        lag = self._lag
+        why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")
+        return [
+            *self.restores.metrics(),
+            gauge(
+                "replica_lag_records",
+                "Records of the changelog that are still to be read.",
+                None if lag is None else lag.records,
+                _NOT_YET,
+            ),
+            gauge(
+                "replica_lag_seconds",
+                "How much older the newest batch held is than the changelog's newest.",
+                None if lag is None else lag.seconds,
+                why,
+            ),
+            counter(
+                "replica_followed_records",
+                "Records of the changelog that were read since it is followed.",
+                self._followed,
+            ),
+        ]

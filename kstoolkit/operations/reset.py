@@ -1,22 +1,630 @@
-"""A run or a consumer group, moved to other offsets: planned first, then done safely."""
+"""A run or a consumer group, moved to other offsets: planned first, then done safely.
+
+What a reset does: from where to where, what is read again, and which counts that spoils.
+
+Where a reset goes: what is asked for, as an offset of each partition.
+
+A consumer group that is moved to other offsets, as Kafka's own tool does it.
+
+Which windows a run would count in part, if it began anew at some offsets.
+
+A new epoch's state is empty, and its counts replace the earlier ones. So a window of which all
+records are read again is counted right, and one of which none is read keeps its count; one of which
+a part is read gets a count that is too low.
+
+Which these are, the timestamps of the records around the offsets tell, if the events of a partition
+lie in the order of time, and records' timestamps are their events' times, as ``kstoolkit produce``
+writes them: every window that ends after the first moment at which reading begins in a partition,
+and starts before the last one up to which there are records that are not read.
+
+A run that begins anew at other offsets of its topic: what that costs, and how it is done.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.readers import RunReader, reader_of
-from kstoolkit.operations.resetgroup import reset_group
-from kstoolkit.operations.resetrun import reset_run
-from kstoolkit.operations.resettargets import checked_to
+from kstoolkit.errors import CheckpointError, ConfigurationError
+from kstoolkit.events.topics import in_utc
+from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
+from kstoolkit.kafka.reading import record_times
+from kstoolkit.operations.lag import RunReader, reader_of
+from kstoolkit.records import counted
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import (
+        Iterable,
+        Iterator,
+        Sequence,
+    )
 
-    from kstoolkit.operations.resetplan import ResetPlan
-    from kstoolkit.operations.resettargets import To
+    import pandas as pd
+
+    from kstoolkit.kafka.cluster import Cluster, Reach, TopicFacts
+    from kstoolkit.kafka.groups import GroupFacts
+    from kstoolkit.operations.lag import GroupReader
     from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.runfolder import Settings
+    from kstoolkit.windows import Window
+
+
+HEADER = ("topic", "partition", "position", "new position", "read again", "skipped")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What a reset does to one partition.
+
+    Parameters
+    ----------
+    topic, partition
+        Which.
+    position
+        The offset of the next record to be read, before; ``None`` if there was none.
+    target
+        The same, after.
+    again_records, skipped_records
+        Records that were read before and are read again; that were not, and never will be. Offsets
+        that compaction or transactions left empty count too.
+    """
+
+    topic: str
+    partition: int
+    position: int | None
+    target: int
+    again_records: int
+    skipped_records: int
+
+    @classmethod
+    def of(cls, place: Partition, reach: Reach, position: int | None, target: int) -> Move:
+        """Return the move of a partition, from where it is, if it is anywhere, to a target.
+
+        Examples
+        --------
+        >>> from kstoolkit.kafka.cluster import Reach
+        >>> from kstoolkit.kafka.groups import Partition
+        >>> Move.of(Partition("actions", 0), Reach(20, 90), 50, 20).again_records
+        30
+        """
+        began = reach.first if position is None else position
+        return cls(
+            topic=place.topic,
+            partition=place.number,
+            position=position,
+            target=target,
+            again_records=max(min(began, reach.end) - target, 0),
+            skipped_records=max(target - max(began, reach.first), 0),
+        )
+
+    def cells(self) -> list[str]:
+        """Return the figures for people, in the order of :data:`HEADER`."""
+        position = "none" if self.position is None else format_count(self.position)
+        figures = (self.target, self.again_records, self.skipped_records)
+        return [self.topic, str(self.partition), position, *map(format_count, figures)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartWindows:
+    """Windows of one kind that lie on both sides of where reading begins anew.
+
+    Parameters
+    ----------
+    window
+        Which kind: ``"1 hour"``.
+    first_start_ms, last_end_ms
+        When the first of them starts, and the last one ends: epoch ms UTC.
+    """
+
+    window: str
+    first_start_ms: int
+    last_end_ms: int
+
+    def __str__(self) -> str:
+        first, last = moment_text(self.first_start_ms), moment_text(self.last_end_ms)
+        return f"{self.window}: from {first} to {last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ResetPlan:
+    """What a reset does, or has done; made by :func:`kstoolkit.reset`.
+
+    Parameters
+    ----------
+    reader
+        Who is moved: ``"run 'out'"`` or ``"group 'billing'"``.
+    to
+        Where to, in words.
+    done
+        Whether it is done, or only planned.
+    moves
+        One for each partition.
+    in_part
+        Of a run, the windows of which just a part is read again, as far as records' timestamps
+        tell; their counts become too low.
+    warnings
+        What this costs, each in a sentence.
+    refusal
+        Why it can't be done at present; ``None`` if it can.
+
+    Examples
+    --------
+    >>> move = Move(topic="actions", partition=0, position=500, target=0, again_records=500,
+    ...             skipped_records=0)
+    >>> ResetPlan(reader="run 'out'", to="earliest", done=False, moves=(move,))
+    ResetPlan(run 'out' to earliest, not done yet: 500 records read again, 0 skipped)
+    """
+
+    reader: str
+    to: str
+    done: bool
+    moves: tuple[Move, ...]
+    in_part: tuple[PartWindows, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusal: str | None = field(default=None)
+
+    @property
+    def again_records(self) -> int:
+        """Records that are read again, of all partitions."""
+        return sum(each.again_records for each in self.moves)
+
+    @property
+    def skipped_records(self) -> int:
+        """Records that are skipped, of all partitions."""
+        return sum(each.skipped_records for each in self.moves)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures as plain values, as ``--json`` prints them."""
+        sums = {"again_records": self.again_records, "skipped_records": self.skipped_records}
+        return {**asdict(self), **sums}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a partition: the fields of :class:`Move`."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        return pd.DataFrame([asdict(each) for each in self.moves], columns=list(Move.__slots__))
+
+    def sentence(self) -> str:
+        """Return in a sentence what is moved, and what that comes to."""
+        state = "done" if self.done else "not done yet"
+        again, skipped = counted(self.again_records, "records"), format_count(self.skipped_records)
+        return f"{self.reader} to {self.to}, {state}: {again} read again, {skipped} skipped"
+
+    def remarks(self) -> list[str]:
+        """Return what it costs, and why it can't be done if it can't, a sentence each."""
+        return [*self.warnings, *([self.refusal] if self.refusal else [])]
+
+    def __repr__(self) -> str:
+        return f"ResetPlan({self.sentence()})"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th scope='col'>{name}</th>" for name in HEADER)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in each.cells())}</tr>"
+            for each in self.moves
+        )
+        told = "".join(f"<li>{escape(each)}</li>" for each in self.remarks())
+        return (
+            f"<table><caption>{escape(self.sentence())}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{told}</ul>"
+        )
+
+
+def moment_text(value_ms: int) -> str:
+    """Return a moment as ISO 8601, which ``to`` takes.
+
+    Examples
+    --------
+    >>> moment_text(1_740_787_200_000), moment_text(1_740_787_200_500)
+    ('2025-03-01T00:00:00Z', '2025-03-01T00:00:00.500Z')
+    """
+    precision = "milliseconds" if value_ms % 1_000 else "seconds"
+    moment = _EPOCH + timedelta(milliseconds=value_ms)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec=precision)}Z"
+
+
+To = str | datetime | Mapping[int, int]
+"""``"earliest"``, ``"latest"``, a time (an aware datetime or ISO 8601), or offsets by partition."""
+
+_HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}."
+
+
+def checked_to(to: object) -> str | datetime | dict[int, int]:
+    """Return where to go: one of two words, a time in UTC, or offsets.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> checked_to("2026-01-31T08:00+01:00").isoformat()
+    '2026-01-31T07:00:00+00:00'
+    """
+    if isinstance(to, Mapping) and to:
+        return _offsets(to)
+    if isinstance(to, str) and to in {"earliest", "latest"}:
+        return to
+    moment = _moment(to)
+    if moment is None:
+        message = f"to is {to!r}."
+        raise ConfigurationError(message, hint=_HINT)
+    if moment.tzinfo is None:
+        message = f"to is {moment.isoformat()}, a time without a zone."
+        raise ConfigurationError(message, hint="Add one: 2026-01-31T08:00Z.")
+    return in_utc(moment, "to")
+
+
+def targets_of(
+    to: str | datetime | dict[int, int],
+    cluster: Cluster,
+    topic: str,
+    reach: Mapping[int, Reach],
+    positions: Mapping[int, int],
+) -> dict[int, int]:
+    """Return the offset that each partition goes to.
+
+    Parameters
+    ----------
+    to
+        What :func:`checked_to` returned. Of partitions that offsets do not name, those that have a
+        position keep it, as long as it is there; the others go to their beginning.
+    cluster, topic, reach
+        What there is.
+    positions
+        Where each partition is, as far as is known.
+
+    Raises
+    ------
+    ConfigurationError
+        If an offset is named that is not there, or a partition.
+    KafkaError
+        If no broker answers.
+    """
+    if to == "earliest":
+        return {each: at.first for each, at in reach.items()}
+    if to == "latest":
+        return {each: at.end for each, at in reach.items()}
+    if isinstance(to, datetime):
+        moment_ms = round(to.timestamp() * 1_000)
+        return cluster.offsets_at(topic, sorted(reach), moment_ms)
+    named = {} if isinstance(to, str) else to
+    _check_there(named, topic, reach)
+    return {each: named.get(each, _kept(at, positions.get(each))) for each, at in reach.items()}
+
+
+def to_in_words(to: str | datetime | Mapping[int, int]) -> str:
+    """Return where to go, as people would write it.
+
+    Examples
+    --------
+    >>> to_in_words({1: 20, 0: 500})
+    'offset 500 of partition 0, 20 of 1'
+    """
+    if isinstance(to, datetime):
+        return to.isoformat()
+    if isinstance(to, str):
+        return to
+    (first, at), *others = sorted(to.items())
+    more = "".join(f", {offset} of {each}" for each, offset in others)
+    return f"offset {at} of partition {first}{more}"
+
+
+def _kept(reach: Reach, position: int | None) -> int:
+    if position is None:
+        return reach.first
+    return min(max(position, reach.first), reach.end)
+
+
+def _check_there(named: Mapping[int, int], topic: str, reach: Mapping[int, Reach]) -> None:
+    for partition, at in named.items():
+        there = reach.get(partition)
+        if there is None or not there.first <= at <= there.end:
+            message = f"to has offset {at} of partition {partition}, which is not there."
+            held = "; ".join(f"{each}: {r.first} to {r.end}" for each, r in sorted(reach.items()))
+            raise ConfigurationError(message, hint=f"{topic!r} has {held}.")
+
+
+def _offsets(to: Mapping[object, object]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for partition, at in to.items():
+        if type(partition) is not int or type(at) is not int or min(partition, at) < 0:
+            message = f"to has {partition!r}: {at!r}."
+            raise ConfigurationError(message, hint="Give {partition: offset}, whole numbers.")
+        found[partition] = at
+    return found
+
+
+def _moment(to: object) -> datetime | None:
+    if isinstance(to, datetime):
+        return to
+    try:
+        return datetime.fromisoformat(to) if isinstance(to, str) else None
+    except ValueError:
+        return None
+
+
+def reset_group(
+    reader: GroupReader, to: str | datetime | dict[int, int], *, dry_run: bool
+) -> ResetPlan:
+    """Return what a reset of a consumer group does; do it, unless it is only planned.
+
+    Raises
+    ------
+    CheckpointError
+        If it is to be done, and the group has members.
+    ConfigurationError
+        If the group reads several topics, or none, and none is named.
+    KafkaError
+        If no broker answers.
+    """
+    facts = group_facts(reader.cluster, reader.group)
+    topic = reader.topic or _only_topic(reader)
+    plan = _planned_for_group(reader, facts, topic, to)
+    if dry_run:
+        return plan
+    if plan.refusal is not None:
+        message = f"The group {reader.group!r} is in use: {_members(facts)}."
+        raise CheckpointError(message, hint="Stop its consumers first; then reset it.")
+    targets = {Partition(each.topic, each.partition): each.target for each in plan.moves}
+    move_group(reader.cluster, reader.group, targets)
+    return replace(plan, done=True)
+
+
+def _only_topic(reader: GroupReader) -> str:
+    topics = reader.facts().topics
+    if len(topics) == 1:
+        return topics[0]
+    message = f"Which topic? The group {reader.group!r} has read {len(topics)}."
+    raise ConfigurationError(message, hint=f"Give topic=...; it has: {', '.join(topics)}.")
+
+
+def _planned_for_group(
+    reader: GroupReader, facts: GroupFacts, topic: str, to: str | datetime | dict[int, int]
+) -> ResetPlan:
+    reach = reader.cluster.facts(topic, committed=False).reach
+    known = {each.number: at for each, at in facts.committed.items() if each.topic == topic}
+    targets = targets_of(to, reader.cluster, topic, reach, known)
+    if isinstance(to, Mapping):  # the others stay as they are
+        targets = {each: targets[each] for each in to}
+    moves = tuple(
+        Move.of(Partition(topic, each), reach[each], known.get(each), at)
+        for each, at in sorted(targets.items())
+    )
+    busy = None if facts.is_inactive else f"It is in use ({_members(facts)}): stop it first."
+    plan = ResetPlan(reader=reader.name, to=to_in_words(to), done=False, moves=moves, refusal=busy)
+    return replace(plan, warnings=tuple(_group_warnings(reader, topic, plan)))
+
+
+def _group_warnings(reader: GroupReader, topic: str, plan: ResetPlan) -> Iterator[str]:
+    if plan.again_records:
+        yield (
+            f"Whatever the group does with records, it does again with "
+            f"{counted(plan.again_records, 'records')}."
+        )
+    if plan.skipped_records:
+        yield f"The group will never see {counted(plan.skipped_records, 'records')}."
+    if streams_topics(reader.cluster, reader.group):
+        yield (
+            f"{reader.group!r} is a Kafka Streams application: its state stores and the topics "
+            f"that it made itself know what it has read of {topic!r}. Where they have to be made "
+            "anew too, use Kafka's own kafka-streams-application-reset."
+        )
+
+
+def _members(facts: GroupFacts) -> str:
+    return f"it is {facts.state}, with {counted(facts.members, 'members')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """The moments at which reading begins, epoch ms, by partition, as far as records tell.
+
+    Parameters
+    ----------
+    begin_ms
+        From when on records are read.
+    cut_ms
+        Up to when there are, or were, records that are not read; nothing for partitions that are
+        read whole.
+    """
+
+    begin_ms: Mapping[int, int]
+    cut_ms: Mapping[int, int]
+
+
+def cuts_of(
+    cluster: Cluster, topic: str, reach: Mapping[int, Reach], targets: Mapping[int, int]
+) -> Cuts:
+    """Return when reading begins at some offsets.
+
+    Raises
+    ------
+    KafkaError
+        If no broker tells the times of records.
+    """
+    there = {each: at for each, at in targets.items() if at < reach[each].end}
+    before = {each: at - 1 for each, at in targets.items() if at > reach[each].first}
+    begins, cuts = (
+        {place.number: moment_ms for place, moment_ms in times.items()}
+        for times in record_times(cluster, *(_placed(topic, each) for each in (there, before)))
+    )
+    cut_ms = {each: moment_ms + 1 for each, moment_ms in cuts.items()}
+    # Where all that came before is gone from the topic, it may have been as new as what is there.
+    gone = {each for each, at in targets.items() if at == reach[each].first > 0}
+    cut_ms |= {each: begins[each] for each in gone & begins.keys()}
+    # Beyond the newest record, the next one comes later.
+    begin_ms = {each: begins.get(each, cut_ms.get(each)) for each in targets}
+    return Cuts({each: at for each, at in begin_ms.items() if at is not None}, cut_ms)
+
+
+def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
+    return {Partition(topic, each): at for each, at in offsets.items()}
+
+
+def windows_in_part(
+    windows: Iterable[Window], begin_ms: Iterable[int], cut_ms: Iterable[int]
+) -> list[PartWindows]:
+    """Return the windows that have records which are read, and others which are not.
+
+    Parameters
+    ----------
+    windows
+        Of a cascade.
+    begin_ms
+        From when on records are read, in each partition.
+    cut_ms
+        Up to when there are records that are not.
+
+    Examples
+    --------
+    >>> from kstoolkit.windows import as_window
+    >>> minute, hour = as_window("1 minute"), as_window("1 hour")
+    >>> windows_in_part([minute, hour], [120_000, 180_000], [120_000])
+    [PartWindows(window='1 hour', first_start_ms=0, last_end_ms=3600000)]
+    """
+    first, last = min(begin_ms, default=0), max(cut_ms, default=0)
+    found = []
+    for window in windows:
+        # The first that ends after `first`, and the last that starts before `last`.
+        start = window.start_of(first) - window.size_ms + window.every_ms
+        newest = window.start_of(last - 1)
+        if last > 0 and start <= newest:
+            found.append(
+                PartWindows(
+                    window=window.label,
+                    first_start_ms=start,
+                    last_end_ms=newest + window.size_ms,
+                )
+            )
+    return found
+
+
+_IS_ANOTHER = (
+    "The topic {!r} was deleted and made again since the run read it: its records may be other "
+    "ones, or the same that were counted before."
+)
+
+
+def reset_run(
+    reader: RunReader, to: str | datetime | dict[int, int], *, dry_run: bool
+) -> ResetPlan:
+    """Return what a reset of a run does; do it, unless it is only planned.
+
+    Raises
+    ------
+    CheckpointError
+        If it is to be done, and the run is counting.
+    OutputError
+        If the run's folder can't be written.
+    KafkaError
+        If no broker answers.
+    """
+    folder = reader.folder
+    refusal = "It is counting at present: stop it first." if folder.is_held() else None
+    if dry_run:
+        plan, _ = _planned_for_run(reader, to)
+        return replace(plan, refusal=refusal)
+    if refusal is not None:
+        message = f"The run {str(folder.path)!r} is counting at present."
+        raise CheckpointError(message, hint="Stop it first; then reset it, and start it again.")
+    with folder.hold():
+        folder.mend_epoch()
+        plan, settings = _planned_for_run(reader, to)
+        folder.begin_epoch(settings)
+    return replace(plan, done=True)
+
+
+def _planned_for_run(
+    reader: RunReader, to: str | datetime | dict[int, int]
+) -> tuple[ResetPlan, Settings]:
+    """Return the plan, and the settings that the run's folder gets by it."""
+    facts, settings = reader.cluster.facts(reader.topic), reader.settings()
+    known = {place.number: at for place, at in reader.positions(facts).items()}
+    targets = targets_of(to, reader.cluster, facts.name, facts.reach, known)
+    plan = ResetPlan(
+        reader=reader.name,
+        to=to_in_words(to),
+        done=False,
+        moves=tuple(
+            Move.of(Partition(facts.name, each), facts.reach[each], known.get(each), at)
+            for each, at in sorted(targets.items())
+        ),
+    )
+    if settings.time == "event":
+        plan = _with_windows(plan, reader, facts, settings)
+    begun = replace(
+        settings,
+        epoch=settings.epoch + 1,
+        was_live=False,
+        topic_id=facts.topic_id,
+        starting={str(each): at for each, at in sorted(targets.items())},
+    )
+    told = (*plan.warnings, *_run_warnings(plan, settings))
+    if reader.is_another(facts):
+        told = (_IS_ANOTHER.format(facts.name), *told)
+    return replace(plan, warnings=told), begun
+
+
+def _with_windows(
+    plan: ResetPlan, reader: RunReader, facts: TopicFacts, settings: Settings
+) -> ResetPlan:
+    """Return the plan with the windows that are read in part, and what to do about them."""
+    targets = {each.partition: each.target for each in plan.moves}
+    cuts = cuts_of(reader.cluster, facts.name, facts.reach, targets)
+    in_part = windows_in_part(
+        settings.cascade.windows, cuts.begin_ms.values(), cuts.cut_ms.values()
+    )
+    told = []
+    if in_part:
+        is_first = all(at == facts.reach[each].first for each, at in targets.items())
+        told.append(_too_low(in_part, is_first=is_first))
+    untold = sorted({each for each, at in targets.items() if at > 0} - cuts.cut_ms.keys())
+    if untold:
+        which = f"partition{'s' if len(untold) > 1 else ''} {', '.join(map(str, untold))}"
+        told.append(f"No record of {which} tells a time: more windows may be read in part.")
+    return replace(plan, in_part=tuple(in_part), warnings=tuple(told))
+
+
+def _too_low(in_part: Sequence[PartWindows], *, is_first: bool) -> str:
+    windows = "; ".join(map(str, in_part))
+    begun = (
+        "By the records' timestamps, these windows are read in part, and the counts of users who "
+        f"come again in them become too low: {windows}."
+    )
+    if is_first:
+        return f"{begun} What came before is gone from the topic."
+    first = moment_text(min(each.first_start_ms for each in in_part))
+    return f"{begun} To count them right, reset to {first} or before, or to earliest."
+
+
+def _run_warnings(plan: ResetPlan, settings: Settings) -> Iterator[str]:
+    """Yield what else it costs."""
+    again = counted(plan.again_records, "records")
+    if plan.again_records and settings.time == "processing":
+        yield f"{again} are counted again, in the windows of the time when they are read again."
+    if plan.again_records:
+        yield (
+            f"{again} count twice in the run's summary and metrics (events, late ones, dead "
+            "letters), and findings may be reported again. Counts of windows are not added up: "
+            "the newest one wins."
+            if settings.time == "event"
+            else f"{again} count twice in the run's summary and metrics, too."
+        )
+    if plan.skipped_records:
+        yield f"{counted(plan.skipped_records, 'records')} will never be counted."
+    if settings.was_live:
+        yield (
+            "What the live run held back by its flush interval is lost, unless its windows are "
+            "read again."
+        )
 
 
 def reset(

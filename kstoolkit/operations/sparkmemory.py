@@ -1,32 +1,605 @@
-"""What a Spark application takes in memory, process by process, beside RocksDB's formula."""
+"""What a Spark application takes in memory, process by process, beside RocksDB's formula.
+
+What Spark's Java says of its own memory, beside what the system says of its process.
+
+The parts, and which of them lie inside others:
+
+========================  =======================================================================
+heap, non-heap            measured; committed is what Java asked the system for, used lies inside
+direct buffers            measured; those that Java itself gives out
+netty's memory            measured; taken past Java's own count, by netty's. Arrow's lies inside it
+RocksDB                   Spark's account: what each store that is open in this Java told last
+mapped files              measured, but not how much of it is in memory: part of no sum
+========================  =======================================================================
+
+What none of them counts: threads' stacks, the compiler's and the garbage collector's own tables,
+libraries, what the allocator keeps, and what ``spark.memory.offHeap.enabled`` lets Spark take.
+
+The Python processes that Spark's Java started, and what they take together.
+
+What Spark's executors said of their memory, as far as the driver was told.
+
+What streaming queries keep as state, by what Spark reported of their last micro-batch.
+
+The options that a session's settings give to Spark's state stores, as far as memory goes.
+
+A Spark session whose Java can be asked.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.executors import ExecutorMemory, executors_memory
-from kstoolkit.operations.java import JavaMemory, java_memory
-from kstoolkit.operations.querystate import QueryState, query_state
-from kstoolkit.operations.sessions import session_with_java
-from kstoolkit.operations.storeprofile import profile_of_settings
-from kstoolkit.operations.workers import WorkersMemory, workers_memory
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
 from kstoolkit.pipeline.run import Run
 from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
-from kstoolkit.units import format_bytes
+from kstoolkit.rocksdb.profiles.named import spark
+from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    import os
+    from collections.abc import (
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.rocksdb.profiles.profile import Profile
+
+
+_ADDED = ("heap_committed_bytes", "non_heap_committed_bytes", "direct_bytes", "rocksdb_bytes")
+_IN_DIRECT = "here netty takes its memory from direct buffers, and direct_bytes has it"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class JavaMemory(Record):
+    """The memory of the driver's Java: by its own account, and by the system's.
+
+    Parameters
+    ----------
+    pid
+        Its process.
+    heap_used_bytes, heap_committed_bytes, heap_max_bytes
+        Objects, garbage among them; what was asked of the system for them; what may be asked for.
+    non_heap_used_bytes, non_heap_committed_bytes
+        Classes and compiled code.
+    direct_bytes
+        Direct buffers that Java counts.
+    netty_bytes
+        Direct memory that netty takes by itself, for the network and for Arrow, and keeps for the
+        next who wants it.
+    arrow_bytes
+        What Arrow has of it: inside ``netty_bytes``, and never added to it.
+    mapped_bytes
+        Files mapped into memory: their size, of which any part may be in memory. In no sum.
+    rocksdb_bytes
+        RocksDB's native part by Spark's own account: memtables, block caches and table readers of
+        the stores open in this Java, whichever query's, as each told last (while it is used, once
+        in ``spark.sql.streaming.stateStore.rocksdb.memoryUpdateIntervalMs``). A cache that all
+        share (``boundedMemoryUsage``) counts once; but memtables lie in that cache, and those of
+        one store are then counted in it and beside it. On a cluster stores are open in executors.
+    total_bytes
+        The sum: committed heap and non-heap, direct buffers, netty's memory, RocksDB.
+    rss_bytes, pss_bytes
+        All that the process has in memory; see
+        :class:`~kstoolkit.rocksdb.memory.measured.ProcessMemory`.
+    not_accounted_for_bytes
+        ``rss_bytes`` less ``total_bytes``; what it may be stands at the head of the module. Below 0
+        if more was asked of the system for the heap than has been touched yet.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    pid: int
+    heap_used_bytes: int = of_source(Source.METRICS)
+    heap_committed_bytes: int = of_source(Source.METRICS)
+    heap_max_bytes: int = of_source(Source.METRICS)
+    non_heap_used_bytes: int = of_source(Source.METRICS)
+    non_heap_committed_bytes: int = of_source(Source.METRICS)
+    direct_bytes: int = of_source(Source.METRICS)
+    netty_bytes: int | None = of_source(Source.METRICS)
+    arrow_bytes: int = of_source(Source.METRICS)
+    mapped_bytes: int = of_source(Source.METRICS)
+    rocksdb_bytes: int = of_source(Source.METRICS)
+    total_bytes: int = of_source(Source.METRICS)
+    rss_bytes: int | None = of_source(Source.SYSTEM)
+    pss_bytes: int | None = of_source(Source.SYSTEM)
+    not_accounted_for_bytes: int | None = of_source(Source.SYSTEM)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"JavaMemory({self.pid}, RSS {format_bytes(self.rss_bytes)}, "
+            f"heap {format_bytes(self.heap_used_bytes)} "
+            f"of {format_bytes(self.heap_committed_bytes)}, "
+            f"RocksDB {format_bytes(self.rocksdb_bytes)}, "
+            f"not accounted for {format_bytes(self.not_accounted_for_bytes)})"
+        )
+
+
+def java_memory(jvm: Any) -> JavaMemory:
+    """Return the memory of a Java that Python speaks to.
+
+    Parameters
+    ----------
+    jvm
+        The way into it: ``spark.sparkContext._jvm``.
+
+    Raises
+    ------
+    py4j.protocol.Py4JError
+        If Java has ended.
+    """
+    told = _java_figures(jvm)
+    netty_bytes = _netty_bytes(jvm)  # after Arrow's part of it, which comes and goes
+    total = sum(told[name] for name in _ADDED) + (netty_bytes or 0)
+    process = process_memory(jvm.java.lang.ProcessHandle.current().pid())
+    unknown = dict(process.unknown)
+    if process.rss_bytes is None:
+        unknown["not_accounted_for_bytes"] = unknown["rss_bytes"]
+    if netty_bytes is None:
+        unknown["netty_bytes"] = _IN_DIRECT
+    return JavaMemory(
+        pid=int(process.pid),
+        **told,
+        netty_bytes=netty_bytes,
+        total_bytes=total,
+        rss_bytes=process.rss_bytes,
+        pss_bytes=process.pss_bytes,
+        not_accounted_for_bytes=None if process.rss_bytes is None else process.rss_bytes - total,
+        unknown=unknown,
+    )
+
+
+def _java_figures(jvm: Any) -> dict[str, int]:
+    """Return each figure that Java and Spark have in it; what belongs together at one moment."""
+    beans = jvm.java.lang.management.ManagementFactory
+    memory = beans.getMemoryMXBean()
+    heap, other = memory.getHeapMemoryUsage(), memory.getNonHeapMemoryUsage()
+    pools = _buffer_pools(jvm, beans)
+    sql = jvm.org.apache.spark.sql
+    return {
+        "heap_used_bytes": heap.getUsed(),
+        "heap_committed_bytes": heap.getCommitted(),
+        "heap_max_bytes": heap.getMax(),
+        "non_heap_used_bytes": other.getUsed(),
+        "non_heap_committed_bytes": other.getCommitted(),
+        "direct_bytes": pools.get("direct", 0),
+        "mapped_bytes": sum(size for name, size in pools.items() if name.startswith("mapped")),
+        "rocksdb_bytes": sql.execution.streaming.state.RocksDBMemoryManager.getMemBytesUsed(),
+        "arrow_bytes": sql.util.ArrowUtils.rootAllocator().getAllocatedMemory(),
+    }
+
+
+def _buffer_pools(jvm: Any, beans: Any) -> dict[str, int]:
+    """Return the sizes of Java's pools of buffers: ``direct``, and several of ``mapped`` files."""
+    kind = jvm.java.lang.Class.forName("java.lang.management.BufferPoolMXBean")
+    return {pool.getName(): pool.getMemoryUsed() for pool in beans.getPlatformMXBeans(kind)}
+
+
+def _netty_bytes(jvm: Any) -> int | None:
+    """Return what netty counts of its own; it says -1 if it takes buffers that Java counts."""
+    size: int = jvm.io.netty.util.internal.PlatformDependent.usedDirectMemory()
+    return None if size < 0 else size
+
+
+_PROC = Path("/proc")
+_NO_PROC = "this system has no /proc"
+_PARENT = re.compile(r".*\) \S (\d+) ", re.DOTALL)
+"""A process's parent, after the name of its program, in which anything may stand."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WorkersMemory(Record):
+    """The memory of Spark's Python workers.
+
+    Parameters
+    ----------
+    num_workers
+        How many there are: the daemon, its forks that run functions, and those that serve a Python
+        source or a stateful operator.
+    rss_bytes
+        The sum of what each has in memory. Forks share most of that with their daemon, and it
+        counts once a fork: a bound.
+    pss_bytes
+        The sum with shared pages divided among those who share them: what they take together.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    num_workers: int | None = of_source(Source.SYSTEM)
+    rss_bytes: int | None = of_source(Source.SYSTEM)
+    pss_bytes: int | None = of_source(Source.SYSTEM)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        number = "unknown" if self.num_workers is None else self.num_workers
+        rss, pss = format_bytes(self.rss_bytes), format_bytes(self.pss_bytes)
+        return f"WorkersMemory({number}, RSS {rss}, PSS {pss})"
+
+
+def workers_memory(java_pid: int) -> WorkersMemory:
+    """Return what the Python workers below a Java process take.
+
+    Parameters
+    ----------
+    java_pid
+        The process: a driver's Java, or an executor's.
+
+    Examples
+    --------
+    >>> from subprocess import PIPE, Popen
+    >>> with Popen(["cat"], stdin=PIPE) as alone:
+    ...     print(workers_memory(alone.pid).num_workers)
+    ...     _ = alone.communicate()
+    0
+    """
+    pids = python_workers(java_pid)
+    if pids is None:
+        names = ("num_workers", "rss_bytes", "pss_bytes")
+        return WorkersMemory(None, None, None, dict.fromkeys(names, _NO_PROC))
+    return summed_memory(list(_measured(pids)))
+
+
+def summed_memory(processes: Sequence[ProcessMemory]) -> WorkersMemory:
+    """Return what some processes take together; PSS if the system tells it of each.
+
+    Examples
+    --------
+    >>> summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), ProcessMemory(8, 3 << 20, 1 << 20)])
+    WorkersMemory(2, RSS 6.0 MiB, PSS 3.0 MiB)
+    """
+    rss_bytes = sum(each.rss_bytes or 0 for each in processes)
+    hidden = next((each for each in processes if each.pss_bytes is None), None)
+    if hidden is not None:
+        why = f"of process {hidden.pid}: {hidden.unknown['pss_bytes']}"
+        return WorkersMemory(len(processes), rss_bytes, None, {"pss_bytes": why})
+    return WorkersMemory(len(processes), rss_bytes, sum(each.pss_bytes or 0 for each in processes))
+
+
+def python_workers(java_pid: int) -> list[int] | None:
+    """Return the process ids of the Python workers below a Java; None if there is no ``/proc``.
+
+    Java starts a daemon, which forks itself for each Python task that runs at once, and a Python of
+    its own for each Python source and for each stateful operator.
+    """
+    if not (_PROC / "self").exists():
+        return None
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    return [pid for pid in _below(java_pid, children) if _is_worker(pid)]
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for path in _PROC.glob("[0-9]*/stat"):
+        found = _PARENT.match(_text(path))
+        if found:
+            yield int(path.parent.name), int(found[1])
+
+
+def _below(pid: int, children: Mapping[int, Sequence[int]]) -> Iterator[int]:
+    for child in children.get(pid, ()):
+        if child != os.getpid():  # spark-submit starts Java first, and the program below it
+            yield child
+            yield from _below(child, children)
+
+
+def _is_worker(pid: int) -> bool:
+    words = _text(_PROC / str(pid) / "cmdline").split("\0")
+    return any(flag == "-m" and name.startswith("pyspark.") for flag, name in pairwise(words))
+
+
+def _text(path: Path) -> str:
+    """Return what a file of ``/proc`` says; nothing if its process has just ended."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def _measured(pids: Sequence[int]) -> Iterator[ProcessMemory]:
+    for pid in pids:
+        try:
+            memory = process_memory(pid)
+        except InputError:  # it has just ended
+            continue
+        if memory.rss_bytes is not None:
+            yield memory
+
+
+_METRICS = {
+    "peak_heap_bytes": "JVMHeapMemory",
+    "peak_non_heap_bytes": "JVMOffHeapMemory",
+    "peak_direct_bytes": "DirectPoolMemory",
+    "peak_mapped_bytes": "MappedPoolMemory",
+}
+_OF_PROCESSES = {
+    "peak_java_rss_bytes": "ProcessTreeJVMRSSMemory",
+    "peak_workers_rss_bytes": "ProcessTreePythonRSSMemory",
+}
+"""Where each figure stands among ``ExecutorMetricType`` of Spark 4.3."""
+
+_NOT_TOLD = "it has told nothing yet: it does each spark.executor.heartbeatInterval"
+_NOT_ASKED = "spark.executor.processTreeMetrics.enabled is not true"
+_NOT_SEEN = "its system has no /proc, or no such process has run yet"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ExecutorMemory(Record):
+    """The most that one executor has taken so far, by its own account.
+
+    Parameters
+    ----------
+    executor, place
+        Its number, and its host and port.
+    peak_heap_bytes, peak_non_heap_bytes
+        Used heap; classes and compiled code.
+    peak_direct_bytes, peak_mapped_bytes
+        Direct buffers that Java counts, which netty's and Arrow's are not; mapped files.
+    peak_java_rss_bytes, peak_workers_rss_bytes
+        What its Java, and its Python workers, have in memory, if
+        ``spark.executor.processTreeMetrics.enabled`` is true. RocksDB lies inside the first.
+        Workers are forks that share most of the second, where it counts once a fork.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    executor: str
+    place: str
+    peak_heap_bytes: int | None = of_source(Source.METRICS)
+    peak_non_heap_bytes: int | None = of_source(Source.METRICS)
+    peak_direct_bytes: int | None = of_source(Source.METRICS)
+    peak_mapped_bytes: int | None = of_source(Source.METRICS)
+    peak_java_rss_bytes: int | None = of_source(Source.METRICS)
+    peak_workers_rss_bytes: int | None = of_source(Source.METRICS)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        heap, rss = format_bytes(self.peak_heap_bytes), format_bytes(self.peak_java_rss_bytes)
+        return (
+            f"ExecutorMemory({self.executor!r} at {self.place}, peak heap {heap}, peak RSS {rss})"
+        )
+
+
+def executors_memory(context: Any) -> Records[ExecutorMemory]:
+    """Return what each executor that is up said; the driver, which is one if local, left out.
+
+    Spark tells the peaks since an executor started, not what it takes now, and tells them whether
+    or not its web page is on.
+
+    Parameters
+    ----------
+    context
+        The session's ``SparkContext``.
+    """
+    asked = context.getConf().get("spark.executor.processTreeMetrics.enabled", "false") == "true"
+    listed = context._jsc.sc().statusStore().executorList(True)  # noqa: FBT003, SLF001 - active ones; the way into Java
+    up = context._jvm.scala.jdk.javaapi.CollectionConverters.asJava(listed)  # noqa: SLF001
+    told = [_executor_figures(each, asked=asked) for each in up if each.id() != "driver"]
+    return Records(told, "executors")
+
+
+def _executor_figures(summary: Any, *, asked: bool) -> ExecutorMemory:
+    peaks = summary.peakMemoryMetrics()
+    values: dict[str, int | None] = dict.fromkeys(_METRICS | _OF_PROCESSES)
+    whys = dict.fromkeys(values, _NOT_TOLD)
+    if peaks.isDefined():
+        metric = peaks.get().getMetricValue
+        values |= {name: metric(key) for name, key in _METRICS.items()}
+        # Spark says 0 of what it was not asked for, or can't know.
+        values |= {name: metric(key) or None for name, key in _OF_PROCESSES.items()}
+        whys |= dict.fromkeys(_OF_PROCESSES, _NOT_SEEN)
+    if not asked:
+        whys |= dict.fromkeys(_OF_PROCESSES, _NOT_ASKED)
+    unknown = {name: whys[name] for name, value in values.items() if value is None}
+    return ExecutorMemory(summary.id(), summary.hostPort(), **values, unknown=unknown)
+
+
+_PINNED = "rocksdbPinnedBlocksMemoryUsage"
+_NO_QUERY = "no streaming query is running"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QueryState(Record):
+    """The state of some queries, over all their operators, and over all executors.
+
+    Parameters
+    ----------
+    queries
+        The queries, by name or id.
+    num_stores
+        RocksDB state stores: for each operator one a partition, joins several.
+    rocksdb_bytes
+        RocksDB's native part by Spark's estimate, as the stores stood at the end of the last
+        micro-batch (``memoryUsedBytes``): memtables, block caches and table readers of each. With
+        ``boundedMemoryUsage`` each store reports its share of the cache that all have; memtables
+        lie in that cache, and are counted in it and beside it.
+    rocksdb_pinned_bytes
+        What of the block caches is in use and can't be evicted: inside ``rocksdb_bytes``, and never
+        added to it.
+    heap_bytes
+        State in Java's heap, by Spark's estimate: of operators that keep it there rather than in
+        RocksDB. Inside the heap, and never added to it.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    queries: tuple[str, ...]
+    num_stores: int | None = of_source(Source.METRICS)
+    rocksdb_bytes: int | None = of_source(Source.METRICS)
+    rocksdb_pinned_bytes: int | None = of_source(Source.METRICS)
+    heap_bytes: int | None = of_source(Source.METRICS)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"QueryState({', '.join(self.queries) or 'no queries'}; "
+            f"{format_count(self.num_stores)} RocksDB stores, {format_bytes(self.rocksdb_bytes)})"
+        )
+
+
+def query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState:
+    """Return what the last micro-batches reported of state.
+
+    Parameters
+    ----------
+    progress
+        ``query.lastProgress`` of each query, by its name; None if it has finished no micro-batch.
+
+    Examples
+    --------
+    >>> query_state({"a": None}).unknown["num_stores"]
+    "query 'a' has not finished a micro-batch yet"
+    """
+    names = tuple(progress)
+    waiting = [name for name, told in progress.items() if told is None]
+    if waiting or not names:
+        why = f"query {waiting[0]!r} has not finished a micro-batch yet" if waiting else _NO_QUERY
+        figures = ("num_stores", "rocksdb_bytes", "rocksdb_pinned_bytes", "heap_bytes")
+        return QueryState(names, None, None, None, None, dict.fromkeys(figures, why))
+    operators = [each for told in progress.values() for each in (told or {})["stateOperators"]]
+    in_rocksdb = [each for each in operators if _PINNED in each["customMetrics"]]
+    on_heap = [each for each in operators if _PINNED not in each["customMetrics"]]
+    return QueryState(
+        names,
+        num_stores=_sum(in_rocksdb, "numStateStoreInstances"),
+        rocksdb_bytes=_sum(in_rocksdb, "memoryUsedBytes"),
+        rocksdb_pinned_bytes=sum(each["customMetrics"][_PINNED] for each in in_rocksdb),
+        heap_bytes=_sum(on_heap, "memoryUsedBytes"),
+    )
+
+
+def _sum(operators: Sequence[Mapping[str, Any]], name: str) -> int:
+    return sum(each[name] for each in operators)
+
+
+_PREFIX = "spark.sql.streaming.stateStore.rocksdb."
+_SIZES = {
+    "write_buffer_size": ("writeBufferSizeMB", 1 << 20),
+    "max_write_buffer_number": ("maxWriteBufferNumber", 1),
+    "block_cache_bytes": ("blockCacheSizeMB", 1 << 20),
+    "block_size": ("blockSizeKB", 1 << 10),
+}
+"""For each option that bears on memory: Spark's key, and its unit."""
+
+
+def profile_of_settings(settings: Mapping[str, str]) -> Profile:
+    """Return the profile that Spark's state stores have under some settings.
+
+    What the settings leave open is as Spark has it. Source of keys, defaults and what
+    ``boundedMemoryUsage`` sets: ``RocksDBConf``, ``RocksDBMemoryManager`` and ``RocksDB`` of Spark
+    4.3.
+
+    Parameters
+    ----------
+    settings
+        Spark's configuration. Keys that have nothing to do with it may be there too; upper and
+        lower case make no difference in keys, as with Spark.
+
+    Raises
+    ------
+    ConfigurationError
+        If a value is no number, or makes no sense.
+
+    Examples
+    --------
+    >>> key = "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage"
+    >>> profile = profile_of_settings({key: "true"})
+    >>> profile.block_cache_bytes >> 20, profile.write_buffer_manager_bytes >> 20
+    (500, 250)
+    """
+    given = {key.lower(): value for key, value in settings.items()}
+    options: dict[str, Any] = {
+        name: int(size) * unit
+        for name, (key, unit) in _SIZES.items()
+        if (size := _number(given, key, default=-1)) >= 0  # -1: as RocksDB or Spark has it
+    }
+    if _value(given, "boundedMemoryUsage", "false").lower() == "true":
+        options |= _bounded(given)
+    return spark().changed(name="spark, as the session sets it", **options)
+
+
+def _bounded(given: Mapping[str, str]) -> dict[str, Any]:
+    """Return what one cache for all stores of a Java comes to."""
+    cache_bytes = int(_number(given, "maxMemoryUsageMB", default=500)) << 20
+    memtables = _number(given, "writeBufferCacheRatio", default=0.5)
+    return {
+        "block_cache_bytes": cache_bytes,
+        "block_cache_shared": True,
+        "high_pri_pool_ratio": _number(given, "highPriorityPoolRatio", default=0.1),
+        "write_buffer_manager_bytes": int(cache_bytes * memtables),
+        "write_buffer_manager_in_cache": True,
+        "cache_index_and_filter_blocks": True,
+        "pin_l0_filter_and_index_blocks_in_cache": True,
+    }
+
+
+def _number(given: Mapping[str, str], key: str, *, default: float) -> float:
+    value = _value(given, key, str(default))
+    try:
+        return float(value)
+    except ValueError as error:
+        message = f"{_PREFIX}{key} is {value!r}, which is no number."
+        raise ConfigurationError(message, hint="Spark refuses it too: set one.") from error
+
+
+def _value(given: Mapping[str, str], key: str, default: str) -> str:
+    return given.get(f"{_PREFIX}{key}".lower(), default)
+
+
+def session_with_java(spark: SparkSession | None = None) -> SparkSession:
+    """Return a session that has a Java, and one that runs: the given one, or the active one.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no session, it has been stopped, or it is one of Spark Connect.
+    EnvironmentFault
+        If its Java has ended.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.session import spark_session
+    >>> spark = spark_session("local[2]")
+    >>> session_with_java() is spark
+    True
+    """
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
+    if process is not None and process.poll() is not None:
+        message = "Spark's Java has ended."
+        raise EnvironmentFault(message, hint="Start another session; the usual cause is memory.")
+    session = _active() if spark is None else spark
+    if session is None:
+        message = "There is no Spark session in this process."
+        raise ConfigurationError(message, hint="Start one, or give the one that you have.")
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        message = "A Spark Connect session has no Java on this side whose memory could be read."
+        raise ConfigurationError(message, hint="Ask in the process that its server runs in.")
+    if session.sparkContext._jsc is None:  # noqa: SLF001 - what stopping leaves of it
+        message = "This Spark session has been stopped."
+        raise ConfigurationError(message, hint="Start another one.")
+    return session
+
+
+def _active() -> SparkSession | None:
+    session = SparkSession.getActiveSession()
+    if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001
+        # Started in another thread. A builder without options changes nothing of it.
+        return SparkSession.builder.getOrCreate()
+    return session
 
 
 _MAIN_TERMS = ("memtables", "block cache")

@@ -1,30 +1,362 @@
-"""The store that a changelog topic stands for: what it would hold, were it restored now."""
+"""The store that a changelog topic stands for: what it would hold, were it restored now.
+
+A topic that a run writes its counts to, as rows: read into a scratch folder, as replicas do.
+
+A changelog topic, or one partition of it, read from where it begins to where it ends now.
+
+What a store of Kafka Streams tells of its changelog topic: the kind, the partition, the age.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import sys
+import weakref
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from kstoolkit.errors import ConfigurationError
+import numpy as np
+from tqdm import tqdm
+
+from kstoolkit.changelog.changelog import MIRROR
+from kstoolkit.errors import ConfigurationError, FormatError
 from kstoolkit.events.topics import address_of, options_given
-from kstoolkit.formats.streams.kinds import kinds_named
+from kstoolkit.formats.countblock import BlockKey
+from kstoolkit.formats.keys import decode_topic_keys, is_block_key
+from kstoolkit.formats.streams.kinds import Kind, kinds_named
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.outputs import kafka_changelog
-from kstoolkit.operations.besidetopic import kind_of, partition_of
-from kstoolkit.operations.topiccounts import CountedTopic
-from kstoolkit.operations.topicreading import Reading, are_counts
+from kstoolkit.kafka.reading import read_records
+from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.rocksdb.faults import StoreClosedError
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.stores.comparing.folders import Together
+from kstoolkit.stores.discovery.places import real_path, streams_place
+from kstoolkit.stores.rows.counts import changelog_counts
 from kstoolkit.stores.rows.folded import FoldedRecords
-from kstoolkit.stores.rows.readable import ReadAs
-from kstoolkit.units import parse_duration
+from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
+from kstoolkit.stores.rows.statestore import StateStore, StreamSource
+from kstoolkit.units import format_count, format_duration, parse_duration
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import (
+        Generator,
+        Iterator,
+        Mapping,
+    )
 
+    from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.events.topics import Address
-    from kstoolkit.stores.rows.readable import HasRows, SerdeLike
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.kafka.cluster import Reach
+    from kstoolkit.kafka.outputs import KafkaChangelog
+    from kstoolkit.kafka.reading import Records
+    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.stores.rows.rows import RowSource
     from kstoolkit.units import Duration
+
+
+class CountedTopic(HasRows):
+    """A run's latest counts, of windows of one length, as rows: one for each user and window.
+
+    Made by :func:`kstoolkit.open_topic`; ``with`` closes it, and removes what was made.
+
+    Parameters
+    ----------
+    topic
+        Where the counts are.
+    window_ms
+        How long the windows are.
+    counted
+        How to count: see :func:`kstoolkit.stores.rows.counts.changelog_counts`.
+    scratch
+        Where to make the scratch folder; None is where temporary files go.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no such windows, or it is not said which are meant.
+    FormatError
+        If a record is none of a run's counts.
+    """
+
+    def __init__(
+        self,
+        topic: KafkaChangelog,
+        *,
+        window_ms: int | None,
+        counted: dict[str, Any],
+        scratch: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.name = str(topic.address)
+        with ExitStack() as opening:
+            place = new_scratch_folder(scratch)
+            opening.callback(place.remove)
+            mirror = topic.mirrored_in(place.path / MIRROR)
+            mirror.refresh()
+            self._counts = _counts(mirror, self.name, window_ms, counted)
+            self.read_as = self._counts.read_as
+            self._close = weakref.finalize(self, opening.pop_all().close)
+
+    @property
+    def source(self) -> RowSource:
+        """Where the rows lie."""
+        if not self._close.alive:
+            message = f"What was read of {self.name} is closed."
+            raise StoreClosedError(message, hint="Read it again.")
+        return self._counts.source
+
+    @property
+    def kind(self) -> str:
+        """What kind of store it is: one of windows."""
+        return str(Kind.WINDOW)
+
+    def close(self) -> None:
+        """Remove what was read; a second time does nothing."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"CountedTopic({self.name!r})"
+
+
+def topic_of_run(
+    path: str | os.PathLike[str], options: Mapping[str, str] | None = None
+) -> KafkaChangelog | None:
+    """Return the topic that a run writes its counts to; None if it has none, or is no run.
+
+    Parameters
+    ----------
+    path
+        A folder.
+    options
+        Settings of the connection; None: as the environment says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> topic_of_run(tempfile.mkdtemp()) is None
+    True
+    """
+    settings = RunFolder(Path(path)).settings()
+    if settings is None or settings.changelog is None:
+        return None
+    return kafka_changelog(settings.changelog, options=options)
+
+
+def counts_of_run(
+    topic: KafkaChangelog,
+    path: str | os.PathLike[str],
+    *,
+    window_ms: int | None,
+    counted: dict[str, Any],
+) -> Readable:
+    """Return the latest counts of a run whose changelog is a topic, as rows.
+
+    What the topic has is read into the run's folder, where :attr:`kstoolkit.Run.changelog` has it
+    too, so that the next one reads only what is new.
+
+    Parameters
+    ----------
+    topic
+        What :func:`topic_of_run` found.
+    path
+        The run's folder.
+    window_ms, counted
+        As of :class:`CountedTopic`.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no such windows, or it is not said which are meant.
+    """
+    mirror = topic.mirrored_in(Path(path) / MIRROR)
+    mirror.refresh()
+    return _counts(mirror, f"{path}, {topic.address}", window_ms, counted)
+
+
+def _counts(
+    mirror: Changelog, name: str, window_ms: int | None, counted: dict[str, Any]
+) -> Readable:
+    lengths_ms = mirror.window_lengths_ms()
+    known = ", ".join(map(format_duration, lengths_ms)) or "none"
+    if window_ms is None:
+        message = f"{name} has counts of windows of {known}."
+        raise ConfigurationError(message, hint="Say of which, by window_size=.")
+    if window_ms not in lengths_ms:
+        message = f"{name} has no counts of windows of {format_duration(window_ms)}."
+        raise ConfigurationError(message, hint=f"It has: {known}.")
+    found = changelog_counts(mirror, window=window_ms, **counted)
+    source = _Named(f"{name}, {format_duration(window_ms)}", found.source)
+    return Readable(source, key_serde=found.key_serde, value_serde=found.value_serde)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Rows under the name that people know them by, not that of a scratch folder."""
+
+    name: str
+    rows: RowSource
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        yield from self.rows.read(asked)
+
+
+_AT_ONCE, _LOOKED_AT = 50_000, 1_000  # records
+_LONGEST_MS = 10 * 366 * 86_400_000  # that a window of a run's is believed to be
+
+
+def are_counts(records: Records) -> bool:
+    """Return whether some records are of a run's counts: their keys are like no others."""
+    keys = records.keys[:_LOOKED_AT]
+    is_block = is_block_key(keys)
+    try:
+        blocks = [BlockKey.decode(keys[at]) for at in np.flatnonzero(is_block)]
+        decode_topic_keys([keys[at] for at in np.flatnonzero(~is_block)])
+    except FormatError:
+        return False
+    return bool(keys) and all(each.size_ms <= _LONGEST_MS for each in blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A topic, or one partition of it, from where it begins to where it ends now.
+
+    Parameters
+    ----------
+    cluster, address
+        Where it is.
+    partition
+        Which one; None: all.
+    reach
+        The offsets of each that is read.
+    shown
+        Whether to show on stderr how many records are read by now.
+    """
+
+    cluster: Cluster
+    address: Address
+    partition: int | None
+    reach: Mapping[int, Reach]
+    shown: bool
+
+    @classmethod
+    def of(
+        cls, cluster: Cluster, address: Address, partition: int | None, *, shown: bool
+    ) -> Reading:
+        """Look where a topic, or a partition of it, begins and ends now.
+
+        Raises
+        ------
+        InputError
+            If there is no such topic.
+        ConfigurationError
+            If it has no such partition.
+        KafkaError
+            If no broker answers.
+        """
+        partitions = cluster.partitions(address.topic)
+        if partition is not None and partition not in partitions:
+            message = f"{address} has no partition {partition}."
+            hint = f"It has {format_count(len(partitions))}, from 0 on."
+            raise ConfigurationError(message, hint=hint)
+        chosen = partitions if partition is None else [partition]
+        reach = cluster.reach(address.topic, chosen)
+        return cls(cluster, address, partition, reach, shown)
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        return f"{self.address}{'' if self.partition is None else f', {self.partition}'}"
+
+    def parts(self) -> Generator[Records]:
+        """Yield the records, many at a time."""
+        begin = {each: at.first for each, at in self.reach.items()}
+        end = {each: at.end for each, at in self.reach.items()}
+        total = sum(end.values()) - sum(begin.values())
+        with tqdm(
+            total=total, unit=" records", unit_scale=True, disable=not self.shown, file=sys.stderr
+        ) as told:
+            records = read_records(self.cluster, self.address.topic, begin, end, _AT_ONCE)
+            with closing(records):
+                for each in records:
+                    told.update(len(each))
+                    yield each
+
+
+def kind_of(store: HasRows) -> str | None:
+    """Return what kind of store of Kafka Streams it is; None if it is none.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> kind_of(listed("counts", [])) is None
+    True
+    """
+    return store.kind if isinstance(store, FoldedRecords) else _kind_in(store.source)
+
+
+def partition_of(store: HasRows) -> int | None:
+    """Return the partition of the task in whose folder a store lies; None if it lies in none.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> partition_of(listed("counts", [])) is None
+    True
+    """
+    if isinstance(store, SegmentedStore):
+        folders = list(store.segments.folders.values())
+    else:
+        folders = [store.path] if isinstance(store, StateStore) else []
+    places = [streams_place(real_path(folder)) for folder in folders[:1]]
+    return next((place.partition for place in places if place is not None), None)
+
+
+def begins_ms(store: HasRows) -> int | None:
+    """Return from when on a store has all its windows: where its first segment begins.
+
+    What a topic has of before is expired in the store. Of several partitions, it is the latest.
+
+    Returns
+    -------
+    int or None
+        Epoch ms UTC; None of a store without segments.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> begins_ms(listed("counts", [])) is None
+    True
+    """
+    source = store.source
+    sources = source.sources if isinstance(source, Together) else [source]
+    spans = [
+        [part.span_ms.start for part in each.parts if part.span_ms is not None]
+        for each in sources
+        if isinstance(each, StreamSource)
+    ]
+    return max((min(starts) for starts in spans if starts), default=None)
+
+
+def _kind_in(source: RowSource) -> str | None:
+    """Return the kind of a store, or of all the partitions that are taken together."""
+    if isinstance(source, StreamSource):
+        return str(source.kind)
+    if not isinstance(source, Together):
+        return None
+    kinds = [kind for each in source.sources if (kind := _kind_in(each)) is not None]
+    return max(kinds, key=kinds.count, default=None)  # one without rows may look like another
 
 
 TopicStore = FoldedRecords | CountedTopic

@@ -14,7 +14,7 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
+    from kstoolkit.operations.lag import LagOfPartition, TopicLag
 
 
 def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
@@ -32,7 +32,7 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
+    >>> from kstoolkit.operations.lag import LagOfPartition, TopicLag
     >>> one = LagOfPartition(topic="actions", partition=0, lag_records=120, catch_up_seconds=4.0)
     >>> plot_topic_lag(
     ...     TopicLag(reader="run 'out'", state="counting", at_ms=0, partitions=(one,))

@@ -16,11 +16,13 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from kstoolkit.operations.executors import ExecutorMemory
-    from kstoolkit.operations.java import JavaMemory
-    from kstoolkit.operations.querystate import QueryState
-    from kstoolkit.operations.sparkmemory import SparkMemory
-    from kstoolkit.operations.workers import WorkersMemory
+    from kstoolkit.operations.sparkmemory import (
+        ExecutorMemory,
+        JavaMemory,
+        QueryState,
+        SparkMemory,
+        WorkersMemory,
+    )
     from kstoolkit.records import Records
 
 

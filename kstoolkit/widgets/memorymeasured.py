@@ -162,12 +162,12 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
 
 def _of_application(thing: Any) -> Measured:
     """Return what a run says, or what was measured of Spark before."""
-    from kstoolkit.operations.sessions import session_with_java  # noqa: PLC0415 - loads Spark
     from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - as above
         SparkMemory,
+        profile_of_settings,
+        session_with_java,
         spark_memory,
     )
-    from kstoolkit.operations.storeprofile import profile_of_settings  # noqa: PLC0415 - as above
     from kstoolkit.pipeline.run import Run  # noqa: PLC0415 - as above
 
     if isinstance(thing, SparkMemory):

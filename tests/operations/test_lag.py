@@ -16,8 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, TopicPartition
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.operations.lag import LagWatch
-from kstoolkit.operations.lagrates import meeting
+from kstoolkit.operations.lag import LagWatch, meeting
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.plots.axes import beside_pyplot
 from tests.kafka.clients import make_topic, write

@@ -12,7 +12,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.events import files as rows
-from kstoolkit.operations.lookupframe import BROKEN
+from kstoolkit.operations.lookup import BROKEN
 from tests.operations.lookupserver import country_of, lookup_server
 
 if TYPE_CHECKING:

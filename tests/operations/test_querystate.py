@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstoolkit.operations.querystate import query_state
+from kstoolkit.operations.sparkmemory import query_state
 
 
 def operator(stores: int, size_bytes: int, pinned_bytes: int | None = None) -> dict[str, Any]:

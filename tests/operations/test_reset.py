@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
-from kstoolkit.operations.resetwindows import windows_in_part
+from kstoolkit.operations.reset import windows_in_part
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window
 from tests.kafka.clients import make_topic, write

@@ -17,9 +17,7 @@ from rocksdict import Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.querystate import query_state
-from kstoolkit.operations.sparkmemory import _formula, _together
-from kstoolkit.operations.workers import python_workers
+from kstoolkit.operations.sparkmemory import _formula, _together, python_workers, query_state
 from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 from kstoolkit.rocksdb.profiles.named import kafka_streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.storeprofile import profile_of_settings
+from kstoolkit.operations.sparkmemory import profile_of_settings
 from kstoolkit.rocksdb.profiles.named import bounded_memory, spark
 
 PREFIX = "spark.sql.streaming.stateStore.rocksdb."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.operations.besidetopic import begins_ms
+from kstoolkit.operations.topicstore import begins_ms
 from tests.cli.commands import given, rows
 from tests.operations.livestreams import JOINS, PARTITIONS, STORES, Live, compiled, ran
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.operations.workers import python_workers, summed_memory, workers_memory
+from kstoolkit.operations.sparkmemory import python_workers, summed_memory, workers_memory
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 
 if TYPE_CHECKING:

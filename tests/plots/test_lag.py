@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstoolkit.operations.lagrecord import LagOfPartition, TopicLag
+from kstoolkit.operations.lag import LagOfPartition, TopicLag
 from kstoolkit.plots.rowbars import MOST_ROWS
 from tests.plots.made import HOSTILE, drawn, legend, seen, stays_inside, texts
 

@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.operations.executors import ExecutorMemory
-from kstoolkit.operations.java import JavaMemory
-from kstoolkit.operations.querystate import query_state
-from kstoolkit.operations.sparkmemory import SparkMemory
-from kstoolkit.operations.workers import WorkersMemory, workers_memory
+from kstoolkit.operations.sparkmemory import (
+    ExecutorMemory,
+    JavaMemory,
+    SparkMemory,
+    WorkersMemory,
+    query_state,
+    workers_memory,
+)
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.plots.sparkmemory import MOST_EXECUTORS
 from kstoolkit.records import Records

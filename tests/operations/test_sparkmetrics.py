@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.operations.metricsrocksdb import FIGURES
-from kstoolkit.operations.metricsspark import QueryFigures
+from kstoolkit.operations.sparkmetrics import FIGURES, QueryFigures
 from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
 

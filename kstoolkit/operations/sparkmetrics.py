@@ -1,0 +1,431 @@
+"""What Spark's Java tells Prometheus: its memory, and what its garbage collectors took.
+
+A figure as Prometheus takes it: a name, what it says, and a value for each set of labels.
+
+RocksDB's figures in Spark's progress, and the names that Prometheus gets them under.
+
+Where a figure is the same as one of Kafka Streams' metrics, it has that one's name
+(:func:`kstoolkit.rocksdb.metricnames.metric_names` has the pairs), less the statistic that
+Prometheus works out itself: ``rate()`` of ``kstoolkit_rocksdb_bytes_written_total`` is
+``bytes-written-rate``. Milliseconds become seconds, as Prometheus has them.
+
+Spark resets RocksDB's own counts with each micro-batch, and tells what one batch added: these add
+up. How long the phases of a commit took, and what was copied, it tells of the latest one.
+
+What a query's progress tells Prometheus: where time goes, and what each operator keeps as state.
+
+Only the process that counts knows these; they begin at 0 with it, as Prometheus expects of a
+process that was started anew.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark import SparkContext
+
+from kstoolkit.operations.sparkmemory import java_memory
+from kstoolkit.pipeline.status import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import (
+        Iterable,
+        Iterator,
+        Mapping,
+    )
+
+    from kstoolkit.pipeline.status import RunStatus
+
+
+_PREFIX = "kstoolkit_"
+
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure under a name, with one value for each set of labels.
+
+    Parameters
+    ----------
+    kind
+        ``"counter"``, which only grows, or ``"gauge"``.
+    name
+        Its name; a counter's without the ``_total`` that it is served with.
+    about
+        What it says, in a sentence or two.
+    samples
+        (labels, value) of each; none at all of a figure that is not known, whose ``about`` says
+        why.
+    """
+
+    kind: Literal["counter", "gauge"]
+    name: str
+    about: str
+    samples: tuple[tuple[Labels, float], ...]
+
+
+def counter(name: str, about: str, value: float | Mapping[Labels, float]) -> Metric:
+    """Return a figure that only grows.
+
+    Examples
+    --------
+    >>> counter("events", "Events that came in.", 7).name
+    'kstoolkit_events'
+    """
+    return Metric("counter", _PREFIX + name, about, _samples(value))
+
+
+def gauge(
+    name: str, about: str, value: float | Mapping[Labels, float] | None, why: str = "not told"
+) -> Metric:
+    """Return a figure that goes up and down; of one that is ``None``, that it is unknown and why.
+
+    Examples
+    --------
+    >>> gauge("lag_bytes", "Bytes that wait.", None, "a DataFrame does not say").about
+    'Bytes that wait. Unknown: a DataFrame does not say.'
+    """
+    if value is None:
+        return Metric("gauge", _PREFIX + name, f"{about} Unknown: {why}.", ())
+    return Metric("gauge", _PREFIX + name, about, _samples(value))
+
+
+def labelled(
+    label: str, values: Mapping[str, float], known: Iterable[str] = ()
+) -> dict[Labels, float]:
+    """Return values under one label; 0 for what is known to exist and has none.
+
+    Examples
+    --------
+    >>> labelled("reason", {"no_user": 2}, known=["no_time"])
+    {(('reason', 'no_time'),): 0.0, (('reason', 'no_user'),): 2}
+    """
+    told = dict.fromkeys(known, 0.0) | dict(values)
+    return {((label, name),): number for name, number in told.items()}
+
+
+def _samples(value: float | Mapping[Labels, float]) -> tuple[tuple[Labels, float], ...]:
+    return (((), value),) if isinstance(value, int | float) else tuple(value.items())
+
+
+_SECONDS = 0.001
+"""Spark's milliseconds in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class RocksdbFigure:
+    """Where a figure stands in Spark's progress, and what becomes of it.
+
+    Parameters
+    ----------
+    in_spark
+        Its name in ``customMetrics``, less ``rocksdb``.
+    name
+        Its name for Prometheus, less ``kstoolkit_rocksdb_``.
+    about
+        What it says.
+    unit
+        What one of Spark's is worth.
+    adds_up
+        Whether batches add up.
+    """
+
+    in_spark: str
+    name: str
+    about: str
+    unit: float = 1
+    adds_up: bool = True
+
+    @property
+    def key(self) -> str:
+        """Its whole name in ``customMetrics``."""
+        return f"rocksdb{self.in_spark}"
+
+
+def _latest(in_spark: str, name: str, about: str, unit: float = 1) -> RocksdbFigure:
+    return RocksdbFigure(in_spark, name, about, unit, adds_up=False)
+
+
+_STREAMS_METRICS = (
+    RocksdbFigure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
+    RocksdbFigure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
+    RocksdbFigure(
+        "TotalBytesWrittenByFlush",
+        "memtable_bytes_flushed",
+        "Bytes that memtables were flushed to.",
+    ),
+    RocksdbFigure(
+        "WriterStallLatencyMs",
+        "write_stall_duration_seconds",
+        "How long writers were delayed or stopped.",
+        _SECONDS,
+    ),
+    RocksdbFigure(
+        "TotalBytesReadByCompaction", "bytes_read_compaction", "Bytes that compactions read."
+    ),
+    RocksdbFigure(
+        "TotalBytesWrittenByCompaction", "bytes_written_compaction", "Bytes that compactions wrote."
+    ),
+    RocksdbFigure(
+        "TotalCompactionLatencyMs",
+        "compaction_time_seconds",
+        "How long compactions took.",
+        _SECONDS,
+    ),
+    _latest("SstFileSize", "total_sst_files_size_bytes", "Size of all SST files."),
+    _latest(
+        "PinnedBlocksMemoryUsage",
+        "block_cache_pinned_usage_bytes",
+        "What of the block caches is in use and can't be evicted; inside state_memory_bytes.",
+    ),
+)
+"""Figures that Kafka Streams has too: KIP-471 and KIP-607."""
+
+_SPARKS_OWN = (
+    RocksdbFigure("GetCount", "gets", "Rows that were looked up."),
+    RocksdbFigure("PutCount", "puts", "Rows that were written."),
+    RocksdbFigure("GetLatency", "get_seconds", "How long looking up took.", _SECONDS),
+    RocksdbFigure("PutLatency", "put_seconds", "How long writing took.", _SECONDS),
+    RocksdbFigure("ReadBlockCacheHitCount", "block_cache_hits", "Blocks found in the cache."),
+    RocksdbFigure("ReadBlockCacheMissCount", "block_cache_misses", "Blocks read from disk."),
+    RocksdbFigure(
+        "TotalBytesReadThroughIterator", "iterator_bytes_read", "Bytes read through iterators."
+    ),
+    _latest("CommitFlushLatency", "commit_flush_seconds", "The flush of a commit.", _SECONDS),
+    _latest("CommitCompactLatency", "commit_compact_seconds", "Compaction at commit.", _SECONDS),
+    _latest("CommitCheckpointLatency", "commit_checkpoint_seconds", "The checkpoint.", _SECONDS),
+    _latest("CommitFileSyncLatencyMs", "commit_file_sync_seconds", "Syncing files.", _SECONDS),
+    _latest("SaveZipFilesLatencyMs", "save_zip_files_seconds", "Uploading the zip.", _SECONDS),
+    _latest(
+        "ChangeLogWriterCommitLatencyMs", "changelog_commit_seconds", "The changelog.", _SECONDS
+    ),
+    _latest("LoadLatencyMs", "load_seconds", "Loading a version of the state.", _SECONDS),
+    _latest(
+        "LoadFromSnapshotLatencyMs", "load_from_snapshot_seconds", "Loading a snapshot.", _SECONDS
+    ),
+    _latest("ReplayChangeLogLatencyMs", "replay_seconds", "Replaying changelogs.", _SECONDS),
+    _latest("NumReplayChangelogFiles", "replayed_changelog_files", "Changelogs replayed."),
+    _latest("NumLoadedFromDfs", "loaded_from_checkpoint", "Stores loaded from the checkpoint."),
+    _latest("FilesCopied", "files_copied", "SST files copied to the checkpoint."),
+    _latest("FilesReused", "files_reused", "SST files that the checkpoint had before."),
+    _latest("BytesCopied", "bytes_copied", "Bytes of the SST files copied."),
+    _latest("ZipFileBytesUncompressed", "zip_bytes", "Size of what went into the zip."),
+    _latest("ForceSnapshotCount", "forced_snapshots", "Snapshots that were forced."),
+    _latest("NumSnapshotsAutoRepaired", "repaired_snapshots", "Snapshots that were repaired."),
+    _latest("NumExternalColumnFamilies", "column_families", "Column families of the query."),
+    _latest("NumInternalColumnFamilies", "internal_column_families", "Spark's own ones."),
+    _latest("NumInternalColFamiliesKeys", "internal_keys", "Keys in Spark's own ones."),
+)
+
+FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
+"""What there is for each operator. What Spark tells of each store and partition is left out."""
+
+
+def figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
+    """Return an operator's figures of those that Spark told.
+
+    Parameters
+    ----------
+    custom
+        ``stateOperators[i].customMetrics`` of a query's progress.
+
+    Examples
+    --------
+    >>> told = figures_of({"rocksdbWriterStallLatencyMs": 1500, "numValueStateVars": 1})
+    >>> [(figure.name, value) for figure, value in told.items()]
+    [('write_stall_duration_seconds', 1.5)]
+    """
+    return {each: custom[each.key] * each.unit for each in FIGURES if each.key in custom}
+
+
+_STATE = {
+    "state_rows": ("numRowsTotal", "Rows in the state."),
+    "state_memory_bytes": (
+        "memoryUsedBytes",
+        "Memory of the state by Spark's estimate: of RocksDB, its native part.",
+    ),
+    "state_stores": ("numStateStoreInstances", "State stores: one a partition, joins several."),
+}
+_CHANGES = {
+    "state_rows_updated": ("numRowsUpdated", "Rows of the state that were written."),
+    "state_rows_removed": ("numRowsRemoved", "Rows of the state that were removed."),
+    "state_rows_dropped_by_watermark": (
+        "numRowsDroppedByWatermark",
+        "Rows that came after the watermark.",
+    ),
+}
+
+
+class QueryFigures:
+    """Adds up what a query tells of its micro-batches, each batch once.
+
+    Parameters
+    ----------
+    resets
+        Whether RocksDB's own counts begin at 0 with each micro-batch, as they do by default
+        (``spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad``).
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
+    >>> batch = BatchTimes(
+    ...     number=0, clock_ms=0, seconds=2.0, events=5, parts_seconds={"counting": 1.5}
+    ... )
+    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,))
+    >>> figures = QueryFigures().metrics(status, {0: {"stateOperators": []}})
+    >>> {each.name: each.samples for each in figures}["kstoolkit_batch_part_seconds"]
+    (((('part', 'counting'),), 1.5),)
+    """
+
+    def __init__(self, *, resets: bool = True) -> None:
+        self._resets = resets
+        self._counted = -1
+        self._parts: dict[str, float] = {}
+        self._changes: dict[str, Counter[Labels]] = {name: Counter() for name in _CHANGES}
+        self._rocksdb: dict[RocksdbFigure, dict[Labels, float]] = {}
+        self._newest_parts: Mapping[str, float] | None = None
+        self._newest: Mapping[str, Any] | None = None
+
+    def begin(self, *, resets: bool) -> None:
+        """Take in that another query counts now, which may repeat the number of a batch."""
+        self._resets, self._counted = resets, -1
+
+    def metrics(self, status: RunStatus, progress: Mapping[int, Mapping[str, Any]]) -> list[Metric]:
+        """Return the figures by now.
+
+        Parameters
+        ----------
+        status, progress
+            What :class:`~kstoolkit.pipeline.status.RunWatch` saw at its last look: the run, and
+            what its query told of its batches, by their numbers.
+        """
+        fresh = {each.number: each for each in status.batches if each.number > self._counted}
+        for number in sorted(fresh.keys() & progress.keys()):
+            self._newest_parts = fresh[number].parts_seconds
+            for part, seconds in self._newest_parts.items():
+                self._parts[part] = self._parts.get(part, 0.0) + seconds
+            self._take_operators(progress[number])
+            self._counted = number
+        counts = status.state is RunState.COUNTING
+        why = "no batch has ended yet" if counts else "only the process that counts knows"
+        return [*self._times(why), *self._state(why), *self._rocksdb_metrics()]
+
+    def _take_operators(self, told: Mapping[str, Any]) -> None:
+        self._newest = told
+        for labels, operator in _operators(told):
+            for name, (in_spark, _) in _CHANGES.items():
+                self._changes[name][labels] += operator.get(in_spark, 0)
+            for figure, value in figures_of(operator["customMetrics"]).items():
+                values = self._rocksdb.setdefault(figure, {})
+                before = values.get(labels, 0.0) if figure.adds_up and self._resets else 0.0
+                values[labels] = before + value
+
+    def _times(self, why: str) -> list[Metric]:
+        newest = self._newest_parts
+        return [
+            counter(
+                "batch_part_seconds",
+                "What the time of micro-batches went into, since this process counts.",
+                labelled("part", self._parts),
+            ),
+            gauge(
+                "last_batch_part_seconds",
+                "What the time of the newest micro-batch went into.",
+                None if newest is None else labelled("part", newest),
+                why,
+            ),
+        ]
+
+    def _state(self, why: str) -> Iterator[Metric]:
+        told = None if self._newest is None else list(_operators(self._newest))
+        for name, (in_spark, about) in _STATE.items():
+            values = None if told is None else {labels: each[in_spark] for labels, each in told}
+            yield gauge(name, about, values, why)
+        for name, (_, about) in _CHANGES.items():
+            yield counter(name, f"{about[:-1]}, since this process counts.", self._changes[name])
+
+    def _rocksdb_metrics(self) -> Iterator[Metric]:
+        for figure in FIGURES:
+            values = self._rocksdb.get(figure)
+            if values is None:
+                continue
+            name = f"rocksdb_{figure.name}"
+            if figure.adds_up:
+                yield counter(name, f"{figure.about[:-1]}, since this process counts.", values)
+            else:
+                yield gauge(name, f"{figure.about[:-1]}, as the newest micro-batch told.", values)
+
+
+def _operators(told: Mapping[str, Any]) -> Iterator[tuple[Labels, Mapping[str, Any]]]:
+    """Return each operator's figures; the position tells apart two of one name."""
+    for position, each in enumerate(told["stateOperators"]):
+        yield (("operator", each["operatorName"]), ("position", str(position))), each
+
+
+_SECOND_MS = 1_000
+_MEMORY = {
+    "heap_used_bytes": "Objects in the heap, garbage among them.",
+    "heap_committed_bytes": "What was asked of the system for the heap.",
+    "heap_max_bytes": "What the heap may grow to.",
+    "non_heap_used_bytes": "Classes and compiled code.",
+    "direct_bytes": "Direct buffers that Java counts.",
+    "rss_bytes": "All that Java's process has in memory.",
+}
+
+
+def java_metrics(*, counts_here: bool) -> list[Metric]:
+    """Return the memory and the collections of the driver's Java.
+
+    Parameters
+    ----------
+    counts_here
+        Whether the run is counted by this process: any other Java would be somebody else's.
+
+    Raises
+    ------
+    py4j.protocol.Py4JError
+        If Java has ended.
+
+    Examples
+    --------
+    >>> java_metrics(counts_here=False)[0].about
+    'Objects in the heap, garbage among them. Unknown: only the process that counts knows.'
+    """
+    if not counts_here:
+        return _metrics({}, None, None, "only the process that counts knows")
+    context = SparkContext._active_spark_context  # noqa: SLF001 - unlike getOrCreate, starts none
+    if context is None:
+        why = "the session has no Java on this side, as with Spark Connect"
+        return _metrics({}, None, None, why)
+    jvm: Any = context._jvm  # noqa: SLF001 - the way into Java
+    memory = java_memory(jvm)
+    beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+    collectors = {bean.getName(): bean for bean in beans}
+    return _metrics(
+        {name: getattr(memory, name) for name in _MEMORY},
+        {name: bean.getCollectionCount() for name, bean in collectors.items()},
+        {name: bean.getCollectionTime() / _SECOND_MS for name, bean in collectors.items()},
+        memory.unknown.get("rss_bytes", ""),
+    )
+
+
+def _metrics(
+    memory: Mapping[str, int | None],
+    collections: Mapping[str, float] | None,
+    seconds: Mapping[str, float] | None,
+    why: str,
+) -> list[Metric]:
+    gauges = [gauge(f"jvm_{name}", said, memory.get(name), why) for name, said in _MEMORY.items()]
+    about = f" Unknown: {why}." if collections is None else ""
+    return [
+        *gauges,
+        counter(
+            "jvm_gc_collections", f"Garbage collections.{about}", labelled("gc", collections or {})
+        ),
+        counter(
+            "jvm_gc_seconds", f"Time in garbage collections.{about}", labelled("gc", seconds or {})
+        ),
+    ]
