@@ -34,7 +34,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Source, counted, of_source
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.lookup import Ask, LookupOptions
 
-    Flight = asyncio.Task[dict[Hashable, Answer]]
+    Flight: TypeAlias = "asyncio.Task[dict[Hashable, Answer]]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from functools import partial
 from importlib.util import find_spec
 from shutil import disk_usage
 from socketserver import TCPServer, ThreadingMixIn
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from py4j.protocol import Py4JError
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.status import BatchTimes, RunStatus
     from kstoolkit.replica.records import Lag
 
-    Figures = RunCollector | ReplicaCollector
+    Figures: TypeAlias = "RunCollector | ReplicaCollector"
 
 
 _SECOND_MS = 1_000

@@ -106,8 +106,8 @@ def _draw_bars(axes: Axes, bars: Bars, marks: Marks) -> None:
         axes.xaxis.set_visible(False)
         return
     flagged = bars.hold(marks.middles_ms)
-    for shown, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
-        edges, heights = bars.runs(shown)
+    for drawn, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
+        edges, heights = bars.runs(drawn)
         axes.stairs(heights, days(edges), fill=True, color=color, label=name, zorder=2, linewidth=0)
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa  # noqa: TC002 - as above
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,7 +36,7 @@ from tests.operations.lookupserver import LookupServer, country_of, lookup_serve
 if TYPE_CHECKING:
     from collections.abc import (
         Hashable,
-        Iterator,  # noqa: TC003 - Spark looks at the hints of what it calls
+        Iterator,
         Mapping,
         Sequence,
     )
