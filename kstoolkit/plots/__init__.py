@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kstoolkit.plots.expected import plot_expected
 from kstoolkit.plots.memory import plot_memory
-from kstoolkit.plots.users import plot_users
+from kstoolkit.plots.users import plot_expected, plot_users
 
 __all__ = ["plot_expected", "plot_memory", "plot_users"]

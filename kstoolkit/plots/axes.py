@@ -2,37 +2,133 @@
 
 The face is not drawn and the ink is a middle grey, so that a figure suits a light and a dark page;
 ``figure.patch.set_visible(True)`` gives it a white one.
+
+How much room Axes have: those that somebody gives may stand beside others.
+
+Texts from the data, made fit to stand in a figure: short, visible, in the figure's own font.
+
+Notes below a figure, and names in its legend: short enough, whatever the data calls itself.
+
+Figures by their names: what they are called for people, and in which unit they are.
+
+A plot as PNG bytes, drawn in a figure of its own: for widgets, and for pages without scripts.
+
+pyplot is not touched, so that pictures may be drawn in any thread.
 """
 
 from __future__ import annotations
 
+import io
 import math
+import re
+import textwrap
+from base64 import b64encode
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC
+from functools import lru_cache
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import dates
+from matplotlib import dates, rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.names import shown
+from kstoolkit.markup import Html, element, plain
 from kstoolkit.plots.palette import INK
-from kstoolkit.plots.room import folded
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axis import Axis
     from numpy.typing import ArrayLike, NDArray
 
     from kstoolkit.records import Records
+
+
+LONGEST_LINE = 110
+"""Characters that fit the width of a figure."""
+
+_FULL_INCHES = 5.5
+"""How wide the Axes of a new figure are before anything stands beside them."""
+_LEAST = 16
+
+
+def characters(ax: Axes, most: int = LONGEST_LINE) -> int:
+    """Return how many characters fit the width of Axes, if so many fit a figure of their own.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> both = Figure(figsize=(7.2, 3))
+    >>> characters(both.subplots()), characters(both.subplots(1, 2)[0])
+    (110, 51)
+    """
+    width = ax.get_window_extent().width / ax.figure.dpi
+    return max(round(most * min(width / _FULL_INCHES, 1)), min(_LEAST, most))
+
+
+def folded(lines: Sequence[str], ax: Axes) -> list[str]:
+    """Return lines that stand below Axes, those that are too long in several."""
+    room = characters(ax)
+    if room == LONGEST_LINE:
+        return list(lines)
+    return [part for line in lines for part in wrap(line, room)]
+
+
+def has_layout(ax: Axes) -> bool:
+    """Return whether room is made for what stands beside Axes."""
+    figure = ax.get_figure(root=True)
+    return figure is not None and figure.get_layout_engine() is not None
+
+
+_LONGEST = 28
+
+
+def shown(text: str, longest: int = _LONGEST) -> str:
+    r"""Return a text from the data as a figure can show it.
+
+    Unseen characters, those that turn the direction of text among them, and those that the font
+    lacks are shown by their code points; a long text loses its middle.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    longest
+        At most so many characters.
+
+    Examples
+    --------
+    >>> shown("Anna"), shown("a\u202eb"), shown("abcdefghij", 7)
+    ('Anna', 'a[U+202E]b', 'abc…hij')
+    """
+    # Of a very long text, only its ends are looked at.
+    ends = text if len(text) <= 2 * longest else f"{text[:longest]}{text[-longest:]}"
+    glyphs = _glyphs(tuple(rcParams["font.family"]))
+    visible = "".join(
+        char if ord(char) in glyphs else f"[U+{ord(char):04X}]" for char in plain(ends)
+    )
+    if visible == text and len(text) <= longest:
+        return text
+    if len(visible) <= longest and ends == text:
+        return visible
+    head = longest // 2
+    return f"{visible[:head]}…{visible[head + 1 - longest :]}"
+
+
+@lru_cache(maxsize=8)
+def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
+    """Return the code points that the figure's fonts have."""
+    paths = (findfont(FontProperties(family=[each])) for each in families)
+    return frozenset().union(*(get_font(path).get_charmap() for path in paths))
 
 
 SIZE_INCHES = (7.2, 2.3)
@@ -226,3 +322,256 @@ def days(times_ms: ArrayLike) -> NDArray[np.float64]:
     """
     moments = np.asarray(times_ms, dtype=np.int64).astype("datetime64[ms]")
     return np.asarray(dates.date2num(moments), dtype=np.float64)  # type: ignore[no-untyped-call]
+
+
+_LONGEST_TITLE = 80
+_SHORT_NAME = 5
+_KEY = 5
+"""What the sign before a name in a legend takes, in characters."""
+_UNIT = re.compile(r"(?<=\d) (?=[KMGTP]?i?B\b)")
+_KEPT = "\u00a0"
+"""A space at which no line ends."""
+_MOST_LINES = 3
+_MOST_LISTED = 3
+
+
+def legend_name(text: str) -> str:
+    """Return a name for a legend, which leaves out what begins with an underscore.
+
+    Examples
+    --------
+    >>> legend_name("_mine"), legend_name("mine")
+    (' _mine', 'mine')
+    """
+    name = shown(text)
+    return f" {name}" if name.startswith("_") else name
+
+
+def wrapped(notes: Iterable[str]) -> list[str]:
+    """Return notes as lines that fit the width of a figure, at most three each.
+
+    Examples
+    --------
+    >>> [len(line) for line in wrapped(["some words " * 15])]
+    [109, 54]
+    """
+    return [
+        line
+        for note in notes
+        for line in textwrap.wrap(shown(note, _MOST_LINES * LONGEST_LINE - 20), LONGEST_LINE)
+    ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return some names as they stand in a sentence, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b"]), listed(list("abcdef"))
+    ('a, b', 'a, b, c and 3 others')
+    """
+    some = [shown(name) for name in names[:_MOST_LISTED]]
+    more = len(names) - len(some)
+    others = f" and {more} other{'s' if more > 1 else ''}" if more else ""
+    return ", ".join(some) + others
+
+
+def head(ax: Axes, text: str) -> None:
+    """Say what is seen, in as many lines as it takes, above the legend in as many columns as fit.
+
+    Both begin where the data do: long names of rows leave them less room.
+    """
+    names = [name.get_text() for name in ax.get_yticklabels()]
+    longest = max(map(len, names), default=0)
+    room = characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    lines = textwrap.wrap(_UNIT.sub(_KEPT, text), room)
+    _, labels = ax.get_legend_handles_labels()
+    columns = legend_columns([str(each) for each in labels], names, room=characters(ax))
+    title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
+
+
+def legend_columns(
+    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = LONGEST_LINE
+) -> int:
+    """Return how many entries of a legend fit beside each other, right of the names of rows.
+
+    ``room`` is how many characters fit the width of the figure.
+
+    Examples
+    --------
+    >>> legend_columns(["a", "b", "c"]), legend_columns(["x" * 30] * 6)
+    (3, 3)
+    """
+    room -= _SHORT_NAME + max(map(len, rows), default=0)
+    widths = [len(label) + _KEY for label in labels]
+    if sum(widths) <= room:
+        return max(len(labels), 1)
+    return max(1, room // max(widths))
+
+
+def legend_lines(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
+    """Return how many lines a legend takes."""
+    names = [legend_name(each) for each in labels]
+    return -(-len(names) // legend_columns(names, rows))
+
+
+def height(rows: int, notes: Sequence[str] = (), legend_lines: int = 1) -> float:
+    """Return how high a figure of some rows is with its title, legend and notes, in inches.
+
+    Examples
+    --------
+    >>> height(2) < height(3) < height(3, ["a note"])
+    True
+    """
+    return 1.05 + 0.28 * max(rows, 1) + 0.15 * len(notes) + 0.2 * legend_lines
+
+
+_UNITS = {
+    "_bytes": "bytes",
+    "_ms": "ms",
+    "_us": "µs",
+    "_s": "s",
+    "_percent": "%",
+    "_ratio": "share",
+    "_amplification": "times",
+    "_usefulness": "share",
+}
+_WORDS = {"level_bytes": "size of levels", "level_files": "files of levels"}
+_COUNTED = {"times": ".2f", "share": ".3f", "ms": ",.1f", "µs": ",.1f", "s": ",.2f", "%": ".1f"}
+
+
+def unit_of(figure: str) -> str:
+    """Return the unit that a figure's name tells; ``"count"`` if it tells none.
+
+    Examples
+    --------
+    >>> unit_of("stall_ms"), unit_of("write_amplification"), unit_of("writes")
+    ('ms', 'times', 'count')
+    """
+    return next((unit for end, unit in _UNITS.items() if figure.endswith(end)), "count")
+
+
+def words_of(figure: str) -> str:
+    """Return a figure's name for people, without its unit.
+
+    Examples
+    --------
+    >>> words_of("peak_disk_bytes"), words_of("num_files"), words_of("put_p99_us")
+    ('peak disk', 'files', 'put p99')
+    """
+    if figure in _WORDS:
+        return _WORDS[figure]
+    kept = {"_amplification", "_usefulness", "_ratio"}
+    end = next((end for end in _UNITS if figure.endswith(end) and end not in kept), "")
+    return figure.removesuffix(end).removeprefix("num_").replace("_", " ").replace("level0", "L0")
+
+
+def capital(words: str) -> str:
+    """Return words as they begin a sentence; RocksDB's own names stay as they are.
+
+    Examples
+    --------
+    >>> capital("L0 files"), capital("disk"), capital("rocksdb.stall.micros")
+    ('L0 files', 'Disk', 'rocksdb.stall.micros')
+    """
+    return words if words.startswith("rocksdb.") else words[:1].upper() + words[1:]
+
+
+def printed(figure: str, value: float) -> str:
+    """Return a value with its unit.
+
+    Examples
+    --------
+    >>> printed("a_bytes", 2048), printed("write_amplification", 2.5), printed("writes", 1234)
+    ('2.0 KiB', '2.50', '1,234')
+    """
+    unit = unit_of(figure)
+    if unit == "bytes":
+        return format_bytes(value)
+    if unit == "count":
+        return format_count(value)
+    text = format(value, _COUNTED[unit])
+    return text if unit in {"times", "share"} else f"{text} {unit}"
+
+
+def print_axis(axis: Axis, figure: str) -> None:
+    """Let an axis print values as the figure's unit asks for."""
+    unit = unit_of(figure)
+    if unit == "bytes":
+        in_bytes(axis)
+    elif unit == "count":
+        in_counts(axis)
+    else:
+        axis.set_major_locator(MaxNLocator(nbins=5))
+
+
+_PX_AN_INCH = 96
+"""As CSS has it, so that a point of text is a point on the page."""
+_DPI = 2 * _PX_AN_INCH
+"""Twice what a plain screen shows, so that text stays sharp on a dense one."""
+_LEAST_PX = 600
+"""How narrow a wide picture may become: below that its text can't be read, and it scrolls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A plot as a picture.
+
+    Parameters
+    ----------
+    png
+        The bytes of a PNG file with a transparent ground.
+    alt
+        What it shows, in words: the plot's title.
+    width
+        How wide it is meant to be seen, in CSS pixels.
+    """
+
+    png: bytes = field(repr=False)
+    alt: str
+    width: int
+
+    def html(self) -> Html:
+        """Return an ``img`` element that holds the picture itself, where it may be scrolled."""
+        data = f"data:image/png;base64,{b64encode(self.png).decode('ascii')}"
+        style = f"width: {self.width}px; min-width: {min(self.width, _LEAST_PX)}px"
+        image = element("img", src=data, alt=self.alt, style=style)
+        return element("div", image, style="overflow-x: auto")
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+def picture(
+    draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
+) -> Picture:
+    r"""Return what ``draw`` draws, on Axes that it is given or makes.
+
+    Parameters
+    ----------
+    draw
+        Draws: ``record.plot``, or another function of Axes. Given None it makes its own, of the
+        size that suits it, and returns them.
+    size_inches
+        Width and height, of which an inch is 96 CSS pixels; None leaves them to ``draw``.
+
+    Examples
+    --------
+    >>> from kstoolkit.plots import plot_expected
+    >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
+    >>> shown
+    Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=691)
+    >>> shown.png[:4]
+    b'\x89PNG'
+    """
+    with beside_pyplot():
+        ax = None if size_inches is None else new_axes(size_inches=size_inches)
+        drawn: Any = draw(ax)
+    if ax is None:
+        ax = drawn
+    figure: Any = ax.figure
+    target = io.BytesIO()
+    figure.canvas.print_figure(target, format="png", dpi=_DPI)
+    width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
+    alt = " ".join(ax.get_title(loc="left").split())
+    return Picture(target.getvalue(), alt, width)

@@ -1,23 +1,207 @@
-"""What a workload cost under several profiles: amplification, stalls, memory, latencies."""
+"""What a workload cost under several profiles: amplification, stalls, memory, latencies.
+
+Trials of the lab over time, and what each of them wrote to which level.
+
+The levels of trials at one moment: a step of how their trees grow.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.axes import label, new_axes, plot_nothing
-from kstoolkit.plots.figurenames import print_axis, printed, unit_of, words_of
-from kstoolkit.plots.labseries import check_figures
-from kstoolkit.plots.names import shown
-from kstoolkit.plots.notes import head, height, legend_lines, legend_name, listed, wrapped
-from kstoolkit.plots.stacked import look_of, name_rows, say_beside, unknown_look
+from kstoolkit.plots.axes import (
+    capital,
+    head,
+    height,
+    in_bytes,
+    label,
+    legend_lines,
+    legend_name,
+    listed,
+    new_axes,
+    plot_nothing,
+    print_axis,
+    printed,
+    shown,
+    unit_of,
+    words_of,
+    wrapped,
+)
+from kstoolkit.plots.marks import (
+    Bar,
+    StackedPart,
+    draw_lines,
+    look_of,
+    name_rows,
+    say_beside,
+    unknown_look,
+)
+from kstoolkit.plots.memory import draw_memory
 from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.lab.results import Trial
+from kstoolkit.rocksdb.lab.results import Moment, Trial
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
+
+    from kstoolkit.rocksdb.lab.results import LevelWork
+
+
+MOST_LEVELS = 40
+
+
+def plot_moments(
+    moments: Records[Moment],
+    *,
+    figure: str = "disk_bytes",
+    profile: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a plot of a figure of each trial over time.
+
+    Parameters
+    ----------
+    moments
+        As ``comparison.series`` has them.
+    figure
+        One of a moment: ``"disk_bytes"``, ``"level_bytes"``, ``"level_files"``,
+        ``"write_amplification"``, ``"pending_compaction_bytes"``, ``"memtable_bytes"``,
+        ``"stall_ms"`` ... Those of levels have a line for each.
+    profile
+        Whose trial; None: all of them.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If a moment has no such figure, or there is no such profile.
+    """
+    check_figures(Moment, [figure])
+    if not len(moments):
+        return plot_nothing(moments, ax=ax)
+    chosen = _of_profile(moments, profile)
+    series = _series(chosen, figure)
+    known = {each.profile for each in chosen if getattr(each, figure) is not None}
+    unknown = sorted({each.profile for each in chosen} - known)
+    ax = new_axes(ax)
+    notes = draw_lines(ax, series)
+    notes += [f"{shown(name)}: unknown at every moment" for name in unknown]
+    ax.set_ylim(bottom=0)
+    print_axis(ax.yaxis, figure)
+    y = _with_unit(figure, unit_of(figure))
+    label(ax, x="seconds since the store was opened", y=y, notes=wrapped(notes))
+    whose = "" if profile is None else f" of {shown(profile)}"
+    head(ax, f"{capital(words_of(figure))}{whose}{_most(series, figure)}")
+    return ax
+
+
+def _of_profile(moments: Records[Moment], profile: str | None) -> list[Moment]:
+    chosen = [each for each in moments if profile in {None, each.profile}]
+    if not chosen:
+        message = f"There is no moment of a profile {profile!r}."
+        names = dict.fromkeys(each.profile for each in moments)
+        raise ConfigurationError(message, hint=f"There are {', '.join(names)}.")
+    return chosen
+
+
+def _series(moments: Sequence[Moment], figure: str) -> dict[str, list[tuple[float, float]]]:
+    """Return points by the name of their line: a profile, a level, or both."""
+    several = len({each.profile for each in moments}) > 1
+    deepest: dict[str, int] = {}
+    for each in moments:
+        held = getattr(each, figure)
+        if isinstance(held, tuple):
+            deepest[each.profile] = max(deepest.get(each.profile, 0), len(held))
+    series: dict[str, list[tuple[float, float]]] = {}
+    for each in moments:
+        value = getattr(each, figure)
+        named = {each.profile: value}
+        if isinstance(value, tuple):
+            padded = value + (0,) * (deepest[each.profile] - len(value))
+            whose = f"{shown(each.profile, 20)} " if several else ""
+            named = {f"{whose}L{level}": size for level, size in enumerate(padded)}
+        for name, known in named.items():
+            if known is not None:
+                series.setdefault(name, []).append((each.at_ms / 1e3, known))
+    levels = bool(deepest)  # one that never held anything has no line
+    return {name: of for name, of in series.items() if not levels or any(y for _, y in of)}
+
+
+def _most(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
+    peaks = {name: max(value for _, value in points) for name, points in series.items()}
+    if not peaks:
+        return ": unknown at every moment"
+    name = max(peaks, key=lambda each: peaks[each])
+    return f" over time. The most was {printed(figure, peaks[name])}, with {shown(name)}"
+
+
+def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what flushes and compactions wrote to each level, profile by profile.
+
+    More than 40 levels are thinned to the first, and the figure says so.
+    """
+    if not len(work):
+        return plot_nothing(work, ax=ax)
+    several = len({each.profile for each in work}) > 1
+    bars = [
+        Bar(
+            f"{shown(each.profile, 20)} L{each.level}" if several else f"L{each.level}",
+            (StackedPart("written", each.written_bytes),),
+            f", {_jobs(each)}",
+        )
+        for each in work
+    ]
+    notes = []
+    if len(bars) > MOST_LEVELS:
+        notes.append(f"the first {MOST_LEVELS} of {len(bars):,} levels are drawn")
+    total = format_bytes(sum(each.written_bytes for each in work))
+    most = max(work, key=lambda each: each.written_bytes)
+    said = f"{total} written; the most, {format_bytes(most.written_bytes)}, to L{most.level}"
+    said += f" with {shown(most.profile)}" if several else ""
+    return draw_memory(ax, bars[:MOST_LEVELS], said, notes, "SST files written")
+
+
+def _jobs(work: LevelWork) -> str:
+    parts = {
+        "flushes": work.num_flushes,
+        "compactions": work.num_compactions,
+        "moves": work.num_moves,
+    }
+    return ", ".join(counted(number, kind) for kind, number in parts.items() if number)
+
+
+def check_figures(record: type[Any], named: Sequence[str]) -> None:
+    """Check that a record of the lab has figures of these names that are numbers.
+
+    Raises
+    ------
+    ConfigurationError
+        If it hasn't.
+    """
+    known = [
+        each.name
+        for each in fields(record)
+        if "source" in each.metadata and _is_number(str(each.type))
+    ]
+    wrong = [name for name in named if name not in known]
+    if wrong or not named:
+        message = (
+            f"A {record.__name__.lower()} has no figure {wrong[0] if wrong else ''!r} to draw."
+        )
+        raise ConfigurationError(message, hint=f"There are {', '.join(known)}.")
+
+
+def _is_number(kind: str) -> bool:
+    return kind.removesuffix(" | None") in {"int", "float", "tuple[int, ...]"}
+
+
+def _with_unit(figure: str, unit: str) -> str:
+    return f"{words_of(figure)}, {unit}" if unit in {"ms", "s", "µs", "%"} else words_of(figure)
 
 
 FIGURES = {
@@ -156,3 +340,120 @@ def _trials_seen(trials: Sequence[Trial], chosen: Sequence[str]) -> str:
 def _figure_text(trial: Trial, name: str) -> str:
     value = getattr(trial, name)
     return "unknown" if value is None else printed(name, value)
+
+
+MOST_TRIALS = 6
+_MOST_TOLD = 2
+_SHORT_NAME = 20
+_CHARS_A_FIGURE = 100
+"""Of small text, beside each other."""
+
+
+def plot_moment(moment: Moment, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what each level of a trial has at a moment."""
+    return plot_step([moment], ax=ax)
+
+
+def plot_step(
+    moments: Sequence[Moment], *, among: Sequence[Moment] = (), ax: Axes | None = None
+) -> Axes:
+    """Return a plot of what each level of some trials has, each trial at a moment of its own.
+
+    More than 6 trials are thinned to the first, and the figure says so.
+
+    Parameters
+    ----------
+    moments
+        At least one; one a trial.
+    among
+        Other moments that are looked at before or after: the axes reach as far as theirs.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+    """
+    some = list(moments)[:MOST_TRIALS]
+    every = [*some, *among]
+    levels = _num_levels(every)
+    ax = new_axes(ax, step_inches(moments, among))
+    said = [
+        text
+        for number, each in enumerate(some)
+        for text in _draw_moment(ax, each, number=number, of=len(some))
+    ]
+    name_rows(ax, [f"L{level}" for level in range(levels)])
+    say_beside(ax, said)
+    ax.set_xlim(0, _far(every))
+    in_bytes(ax.xaxis)
+    if not any(each.level_files for each in every):
+        ax.set_xticks([])
+    label(ax, x="SST files of the level", notes=_notes(some, moments))
+    head(ax, _moments_seen(some))
+    return ax
+
+
+def step_inches(moments: Sequence[Moment], among: Sequence[Moment] = ()) -> tuple[float, float]:
+    """Return how large a figure such a plot needs: the same in every step."""
+    some = moments[:MOST_TRIALS]
+    legends = legend_lines([each.profile for each in some]) if len(some) > 1 else 0
+    rows = _num_levels([*some, *among]) * (0.4 + len(some))
+    return 7.2, height(0, _notes(some, moments), legends) + 0.17 * rows
+
+
+def _num_levels(moments: Sequence[Moment]) -> int:
+    return max(1, *(len(each.level_files) for each in moments))
+
+
+def _notes(some: Sequence[Moment], moments: Sequence[Moment]) -> list[str]:
+    notes = [_rest(each, several=len(some) > 1) for each in some]
+    if len(some) < len(moments):
+        notes.append(f"the first {len(some)} of {len(moments):,} trials are drawn")
+    return wrapped(notes)
+
+
+def _draw_moment(
+    ax: Axes, moment: Moment, *, number: int, of: int
+) -> Iterator[tuple[float, float, str]]:
+    """Draw the levels of a trial; yield where each ends, and what it has."""
+    look, thick = look_of(number), 0.8 / of
+    if of > 1:
+        ax.barh(0, 0, label=legend_name(moment.profile), **look)
+    held = zip(moment.level_bytes, moment.level_files, strict=True)
+    for level, (size, files) in enumerate(held):
+        if files:
+            at = level - 0.4 + (number + 0.5) * thick
+            ax.barh(at, size, height=0.86 * thick, **look)
+            yield size, at, _level_text(size, files)
+
+
+def _level_text(size: int, files: int) -> str:
+    return f"{format_bytes(size)}, {counted(files, 'files')}"
+
+
+def _far(moments: Sequence[Moment]) -> float:
+    """Return where the x axis ends in every step, so that the longest bar leaves room for text."""
+    held = [
+        pair
+        for each in moments
+        for pair in zip(each.level_bytes, each.level_files, strict=True)
+        if any(pair)
+    ]
+    room = max((len(_level_text(*pair)) for pair in held), default=0) / _CHARS_A_FIGURE
+    return max((size for size, _ in held), default=1) / (1 - room)
+
+
+def _rest(moment: Moment, *, several: bool) -> str:
+    name = f"{shown(moment.profile, _SHORT_NAME)}: " if several else ""
+    return (
+        f"{name}{moment.writes:,} writes, {format_bytes(moment.memtable_bytes)} in memtables, "
+        f"{format_bytes(moment.pending_compaction_bytes)} to compact, "
+        f"waited {moment.stall_ms:,.0f} ms"
+    )
+
+
+def _moments_seen(moments: Sequence[Moment]) -> str:
+    told = [
+        f"{format_bytes(sum(each.level_bytes))} in {counted(sum(each.level_files), 'files')}"
+        f" with {shown(each.profile)}"
+        for each in moments[:_MOST_TOLD]
+    ]
+    at_s = max(each.at_ms for each in moments) / 1e3
+    return f"After {at_s:.2f} s: {'; '.join(told)}"

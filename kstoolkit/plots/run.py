@@ -1,29 +1,172 @@
-"""A run: its batches, its sums, and what could not be counted."""
+"""A run: its batches, its sums, and what could not be counted.
+
+A run's batches one after the other: how long each took, what came in, what state it left.
+
+A run as it goes: what each of its newest batches took and came to, and the state after it.
+
+How far a reader of topics is behind, as a picture.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import REASONS
-from kstoolkit.plots.axes import in_counts, label, nothing, title
-from kstoolkit.plots.batches import plot_batches
-from kstoolkit.plots.cascade import plot_history
-from kstoolkit.plots.notes import head
-from kstoolkit.plots.palette import PARTS
-from kstoolkit.plots.rowbars import Part, Row, draw_rows, row_axes
+from kstoolkit.pipeline.status import NOT_KEPT
+from kstoolkit.plots.axes import head, in_counts, label, nothing, shown, title
+from kstoolkit.plots.marks import (
+    MOST_ROWS,
+    Part,
+    Row,
+    Steps,
+    Strip,
+    draw_rows,
+    draw_strips,
+    row_axes,
+    strip_axes,
+)
+from kstoolkit.plots.palette import COUNTED, FLAGGED, INK, PARTS
+from kstoolkit.plots.users import plot_history
 from kstoolkit.records import counted
-from kstoolkit.units import format_count
+from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from kstoolkit.events.event import DeadLetters
+    from kstoolkit.operations.lag import LagOfPartition, TopicLag
     from kstoolkit.pipeline.run import Run, Summary
+    from kstoolkit.pipeline.status import Batches, BatchTimes, RunStatus
+
+    Floats = NDArray[np.float64]
+
+
+MOST_BARS = 400
+_NUM_STRIPS = 5
+
+
+def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
+    """Return how long each batch took, its events/s, what it wrote to state and what that held.
+
+    The state's rows and memory after each batch are Spark's figures. At the right stands what the
+    last batch came to.
+
+    More than 400 batches are drawn in groups, each as high as its highest; the figure says so.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.status import Batches
+    >>> from kstoolkit.pipeline.sink import BatchStatistics
+    >>> told = (BatchStatistics(0, 0, 3.0, events=50), BatchStatistics(1, 0, 2.0, events=500))
+    >>> plot_batches(Batches(told, (1024, None), (None, None))).get_title(loc="left")
+    '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
+    """
+    axes = strip_axes(ax, _NUM_STRIPS)
+    if not len(batches):
+        nothing(axes, "no batches")
+        head(axes, "No batches")
+        return axes
+    group = -(-len(batches) // MOST_BARS)
+    axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
+    draw_strips(axes, _batch_strips(batches, group))
+    in_counts(axes.xaxis)
+    label(axes, x="batches, in their order", notes=_batch_notes(batches, group))
+    head(axes, _seen(batches))
+    return axes
+
+
+def _batch_strips(batches: Batches, group: int) -> list[Strip]:
+    seconds = np.array([each.seconds for each in batches])
+    events = np.array([float(each.events) for each in batches])
+    rate = np.divide(events, seconds, out=np.full(len(batches), np.nan), where=seconds > 0)
+    rows = [None if each is None else each.rows for each in batches.state]
+    memory = [None if each is None else each.memory_bytes for each in batches.state]
+    return [
+        _batch_strip("seconds", seconds, group, printed=lambda top: f"{top:,.1f} s"),
+        _batch_strip("events/s", rate, group, 1),
+        _of_state("written\nto state", batches.state_bytes, group, 2, format_bytes),
+        _of_state("state rows", rows, group, 3, format_count),
+        _of_state("state\nmemory", memory, group, 3, format_bytes),
+    ]
+
+
+def _of_state(
+    name: str,
+    figures: Sequence[int | None],
+    group: int,
+    number: int,
+    printed: Callable[[float], str],
+) -> Strip:
+    values = np.array([np.nan if each is None else float(each) for each in figures])
+    unknown = _unknown_batches(values, group)
+    return _batch_strip(name, values, group, number, printed=printed, unknown=unknown)
+
+
+def _unknown_batches(values: Floats, group: int) -> list[tuple[float, float]]:
+    """Return from where to where nothing is known: neighbours are one hatched span."""
+    lost = np.flatnonzero(np.isnan(_highest(values, group))) * group
+    begins = lost[np.diff(lost, prepend=-2 * group) > group]
+    ends = lost[np.diff(lost, append=lost[-1:] + 2 * group) > group] + group
+    return [(float(a), float(min(b, values.size))) for a, b in zip(begins, ends, strict=True)]
+
+
+def _batch_strip(name: str, values: Floats, group: int, number: int = 0, **options: Any) -> Strip:
+    heights = _highest(values, group)
+    edges = np.minimum(np.arange(heights.size + 1) * float(group), values.size)
+    color, hatch = (COUNTED, None) if not number else PARTS[(0, 2, 3, 4)[number]]
+    steps = Steps(edges=edges, heights=heights, color=color, hatch=hatch)
+    last = float(values[-1])
+    said = "unknown" if np.isnan(last) else options.get("printed", format_count)(last)
+    return Strip(name=name, steps=(steps,), said=said, **options)
+
+
+def _highest(values: Floats, group: int) -> Floats:
+    """Return the highest value of each group; not-a-number where none of them is known."""
+    padded = np.append(values, np.full(-values.size % group, np.nan)).reshape(-1, group)
+    known = ~np.isnan(padded)
+    highest = np.max(np.where(known, padded, -np.inf), axis=1)
+    return np.where(known.any(axis=1), highest, np.nan)
+
+
+def _batch_notes(batches: Batches, group: int) -> list[str]:
+    notes = []
+    if group > 1:
+        number = -(-len(batches) // group)
+        notes.append(
+            f"{format_count(len(batches))} batches drawn as {number} bars: each is the highest of "
+            f"{group} batches"
+        )
+    gone, untold = (_unknown_of(each) for each in (batches.state_bytes, batches.state))
+    if gone:
+        notes.append(f"written to state: {gone} (Spark has removed the files since)")
+    if untold:
+        notes.append(f"state rows and memory: {untold} ({NOT_KEPT})")
+    return notes
+
+
+def _unknown_of(figures: Sequence[object | None]) -> str:
+    number = sum(each is None for each in figures)
+    if not number:
+        return ""
+    return "unknown of one batch" if number == 1 else f"unknown of {format_count(number)} batches"
+
+
+def _seen(batches: Batches) -> str:
+    events, seconds = (sum(getattr(b, name) for b in batches) for name in ("events", "seconds"))
+    number = "1 batch" if len(batches) == 1 else f"{format_count(len(batches))} batches"
+    seen = f"{number}, {format_count(events)} events in {seconds:,.1f} s"
+    spent = sum(each.seconds for each in batches[1:])
+    if not spent:
+        return seen
+    rate = sum(each.events for each in batches[1:]) / spent
+    return f"{seen}; after the first: {format_count(rate)} events/s"
 
 
 def plot_run(
@@ -136,3 +279,166 @@ def _summary_row(name: str, number: int, place: int, kind: str | None = None) ->
     return Row(
         name, (Part(size=number, color=color, hatch=hatch, name=kind),), format_count(number)
     )
+
+
+NUM_STRIPS = 4
+
+
+def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
+    """Return the newest batches: their time in parts, events/s, and the rows and memory of state.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
+    >>> batch = BatchTimes(number=0, clock_ms=0, seconds=2.0, events=500)
+    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,), num_batches=1)
+    >>> plot_status(status).get_title(loc="left")
+    'Counting: the last batch took 2.0 s for 500 events'
+    """
+    axes = strip_axes(ax, NUM_STRIPS)
+    state = f"{status.state[:1].upper()}{status.state[1:]}"
+    newest = status.newest
+    if newest is None:
+        nothing(axes, "no batches yet")
+        head(axes, f"{state}: no batch has ended yet")
+        return axes
+    first = status.num_batches - len(status.batches)
+    edges = np.arange(first, status.num_batches + 1, dtype=float)
+    room = 0.01 * len(status.batches)
+    axes.set_xlim(edges[0] - room, edges[-1] + room)
+    draw_strips(axes, _status_strips(status.batches, edges))
+    in_counts(axes.xaxis)
+    left_out = f"the newest {len(status.batches)} of {format_count(status.num_batches)} are drawn"
+    label(axes, x="batches, in their order", notes=[left_out] if first else [])
+    took = f"{newest.seconds:,.1f} s for {format_count(newest.events)} events"
+    head(axes, f"{state}: the last batch took {took}")
+    return axes
+
+
+def _status_strips(batches: Sequence[BatchTimes], edges: Floats) -> list[Strip]:
+    rates = [each.events_per_second for each in batches]
+    rows = [each.state_rows for each in batches]
+    memory = [each.memory_bytes for each in batches]
+    return [
+        Strip(
+            name="batch time",
+            steps=_parts(batches, edges),
+            printed=_seconds,
+            said=_seconds(batches[-1].seconds),
+        ),
+        _status_strip("events/s", rates, edges, format_count),
+        _status_strip("state rows", rows, edges, format_count),
+        _status_strip("state\nmemory", memory, edges, format_bytes),
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.1f} s"
+
+
+def _parts(batches: Sequence[BatchTimes], edges: Floats) -> tuple[Steps, ...]:
+    """Return the parts of each batch's time upon each other: drawn first is the whole."""
+    whole = np.array([each.seconds for each in batches])
+    names = list(dict.fromkeys(name for each in batches for name in each.parts_seconds))
+    if not names:
+        return (Steps(edges=edges, heights=whole, color=COUNTED, name="in all"),)
+    parts = np.array([[each.parts_seconds.get(name, 0.0) for name in names] for each in batches])
+    tops = np.cumsum(parts, axis=1)
+    steps = [
+        Steps(edges=edges, heights=tops[:, n], color=color, hatch=hatch or None, name=name)
+        for n, (name, (color, hatch)) in enumerate(zip(names, PARTS, strict=False))
+    ]
+    untold = np.where(tops[:, -1] > 0, np.nan, whole)
+    if not np.isnan(untold).all():
+        color, hatch = PARTS[-1]
+        steps.append(
+            Steps(edges=edges, heights=untold, color=color, hatch=hatch, name="parts unknown")
+        )
+    return tuple(reversed(steps))
+
+
+def _status_strip(
+    name: str,
+    values: Sequence[float | None],
+    edges: Floats,
+    printed: Callable[[float], str],
+) -> Strip:
+    heights = np.array([np.nan if each is None else float(each) for each in values])
+    last = values[-1]
+    options: dict[str, Any] = {
+        "unknown": _unknown_spans(np.isnan(heights), edges),
+        "printed": printed,
+    }
+    # Grey: the colours are those of the parts of time.
+    steps = Steps(edges=edges, heights=heights, color=INK)
+    return Strip(
+        name=name, steps=(steps,), said="unknown" if last is None else printed(last), **options
+    )
+
+
+def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:
+    """Return from where to where nothing is known."""
+    changes = np.flatnonzero(np.diff(np.concatenate([[False], lost, [False]]).astype(np.int8)))
+    return [(float(edges[a]), float(edges[b])) for a, b in zip(*[iter(changes)] * 2, strict=True)]
+
+
+def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
+    """Return how many records of each partition wait, and how long they take.
+
+    Partitions that fall behind, or that nobody reads, are in another colour; records that were
+    removed before they were read are hatched.
+
+    Parameters
+    ----------
+    lag
+        What :func:`kstoolkit.lag` measured.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Examples
+    --------
+    >>> from kstoolkit.operations.lag import LagOfPartition, TopicLag
+    >>> one = LagOfPartition(topic="actions", partition=0, lag_records=120, catch_up_seconds=4.0)
+    >>> plot_topic_lag(
+    ...     TopicLag(reader="run 'out'", state="counting", at_ms=0, partitions=(one,))
+    ... ).get_title(loc="left")
+    "run 'out', counting: 120 records behind"
+    """
+    known = [each for each in lag if each.lag_records is not None]
+    known.sort(key=lambda each: -(each.lag_records or 0))
+    largest = sorted(known[:MOST_ROWS], key=lambda each: (each.topic, each.partition))
+    axes = row_axes(ax, len(largest))
+    if largest:
+        draw_rows(axes, [_lag_row(each) for each in largest])
+        in_counts(axes.xaxis)
+        label(axes, x="records that wait", notes=_lag_notes(lag, known))
+    else:
+        nothing(axes, f"lag unknown: {shown(lag.why or 'not told', 100)}")
+    behind = (
+        "lag unknown"
+        if lag.lag_records is None
+        else f"{counted(lag.lag_records, 'records')} behind"
+    )
+    title(axes, f"{shown(lag.reader, 60)}, {lag.state}: {behind}")
+    return axes
+
+
+def _lag_row(each: LagOfPartition) -> Row:
+    falls_behind = each.unknown.get("catch_up_seconds", "").startswith("never")
+    color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
+    waiting = Part(size=each.lag_records or 0, color=color, name=name)
+    gone = Part(size=each.gone_records, color="none", hatch="//", name="gone unread")
+    figures = dict(zip(("lag", "time", "read", "come", "until"), each.cells()[4:], strict=True))
+    said = figures["lag"]
+    if each.lag_records and each.catch_up_seconds is not None:
+        said = f"{said}, caught up in {figures['until']}"
+    return Row(f"{each.topic} {each.partition}", (waiting, gone), said)
+
+
+def _lag_notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
+    notes = []
+    if len(known) > MOST_ROWS:
+        notes.append(f"the largest {MOST_ROWS} of {format_count(len(known))} partitions")
+    if len(known) < len(lag):
+        notes.append(f"unknown of {counted(len(lag) - len(known), 'partitions')}")
+    return notes

@@ -1,27 +1,412 @@
-"""Users: who is most abnormal and what of; and what a user did in a window of a replica."""
+"""Users: who is most abnormal and what of; and what a user did in a window of a replica.
+
+One user's counts at every level of the cascade, over one time axis; and one finding's alone.
+
+One user's counts over time, against what was expected of them.
+
+Bars for the counts, a band for the expected range, a line for a ceiling; flagged windows differ by
+marker and by colour. The face is transparent, so that a figure suits a light and a dark page.
+
+Findings on a timeline: who, when, by which kind of rule, and how far out.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.axes import in_counts, label, nothing
-from kstoolkit.plots.expected import plot_expected
-from kstoolkit.plots.names import shown
-from kstoolkit.plots.notes import head
-from kstoolkit.plots.palette import PARTS
-from kstoolkit.plots.rowbars import Part, Row, draw_rows, rest_row, row_axes
+from kstoolkit.findings.finding import expected
+from kstoolkit.plots.axes import (
+    SMALL,
+    days,
+    head,
+    in_counts,
+    in_time,
+    label,
+    legend_name,
+    new_axes,
+    nothing,
+    shown,
+)
+from kstoolkit.plots.axes import title as set_title
+from kstoolkit.plots.marks import (
+    MOST_MARKERS,
+    Bars,
+    Marks,
+    Part,
+    Row,
+    Steps,
+    Strip,
+    bars_of,
+    draw_rows,
+    draw_strips,
+    marks_of,
+    notes_of,
+    ordered,
+    rest_row,
+    row_axes,
+    strip_axes,
+)
+from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS
 from kstoolkit.records import counted
 from kstoolkit.units import format_count, format_duration
+from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
 
+    from kstoolkit.findings.finding import Finding, Findings
+    from kstoolkit.pipeline.run import LevelCounts, UserHistory
     from kstoolkit.records import Records
     from kstoolkit.replica.records import UserCounts
+    from kstoolkit.windows import Window
+
+    Style = dict[str, Any]
+    Integers = NDArray[np.int64]
+
+
+def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
+    """Return one strip for each level: counts, expected range, ceiling, and flagged windows.
+
+    Each strip has a scale of its own. More than 500 windows are drawn in groups, each as high as
+    its highest window; the figure says so.
+
+    Parameters
+    ----------
+    history
+        What a run tells of a user: :meth:`kstoolkit.Run.history`, :meth:`kstoolkit.Run.story`.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
+    >>> from kstoolkit.pipeline.run import LevelCounts, UserHistory
+    >>> level = LevelCounts(window=as_window("1 hour"), times_ms=np.array([0, 3_600_000]),
+    ...                     counts=np.array([3, 61]), flagged_ms=np.array([3_600_000]))
+    >>> history = UserHistory(user="Anna", action="read", levels=(level,),
+    ...                       findings=Findings(FINDINGS_SCHEMA.empty_table()))
+    >>> plot_history(history).get_title(loc="left")
+    'Anna, “read”: 1 window flagged (1 hour 1)'
+    """
+    axes = strip_axes(ax, len(history.levels))
+    spans = [
+        (level.times_ms[0], level.times_ms[-1] + level.window.size_ms)
+        for level in history.levels
+        if level.times_ms.size
+    ]
+    if not spans:
+        nothing(axes, "no counts")
+        head(axes, f"No counts of {_whose(history)}")
+        return axes
+    first_ms, last_ms = min(first for first, _ in spans), max(last for _, last in spans)
+    first, last = days([first_ms, last_ms])
+    axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
+    drawn = [(level, *_windows(level)) for level in history.levels]
+    draw_strips(axes, [_strip(*each) for each in drawn])
+    in_time(axes.xaxis)
+    label(axes, x="start of window, UTC", notes=[note for each in drawn for note in _notes(*each)])
+    head(axes, _history_seen(history))
+    return axes
+
+
+def _windows(level: LevelCounts) -> tuple[Bars, Marks]:
+    every_ms = level.window.every_ms
+    bars = bars_of(level.times_ms, level.counts, every_ms)
+    return bars, marks_of(level.times_ms, level.counts, level.flagged_ms, every_ms)
+
+
+def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
+    flagged = bars.hold(marks.middles_ms) if bars.num_windows else np.zeros(0, dtype=bool)
+    steps = []
+    for chosen, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
+        edges, heights = bars.runs(chosen)
+        steps.append(
+            Steps(edges=days(edges), heights=heights.astype(float), color=color, name=name)
+        )
+    return Strip(
+        name=level.window.label.replace(" every ", "\nevery "),
+        steps=tuple(steps) if bars.num_windows else (),
+        low=level.expected_low,
+        high=level.expected_high,
+        ceiling=level.ceiling,
+        marks=days(marks.middles_ms),
+        marked=marks.counts.astype(float),
+        said=_said(level),
+    )
+
+
+def _said(level: LevelCounts) -> str:
+    usual = expected(level.expected_low, level.expected_high)
+    told = [] if usual is None else [f"expected {usual}"]
+    told += [] if level.ceiling is None else [f"ceiling {format_count(level.ceiling)}"]
+    return "\n".join(told)
+
+
+def _notes(level: LevelCounts, bars: Bars, marks: Marks) -> list[str]:
+    window = level.window.label
+    notes = [f"{window}: {note}" for note in notes_of(bars, marks)]
+    if level.min_count > 1:
+        notes.append(f"{window}: counts below {format_count(level.min_count)} are not kept")
+    return notes
+
+
+def _whose(history: UserHistory) -> str:
+    what = "all actions" if history.action is None else f"“{shown(history.action, 16)}”"
+    return f"{shown(history.user, 22)}, {what}"
+
+
+def _history_seen(history: UserHistory) -> str:
+    number = sum(level.flagged_ms.size for level in history.levels)
+    flagged = [
+        f"{level.window.label} {format_count(level.flagged_ms.size)}"
+        for level in history.levels
+        if level.flagged_ms.size
+    ]
+    windows = "window" if number == 1 else "windows"
+    where = f" ({', '.join(flagged)})" if flagged else ""
+    return f"{_whose(history)}: {format_count(number) if number else 'no'} {windows} flagged{where}"
+
+
+def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
+    """Return the counts of a finding's time: of its own window, and of the cascade's other levels.
+
+    What was expected is a band, and a ceiling a dashed line, around its own window alone. The
+    windows before and after it are in the plot of :meth:`kstoolkit.Run.story`.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import Finding
+    >>> found = Finding(rule="Unusual 1 hour", kind="Unusual", user="Anna", action="read",
+    ...                 window="1 hour", window_ms=3_600_000, window_start_ms=0, count=61,
+    ...                 expected_low=2, expected_high=9, other_levels={"1 minute": 7})
+    >>> plot_finding(found).get_title(loc="left")
+    'Anna, “read”: 61 in 1 hour, expected 2...9'
+    """
+    counts = {finding.window: finding.count} | finding.other_levels
+    windows = sorted((as_window(each) for each in counts), key=lambda window: window.size_ms)
+    axes = strip_axes(ax, len(windows))
+    longest = windows[-1]
+    begin_ms = longest.start_of(finding.window_start_ms)
+    begin_ms = min(begin_ms, finding.window_start_ms)
+    first, last = days([begin_ms, max(begin_ms + longest.size_ms, finding.window_end_ms)])
+    axes.set_xlim(first - 0.02 * (last - first), last + 0.02 * (last - first))
+    strips = [_of_finding(finding, window, counts[window.label]) for window in windows]
+    draw_strips(axes, strips)
+    in_time(axes.xaxis)
+    label(axes, x="time, UTC", notes=_inner(finding, windows))
+    usual = finding.expected
+    limit = "" if finding.ceiling is None else f", ceiling {format_count(finding.ceiling)}"
+    who = f"{shown(finding.user, 22)}, “{shown(finding.action, 16)}”"
+    count = format_count(finding.count)
+    head(axes, f"{who}: {count} in {finding.window}, expected {usual}{limit}")
+    return axes
+
+
+def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
+    own = window.label == finding.window
+    finer = window.size_ms < finding.window_ms
+    # Of a finer level only the height of its busiest window is known, not which one it is.
+    start_ms = finding.window_start_ms if own or finer else window.start_of(finding.window_start_ms)
+    end_ms = finding.window_end_ms if own or finer else start_ms + window.size_ms
+    edges = days([start_ms, end_ms])
+    steps = Steps(
+        edges=edges,
+        heights=np.array([float(count)]),
+        color=FLAGGED if own else COUNTED,
+        hatch=".." if finer else None,
+        name="this window" if own else "busiest window inside" if finer else "window around it",
+    )
+    return Strip(
+        name=window.label.replace(" every ", "\nevery "),
+        steps=(steps,),
+        low=finding.expected_low if own else None,
+        high=finding.expected_high if own else None,
+        ceiling=finding.ceiling if own else None,
+        marks=[float(edges.mean())] if own else (),
+        marked=[float(count)] if own else (),
+    )
+
+
+def _inner(finding: Finding, windows: list[Window]) -> list[str]:
+    finer = [each.label for each in windows if each.size_ms < finding.window_ms]
+    if not finer:
+        return []
+    return [f"of {', '.join(finer)}: the busiest window inside, whose place is not kept"]
+
+
+LEAST_WINDOWS_SHOWN = 8
+
+
+def plot_expected(
+    times_ms: ArrayLike,
+    counts: ArrayLike,
+    *,
+    window_ms: int,
+    every_ms: int | None = None,
+    expected_low: float | None = None,
+    expected_high: float | None = None,
+    ceiling: float | None = None,
+    flagged_ms: ArrayLike = (),
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a plot of counts over time, with their expected range and the flagged windows.
+
+    A window of the time shown that is not among ``times_ms`` is drawn as 0. More than 500 windows
+    are drawn in groups, each as high as its highest window; the figure says so.
+
+    Parameters
+    ----------
+    times_ms, counts
+        Starts of windows (epoch ms, UTC) in any order, and the events in each; one length.
+    window_ms, every_ms
+        Length of a window, and distance of starts where windows hop.
+    expected_low, expected_high
+        The expected range, in events a window; without ``expected_high`` it is unknown.
+    ceiling
+        A ceiling, in events a window.
+    flagged_ms
+        Starts of the windows to mark.
+    title
+        What is seen; taken literally. By default it is said from the counts.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``times_ms`` and ``counts`` differ in length, or a window has no length.
+
+    Examples
+    --------
+    >>> ax = plot_expected([0, 3_600_000], [3, 61], window_ms=3_600_000,
+    ...                    expected_low=2, expected_high=14, flagged_ms=[3_600_000])
+    >>> ax.get_title(loc="left")
+    '1 of 2 windows flagged; the highest count is 61, expected 2...14'
+    """
+    times, values = ordered(times_ms, counts)
+    every = window_ms if every_ms is None else every_ms
+    bars = bars_of(times, values, every)
+    marks = marks_of(times, values, flagged_ms, every)
+    axes = new_axes(ax)
+    _limit(axes, bars, [*values.tolist(), expected_high or 0, ceiling or 0])
+    _draw_bars(axes, bars, marks)
+    _draw_references(axes, expected_low, expected_high, ceiling)
+    _draw_marks(axes, marks)
+    _label(axes, window_ms, notes_of(bars, marks))
+    seen = _range_seen(bars, marks, _range(expected_low, expected_high), ceiling)
+    set_title(axes, seen if title is None else title)
+    return axes
+
+
+def _limit(axes: Axes, bars: Bars, levels: list[float]) -> None:
+    first, last = days(bars.edges_ms[[0, -1]])
+    # A lone window would fill the plot from side to side and look like a plateau.
+    width = (last - first) * max(1.03, LEAST_WINDOWS_SHOWN / max(bars.num_windows, 1)) or 1
+    margin = (width - (last - first)) / 2
+    axes.set_xlim(first - margin, last + margin)
+    axes.set_ylim(0, 1.28 * max(levels) or 1)
+
+
+def _draw_bars(axes: Axes, bars: Bars, marks: Marks) -> None:
+    if not bars.num_windows:
+        middle: Style = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+        axes.text(0.5, 0.5, "no counts", color=INK, **middle)
+        axes.xaxis.set_visible(False)
+        return
+    flagged = bars.hold(marks.middles_ms)
+    for drawn, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
+        edges, heights = bars.runs(drawn)
+        axes.stairs(heights, days(edges), fill=True, color=color, label=name, zorder=2, linewidth=0)
+
+
+def _draw_references(
+    axes: Axes, low: float | None, high: float | None, ceiling: float | None
+) -> None:
+    texts: list[tuple[float, str, str]] = []
+    if high is not None:
+        bottom = low or 0
+        axes.axhspan(bottom, high, color=EXPECTED, alpha=0.18, zorder=1, linewidth=0)
+        axes.hlines([bottom, high], *axes.get_xlim(), color=EXPECTED, linewidth=0.9, zorder=3)
+        texts.append(((bottom + high) / 2, f"expected\n{_range(low, high)}", EXPECTED))
+    if ceiling is not None:
+        axes.axhline(ceiling, color=FLAGGED, linewidth=1.1, linestyle=(0, (5, 3)), zorder=3)
+        texts.append((ceiling, f"ceiling\n{_number(ceiling)}", FLAGGED))
+    lowest = 0.1 * (top := axes.get_ylim()[1])
+    for level, text, color in sorted(texts):
+        _beside(axes, max(level, lowest), text, color=color)
+        # Two labels near each other stand one above the other.
+        lowest = max(level, lowest) + 0.28 * top
+
+
+def _beside(axes: Axes, level: float, text: str, *, color: str) -> None:
+    axes.annotate(
+        text,
+        (1, level),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(6, 0),
+        textcoords="offset points",
+        fontsize=SMALL,
+        va="center",
+        color=color,
+    )
+
+
+def _draw_marks(axes: Axes, marks: Marks) -> None:
+    if not marks.counts.size:
+        return
+    top = np.sort(np.argsort(-marks.counts, kind="stable")[:MOST_MARKERS])
+    middles, counts = days(marks.middles_ms[top]), marks.counts[top]
+    above = axes.transData + ScaledTranslation(0, 5 / 72, axes.figure.dpi_scale_trans)
+    style: Style = {"linestyle": "none", "marker": "v", "markersize": 5.5, "zorder": 4}
+    axes.plot(middles, counts, color=FLAGGED, label="flagged", transform=above, **style)
+    highest = int(np.argmax(counts))
+    axes.annotate(
+        format_count(counts[highest]),
+        (middles[highest], counts[highest]),
+        xytext=(0, 10.5),
+        textcoords="offset points",
+        color=FLAGGED,
+        fontsize=SMALL,
+        fontweight="bold",
+        ha="center",
+    )
+
+
+def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
+    label(axes, x="start of window, UTC", y=f"events in {format_duration(window_ms)}", notes=notes)
+    in_time(axes.xaxis)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
+
+
+def _range_seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:
+    if not bars.num_windows:
+        return "No counts to show"
+    windows = "window" if bars.num_windows == 1 else "windows"
+    flagged = format_count(marks.counts.size) if marks.counts.size else "None"
+    against = "range unknown" if expected is None else f"expected {expected}"
+    limit = "" if ceiling is None else f", ceiling {_number(ceiling)}"
+    return (
+        f"{flagged} of {format_count(bars.num_windows)} {windows} flagged; "
+        f"the highest count is {format_count(bars.heights.max())}, {against}{limit}"
+    )
+
+
+def _range(low: float | None, high: float | None) -> str | None:
+    # A range is written with an en dash.
+    return None if high is None else f"{_number(low or 0)}–{_number(high)}"  # noqa: RUF001
+
+
+def _number(value: float) -> str:
+    return format_count(value) if float(value).is_integer() else f"{value:,.1f}"
 
 
 MOST_USERS = 20
@@ -160,3 +545,109 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
         f"{format_count(len(found))} windows, {format_count(most.total)} in the busiest",
         ax=ax,
     )
+
+
+MOST_POINTS = 2_000
+_SMALLEST, _LARGEST = 18.0, 110.0
+_KINDS = ("user", "window")
+
+
+def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = None) -> Axes:
+    """Return findings as points over time: where their windows lie, and a line as long as those.
+
+    Each kind of rule has a marker; the more severe a finding is among those of its kind, the larger
+    is its point. Of more than 20 users the rest share a row, and of more than 2,000 findings the
+    most severe are drawn; the figure says so.
+
+    Parameters
+    ----------
+    findings
+        The findings.
+    by
+        What has a row each: ``"user"``, or ``"window"``.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``by`` is neither.
+
+    Examples
+    --------
+    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
+    >>> plot_findings(Findings(FINDINGS_SCHEMA.empty_table())).get_title(loc="left")
+    'No findings'
+    """
+    if by not in _KINDS:
+        message = f"Findings by {by!r} make no plot."
+        raise ConfigurationError(message, hint="Give 'user' or 'window'.")
+    if not len(findings):
+        axes = new_axes(ax)
+        nothing(axes, "no findings")
+        head(axes, "No findings")
+        return axes
+    top = findings.top(MOST_POINTS)
+    drawn = " drawn" if len(top) < len(findings) else ""
+    names, rows = _rows(top, by, drawn)
+    axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
+    _draw(axes, top, rows)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), [shown(each) for each in names], parse_math=False)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
+    in_time(axes.xaxis)
+    notes = ["larger: more severe among those of its kind; a line is as long as the window"]
+    if len(top) < len(findings):
+        notes.append(f"the most severe {len(top):,} of {len(findings):,} findings are drawn")
+    label(axes, x="time of the window, UTC", notes=notes)
+    head(axes, _findings_seen(findings, top[0].user))
+    return axes
+
+
+def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
+    """Return the rows' names, and the row of each finding; ``drawn`` says if those are not all."""
+    if by == "window":
+        labels = np.asarray(top.table["window"].to_pylist(), object)
+        sizes = dict(zip(labels.tolist(), top.table["window_ms"].to_pylist(), strict=True))
+        names = sorted(sizes, key=lambda each: sizes[each])
+    else:
+        labels = np.asarray(top.table["user"].to_pylist(), object)
+        # In the order of the findings, which is that of severity.
+        names = list(dict.fromkeys(labels.tolist()))
+    place = {name: row for row, name in enumerate(names)}
+    rows = np.array([place[each] for each in labels.tolist()], np.int64)
+    if by == "window" or len(names) <= MOST_USERS:
+        return names, rows
+    rest = len(names) - MOST_USERS + 1
+    others = f"{format_count(rest)} other users{drawn}"
+    return [*names[: MOST_USERS - 1], others], np.minimum(rows, MOST_USERS - 1)
+
+
+def _draw(axes: Axes, top: Findings, rows: Integers) -> None:
+    start = np.asarray(top.table["window_start_ms"].to_numpy(), np.int64)
+    length = np.asarray(top.table["window_ms"].to_numpy(), np.int64)
+    kinds = np.asarray(top.table["kind"].to_pylist(), object)
+    first, last = days(start), days(start + length)
+    for number, kind in enumerate(sorted(set(kinds.tolist()))):
+        mine = np.flatnonzero(kinds == kind)
+        color, _, marker = LINES[number % len(LINES)]
+        axes.hlines(rows[mine], first[mine], last[mine], color=color, linewidth=1.2, alpha=0.7)
+        # They come by severity, the most severe first.
+        share = 1 - np.arange(mine.size) / max(mine.size, 2)
+        sizes = _SMALLEST + (_LARGEST - _SMALLEST) * share**2
+        middle = (first[mine] + last[mine]) / 2
+        style: dict[str, Any] = {
+            "edgecolors": color,
+            "facecolors": (color, 0.35),
+            "linewidths": 1.0,
+        }
+        name = legend_name(f"{shown(kind, 16)} ({mine.size:,})")
+        axes.scatter(middle, rows[mine], sizes, marker=marker, label=name, zorder=3, **style)
+
+
+def _findings_seen(findings: Findings, worst: str) -> str:
+    users = len(findings.table["user"].unique())
+    found = "finding" if len(findings) == 1 else "findings"
+    whom = f"{format_count(users)} user{'' if users == 1 else 's'}"
+    return f"{format_count(len(findings))} {found} about {whom}; first to look at: {shown(worst)}"

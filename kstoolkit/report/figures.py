@@ -13,7 +13,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, isolated, joined, shortened
 from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
-from kstoolkit.plots.expected import plot_expected
+from kstoolkit.plots.users import plot_expected
 from kstoolkit.report.seentexts import seen_texts
 from kstoolkit.report.svg import svg_of
 from kstoolkit.report.tables import nothing

@@ -9,11 +9,15 @@ import math
 from typing import TYPE_CHECKING
 
 from kstoolkit.markup import Html, isolated
-from kstoolkit.plots.figurenames import words_of
-from kstoolkit.plots.lab import FIGURES, plot_comparison
-from kstoolkit.plots.labmoment import plot_step, step_inches
-from kstoolkit.plots.labseries import plot_level_work, plot_moments
-from kstoolkit.plots.notes import height
+from kstoolkit.plots.axes import height, words_of
+from kstoolkit.plots.lab import (
+    FIGURES,
+    plot_comparison,
+    plot_level_work,
+    plot_moments,
+    plot_step,
+    step_inches,
+)
 from kstoolkit.records import counted
 from kstoolkit.widgets.labviews import COSTS, OVER_TIME, STEPS, TABLE, WORK, moments_at
 from kstoolkit.widgets.profilechoice import short_name

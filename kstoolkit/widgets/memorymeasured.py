@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.marks import Bar, StackedPart
 from kstoolkit.plots.memory import part_of
-from kstoolkit.plots.stacked import Bar, StackedPart
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan

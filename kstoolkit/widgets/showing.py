@@ -40,7 +40,7 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         size_inches: tuple[float, float] | None = None,
     ) -> None:
         """Show a plot: ``record.plot``, at the size that suits it or at another."""
-        from kstoolkit.plots.pictures import picture  # noqa: PLC0415 - draws: only when asked
+        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
         self.value = picture(draw, size_inches).html()
 

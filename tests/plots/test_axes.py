@@ -11,9 +11,7 @@ from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import plot_expected
-from kstoolkit.plots.axes import label, new_axes
-from kstoolkit.plots.notes import head
-from kstoolkit.plots.pictures import picture
+from kstoolkit.plots.axes import head, label, new_axes, picture
 
 
 def drawn(ax: Any = None) -> Any:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import plot_expected
-from kstoolkit.plots.bars import MOST_BARS, MOST_MARKERS, bars_of, marks_of, ordered
+from kstoolkit.plots.marks import MOST_BARS, MOST_MARKERS, bars_of, marks_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 
 MINUTE, HOUR = 60_000, 3_600_000

@@ -6,7 +6,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.plots.findings import MOST_POINTS, MOST_USERS
+from kstoolkit.plots.users import MOST_POINTS, MOST_USERS
 from tests.findings.made import CEILING, HOUR, START, finding, findings
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 

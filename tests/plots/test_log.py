@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.log import plot_level_writes
+from kstoolkit.plots.log import MOST_MARKS, plot_level_writes
 from kstoolkit.plots.palette import UNKNOWN_HATCH
-from kstoolkit.plots.timeline import MOST_MARKS
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.log.jobs import LogRows, Stall
 from kstoolkit.rocksdb.log.stats import StallTime, StatsDump, stall_time

@@ -1,15 +1,25 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.operations.sparkmemory import (
+    ExecutorMemory,
+    JavaMemory,
+    SparkMemory,
+    WorkersMemory,
+    query_state,
+    workers_memory,
+)
 from kstoolkit.plots import plot_memory
+from kstoolkit.plots.marks import REST
+from kstoolkit.plots.memory import MOST_EXECUTORS
 from kstoolkit.plots.palette import UNKNOWN_HATCH
-from kstoolkit.plots.stacked import REST
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
@@ -20,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kstoolkit.rocksdb.store import Store
+
 
 MIB = 1 << 20
 
@@ -156,3 +167,146 @@ def test_it_draws_where_it_is_told_on_a_clear_face() -> None:
     axes = Figure().add_subplot()
     assert full_plan().plot(ax=axes) is axes
     assert axes.patch.get_alpha() == 0
+
+
+JAVA = JavaMemory(
+    pid=4711,
+    heap_used_bytes=388 * MIB,
+    heap_committed_bytes=656 * MIB,
+    heap_max_bytes=6 << 30,
+    non_heap_used_bytes=150 * MIB,
+    non_heap_committed_bytes=160 * MIB,
+    direct_bytes=2 * MIB,
+    netty_bytes=16 * MIB,
+    arrow_bytes=MIB,
+    mapped_bytes=0,
+    rocksdb_bytes=2 * MIB,
+    total_bytes=836 * MIB,
+    rss_bytes=900 * MIB,
+    pss_bytes=880 * MIB,
+    not_accounted_for_bytes=64 * MIB,
+)
+STATE = query_state(
+    {
+        "counts": {
+            "stateOperators": [
+                {
+                    "numStateStoreInstances": 4,
+                    "memoryUsedBytes": 8 * MIB,
+                    "customMetrics": {"rocksdbPinnedBlocksMemoryUsage": MIB},
+                }
+            ]
+        }
+    }
+)
+PEAKS = [each.name for each in fields(ExecutorMemory) if each.name.startswith("peak_")]
+
+
+def spark_memory(**changes: Any) -> Any:
+    plan = plan_memory("spark", partitions=4)
+    options: dict[str, Any] = {
+        "application": "counts",
+        "java": JAVA,
+        "state": STATE,
+        "python": process_memory(),
+        "workers": WorkersMemory(3, 90 * MIB, 40 * MIB),
+        "executors": Records([], "executors"),
+        "python_arrow_bytes": 0,
+        "total_pss_bytes": 1000 * MIB,
+        "formula_bytes": plan.total_bytes,
+        "plan": plan,
+    }
+    return SparkMemory(**(options | changes))
+
+
+def executor(number: int, heap_bytes: int | None) -> ExecutorMemory:
+    known = {"peak_heap_bytes": heap_bytes} if heap_bytes is not None else {}
+    whys = {name: "it has told nothing yet" for name in PEAKS if name not in known}
+    values = dict.fromkeys(PEAKS) | known
+    return ExecutorMemory(str(number), f"10.0.0.{number}:7077", **values, unknown=whys)
+
+
+def test_each_process_is_a_row_and_the_formula_is_beside() -> None:
+    axes: Any = spark_memory().plot()
+    assert stays_inside(axes)
+    assert row_names(axes) == [
+        "driver's Java",
+        "this Python (PSS)",
+        "Python workers (PSS)",
+        "RocksDB, Spark's estimate",
+        "RocksDB, formula",
+    ]
+    assert texts(axes)[0] == "900.0 MiB"
+    assert texts(axes)[3:] == ["8.0 MiB", "544.0 MiB"]
+    assert "never add them" in axes.get_xlabel()
+    assert "1000.0 MiB in all (PSS)" in seen(axes).replace("\n", " ")
+
+
+def test_parts_that_share_a_colour_differ_by_hatch() -> None:
+    axes: Any = drawn(spark_memory().plot())
+    looks = {(patch.get_facecolor(), patch.get_hatch()) for patch in axes.patches}
+    assert len(legend(axes)) > 7
+    assert len(looks) == len(legend(axes))
+
+
+def test_without_stores_the_formula_is_unknown_and_says_why() -> None:
+    whys = {"formula_bytes": "these queries keep no state in RocksDB"}
+    axes: Any = drawn(spark_memory(plan=None, formula_bytes=None, unknown=whys).plot())
+    assert "unknown (these queries keep no state in RocksDB)" in axes.get_xlabel()
+    assert UNKNOWN_HATCH in {patch.get_hatch() for patch in axes.patches}
+
+
+def test_the_parts_of_java_add_up_to_what_the_system_says() -> None:
+    axes: Any = drawn(JAVA.plot())
+    assert sum(lengths(axes)) == JAVA.rss_bytes
+    assert "the heap may grow to 6.0 GiB" in axes.get_xlabel()
+
+
+def test_a_heap_that_was_never_touched_is_not_taken_for_rss() -> None:
+    java = replace(JAVA, rss_bytes=796 * MIB, not_accounted_for_bytes=-40 * MIB)
+    axes: Any = drawn(java.plot())
+    assert texts(axes) == ["836.0 MiB asked for"]
+    assert "-40.0 MiB, below 0, and not drawn" in axes.get_xlabel()
+
+
+def test_the_state_shows_what_of_it_is_in_use() -> None:
+    axes: Any = drawn(STATE.plot())
+    assert sorted(lengths(axes)) == [MIB, 7 * MIB]
+    assert "4 stores" in seen(axes)
+
+
+def test_a_state_that_nobody_told_is_unknown() -> None:
+    axes: Any = drawn(query_state({"counts": None}).plot())
+    assert texts(axes) == ["unknown", "unknown"]
+    assert "query 'counts' has not finished a micro-batch yet" in axes.get_xlabel()
+
+
+def test_workers_are_counted_together() -> None:
+    axes: Any = drawn(WorkersMemory(3, 90 * MIB, 40 * MIB).plot())
+    assert lengths(axes) == [40 * MIB, 50 * MIB]
+    assert (
+        seen(drawn(workers_memory(2**22).plot())) == "Python workers take 0 B together: 0 workers"
+    )
+
+
+def test_peaks_of_executors_stand_beside_each_other() -> None:
+    executors = Records([executor(1, 300 * MIB), executor(2, None)], "executors")
+    axes: Any = executors.plot()
+    assert stays_inside(axes)
+    assert row_names(axes) == ["1 at 10.0.0.1:7077", "2 at 10.0.0.2:7077"]
+    heap = axes.lines[0]
+    assert (heap.get_xdata().tolist(), heap.get_ydata().tolist()) == ([300 * MIB], [0])
+    assert "unknown (it has told nothing yet)" in axes.get_xlabel()
+    assert len({line.get_marker() for line in axes.lines}) == len(PEAKS)
+
+
+def test_many_executors_are_thinned_and_the_figure_says_so() -> None:
+    executors = Records([executor(n, n * MIB) for n in range(1, 60)], "executors")
+    axes: Any = drawn(executors.plot())
+    assert len(row_names(axes)) == MOST_EXECUTORS
+    assert "the 20 with the largest heap, of 59 executors" in axes.get_xlabel()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_an_application_may_have_any_name(text: str) -> None:
+    assert len(seen(drawn(spark_memory(application=text).plot()))) < 300

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from kstoolkit.markup import UNSEEN
-from kstoolkit.plots.names import shown
+from kstoolkit.plots.axes import shown
 from tests.plots.made import HOSTILE, drawn
 
 

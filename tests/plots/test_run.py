@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from kstoolkit.operations.lag import LagOfPartition, TopicLag
 from kstoolkit.pipeline.sink import BatchStatistics
-from kstoolkit.pipeline.status import Batches, StateSize
-from kstoolkit.plots.batches import MOST_BARS
-from tests.plots.made import drawn, legend, made_run, row_names, seen, stays_inside, texts
+from kstoolkit.pipeline.status import Batches, BatchTimes, RunState, RunStatus, StateSize
+from kstoolkit.plots.marks import MOST_ROWS
+from kstoolkit.plots.run import MOST_BARS
+from tests.plots.made import HOSTILE, drawn, legend, made_run, row_names, seen, stays_inside, texts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,3 +140,105 @@ def test_dead_letters_state_the_same_facts_as_text_and_html(tmp_path: Path) -> N
     html = found._repr_html_()
     assert "2: 1 &lt;script&gt;, 1 no_user" in html
     assert "<td>no_user</td><td>1</td><td style='text-align:left'>it has no user</td>" in html
+
+
+PARTS = {"counting": 1.0, "input": 0.25, "planning": 0.125, "logs": 0.25, "other": 0.125}
+
+
+def batch(number: int, **changes: Any) -> BatchTimes:
+    facts: dict[str, Any] = {"clock_ms": 0, "seconds": 1.75, "events": 350}
+    told = {"parts_seconds": PARTS, "state_rows": 40, "memory_bytes": 5 << 20}
+    return BatchTimes(number=number, **facts | told | changes)
+
+
+def status(*batches: BatchTimes, more: int = 0) -> RunStatus:
+    return RunStatus(
+        state=RunState.COUNTING, at_ms=0, batches=batches, num_batches=len(batches) + more
+    )
+
+
+def test_the_parts_of_a_batch_lie_upon_each_other() -> None:
+    axes = drawn(status(batch(0), batch(1)).plot())
+    assert seen(axes) == "Counting: the last batch took 1.8 s for 350 events"
+    assert sorted(legend(axes)) == ["counting", "input", "logs", "other", "planning"]
+    assert texts(axes)[::2] == ["5.0 MiB", "40", "200", "1.8 s"]
+    assert texts(axes)[1::2] == ["state\nmemory", "state rows", "events/s", "batch time"]
+    tops = [patch.get_data().values.max() for patch in axes.patches if patch.get_label() in PARTS]
+    assert tops == sorted(tops, reverse=True)
+    assert tops[0] == pytest.approx(3.7)
+    assert tops[-1] == pytest.approx(3 + 0.7 * 1 / 1.75)
+    assert stays_inside(axes)
+
+
+def test_what_only_the_query_knows_is_hatched_where_it_is_unknown() -> None:
+    untold: dict[str, Any] = {"parts_seconds": {}, "state_rows": None, "memory_bytes": None}
+    axes = drawn(status(batch(0, **untold), batch(1), batch(2, **untold)).plot())
+    assert "parts unknown" in legend(axes)
+    assert "unknown" in legend(axes)
+    assert texts(axes).count("unknown") == 2
+    assert stays_inside(axes)
+    alone = drawn(status(batch(0, **untold)).plot())
+    assert legend(alone) == ["in all", "unknown"]
+
+
+def test_batches_that_are_left_out_are_counted_and_said() -> None:
+    axes = drawn(status(batch(700), batch(701), more=700).plot())
+    assert "the newest 2 of 702 are drawn" in axes.get_xlabel()
+    assert 699 < axes.get_xlim()[0] <= 700
+
+
+def test_before_the_first_batch_there_is_nothing_to_draw() -> None:
+    axes = drawn(status().plot())
+    assert seen(axes) == "Counting: no batch has ended yet"
+    assert texts(axes) == ["no batches yet"]
+
+
+NEVER = {"catch_up_seconds": "never at this rate: nothing is read"}
+UNTOLD = {"lag_records": "nothing is committed"}
+
+
+def part(number: int, waiting: int | None, **changes: Any) -> LagOfPartition:
+    return LagOfPartition(topic="actions", partition=number, lag_records=waiting, **changes)
+
+
+def lag(*partitions: LagOfPartition, **changes: Any) -> TopicLag:
+    facts: dict[str, Any] = {"reader": "group 'billing'", "state": "stable, 1 member", "at_ms": 0}
+    return TopicLag(**facts | changes, partitions=partitions)
+
+
+def test_each_partition_has_a_bar_and_says_how_long_it_takes() -> None:
+    axes = drawn(
+        lag(
+            part(0, 500, catch_up_seconds=30.0),
+            part(1, 200, unknown=NEVER),
+            part(2, 0, gone_records=70, catch_up_seconds=0.0),
+            part(3, None, unknown=UNTOLD),
+        ).plot()
+    )
+    assert seen(axes) == "group 'billing', stable, 1 member: 700 records behind"
+    assert texts(axes) == ["500, caught up in 30.0 s", "200", "0 (70 records gone)"]
+    assert legend(axes) == ["waiting", "never caught up with", "gone unread"]
+    assert axes.get_xlabel() == "records that wait\nunknown of 1 partition"
+    assert [bar.get_width() for bar in axes.patches] == [500, 200, 70]
+    assert stays_inside(axes)
+
+
+def test_of_very_many_partitions_those_that_are_most_behind_are_drawn() -> None:
+    axes = drawn(lag(*(part(each, each) for each in range(100))).plot())
+    assert len(texts(axes)) == MOST_ROWS
+    assert texts(axes)[-1] == "99"
+    assert f"the largest {MOST_ROWS} of 100 partitions" in axes.get_xlabel()
+
+
+def test_what_is_unknown_is_no_bar() -> None:
+    axes = drawn(lag(part(0, None, unknown=UNTOLD), why="nothing is committed").plot())
+    assert texts(axes) == ["lag unknown: nothing is committed"]
+    assert seen(axes).endswith(": lag unknown")
+
+
+def test_hostile_names_are_shown_and_do_no_harm() -> None:
+    for name in HOSTILE:
+        one = LagOfPartition(topic=name, partition=0, lag_records=3)
+        axes = drawn(lag(one, reader=f"group {name!r}").plot())
+        assert axes.get_title(loc="left")
+        assert "<script>" not in lag(one, reader=name)._repr_html_()

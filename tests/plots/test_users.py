@@ -2,17 +2,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.marks import MOST_BARS, MOST_MARKERS
+from kstoolkit.plots.palette import COUNTED, FLAGGED
 from kstoolkit.plots.users import MOST_USERS, plot_users
 from kstoolkit.records import Records
 from kstoolkit.replica.records import UserCounts
+from tests.changelog.changelogs import MINUTE
+from tests.findings.made import CEILING, UNKNOWN, finding
 from tests.plots.made import (
+    COUNTS,
     HOSTILE,
+    MORNING,
+    OVER,
     TEN,
     drawn,
+    found,
     legend,
     made_run,
     row_names,
@@ -23,6 +34,9 @@ from tests.plots.made import (
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
+
 
 HOUR = 3_600_000
 
@@ -115,3 +129,127 @@ def test_a_run_is_no_frame_of_its_users_and_the_error_names_what_is(tmp_path: Pa
     with pytest.raises(ConfigurationError, match="This Run is no frame of users") as raised:
         plot_users(made_run(tmp_path / "out"))  # type: ignore[arg-type]
     assert raised.value.hint == "Give what run.users() returns."
+
+
+# ruff: noqa: RUF001 - a range of numbers is written with an en dash
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    minute = found(**OVER, window_start_ms=TEN + 9 * MINUTE, count=10)
+    return made_run(tmp_path / "out", findings=[found(), minute])
+
+
+def heights(axes: Any, color: str) -> list[float]:
+    """Return the highest step of each stairs of a colour, above its strip's base."""
+    return [
+        round(float(max(each.get_data().values)) - float(each.get_data().baseline), 6)
+        for each in axes.patches
+        if hasattr(each, "get_data") and to_rgb(each.get_facecolor()[:3]) == to_rgb(color)
+    ]
+
+
+def test_a_story_has_a_strip_for_each_level_of_the_cascade(run: Run) -> None:
+    axes: Any = run.story(run.findings[0]).plot()
+    assert [each for each in texts(axes) if each.startswith("1 ")] == [
+        "1 day",
+        "1 hour",
+        "1 minute",
+    ]
+    assert [each.get_text() for each in axes.get_yticklabels()] == ["0", "85", "0", "55", "0", "10"]
+    assert axes.get_xlabel() == "start of window, UTC"
+
+
+def test_its_title_says_whose_counts_they_are_and_what_is_flagged(run: Run) -> None:
+    assert seen(run.story(run.findings[0]).plot()) == (
+        "Anna, “read”: 2 windows flagged (1 minute 1, 1 hour 1)"
+    )
+    assert seen(run.plot(user="Bo")) == "Bo, all actions: no windows flagged"
+
+
+def test_flagged_windows_differ_by_marker_and_by_colour(run: Run) -> None:
+    axes: Any = run.story(run.findings[0]).plot()
+    marks = [line for line in axes.lines if line.get_marker() == "v"]
+    assert [line.get_color() for line in marks] == [FLAGGED, FLAGGED]
+    middle = (TEN + 30 * MINUTE) / 86_400_000
+    assert marks[0].get_xdata()[0] == pytest.approx(middle)
+    assert heights(axes, FLAGGED) == [0.7, 0.7]
+    assert heights(axes, COUNTED) == [0.7, round(0.7 * 3 / 55, 6), 0.63]
+
+
+def test_expected_ranges_and_ceilings_are_drawn_and_said_in_their_own_strip(run: Run) -> None:
+    axes: Any = run.story(run.findings[0]).plot()
+    assert {"expected 2–14", "ceiling 8"} <= set(texts(axes))
+    assert legend(axes) == ["count", "expected range", "flagged", "ceiling"]
+
+
+def test_the_range_of_one_action_is_not_held_against_the_sum_of_several(run: Run) -> None:
+    history = run.history("Anna")
+    hours = history.levels[1]
+    assert (hours.expected_high, hours.counts.max()) == (None, 59)
+    assert hours.flagged_ms.tolist() == [TEN]
+    assert run.history("Anna", action="read").levels[1].expected_high == 14
+
+
+def test_a_user_without_counts_is_said_to_have_none(run: Run) -> None:
+    axes = drawn(run.plot(user="Nobody", action="read"))
+    assert seen(axes) == "No counts of Nobody, “read”"
+    assert texts(axes) == ["no counts"]
+
+
+def test_an_action_alone_is_refused(run: Run) -> None:
+    with pytest.raises(ConfigurationError, match="without a user"):
+        run.plot(action="read")
+
+
+def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: Path) -> None:
+    minutes = {(MORNING + n * MINUTE, "Anna", "read"): n % 7 + 1 for n in range(2_000)}
+    flagged = [found(**OVER, window_start_ms=MORNING + n * MINUTE) for n in range(80)]
+    run = made_run(tmp_path / "out", counts=COUNTS | {MINUTE: minutes}, findings=flagged)
+    axes: Any = run.plot(user="Anna", action="read")
+    steps = [each.get_data().values.size for each in axes.patches if hasattr(each, "get_data")]
+    assert max(steps) <= MOST_BARS
+    assert (
+        "1 minute: 2,000 windows drawn as 500 bars: each is the highest of 4" in axes.get_xlabel()
+    )
+    said = f"1 minute: markers at the highest {MOST_MARKERS} of 80 flagged windows"
+    assert said in axes.get_xlabel()
+    assert stays_inside(axes)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text_and_stay_inside_of_cascade(tmp_path: Path, name: str) -> None:
+    counts = {length: {(MORNING, name, name): 5} for length in COUNTS}
+    run = made_run(tmp_path / "out", counts=counts)
+    assert stays_inside(run.plot(user=name, action=name))
+    assert stays_inside(finding(user=name, action=name).plot())
+
+
+def test_it_suits_light_and_dark_pages(run: Run) -> None:
+    axes = drawn(run.plot(user="Anna"))
+    assert np.asarray(axes.figure.canvas.buffer_rgba())[0, 0, 3] == 0
+
+
+def test_a_finding_alone_shows_its_window_and_those_of_other_levels() -> None:
+    axes: Any = finding(other_levels={"1 minute": 7, "1 day": 300}).plot()
+    assert seen(axes) == "ClueBot NG, “Main”: 61 in 1 hour, expected 2–14"
+    assert [each.get_text() for each in axes.get_yticklabels()] == ["0", "300", "0", "61", "0", "7"]
+    assert {"this window", "busiest window inside", "window around it"} <= set(legend(axes))
+    assert "of 1 minute: the busiest window inside" in axes.get_xlabel()
+    assert heights(axes, FLAGGED) == [0.7]
+    assert stays_inside(axes)
+
+
+def test_what_is_expected_does_not_lie_on_the_neighbour(run: Run) -> None:
+    left, _ = Figure(figsize=(9, 4)).subplots(1, 2)
+    axes: Any = drawn(run.story(run.findings[0]).plot(ax=left))
+    said = [each for each in axes.texts if each.get_text().startswith("expected ")]
+    assert said
+    assert all(each.get_window_extent().x1 <= axes.bbox.x1 for each in said)
+
+
+def test_a_finding_without_a_range_says_why() -> None:
+    axes = finding(**UNKNOWN | CEILING).plot()
+    assert seen(axes).endswith("expected unknown (no baseline), ceiling 100")
+    assert "expected range" not in legend(axes)
+    assert "ceiling" in legend(axes)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import palette
-from kstoolkit.plots.expected import plot_expected
+from kstoolkit.plots.users import plot_expected
 from kstoolkit.report import Report
 from kstoolkit.report.colors import color_rules, variables
 from kstoolkit.report.figures import LARGEST_SVG_BYTES

@@ -1,0 +1,519 @@
+"""A store's SST files: how large they are level by level, or which keys each of them spans.
+
+How large RocksDB means each level to be, by the options that a store was opened with.
+
+The shape of a store's tree: how much stands on each level, and how large it is meant to be.
+
+What stands in a store: sizes of keys and values, hot prefixes, and what its folder takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.axes import (
+    SMALL,
+    head,
+    height,
+    in_bytes,
+    label,
+    listed,
+    new_axes,
+    nothing,
+    plot_nothing,
+    shown,
+    wrapped,
+)
+from kstoolkit.plots.marks import (
+    THICKNESS,
+    Bar,
+    StackedPart,
+    draw_spans,
+    look_of,
+    name_rows,
+    say_beside,
+)
+from kstoolkit.plots.memory import draw_memory
+from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
+from kstoolkit.records import counted
+from kstoolkit.rocksdb.memory.planning import profile_given
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+
+    from kstoolkit.records import Records
+    from kstoolkit.rocksdb.files.keystats import HotPrefix, KeyStats, Sizes
+    from kstoolkit.rocksdb.files.ssts import Level, Sst
+    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+    Style = dict[str, Any]
+
+
+def level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float]:
+    """Return the target size of each level below level 0; none if the options tell none.
+
+    Source: ``VersionStorageInfo::CalculateBaseBytes`` in RocksDB's ``db/version_set.cc``.
+
+    Parameters
+    ----------
+    profile
+        The options. Other styles than level have no targets.
+    sizes
+        Bytes of each level of one column family, level 0 too.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> static = Profile(level_compaction_dynamic_level_bytes=False, max_bytes_for_level_base=100)
+    >>> [round(size) for size in list(level_targets(static, {1: 5}).values())[:3]]
+    [100, 1000, 10000]
+    """
+    base, step = profile.max_bytes_for_level_base, profile.max_bytes_for_level_multiplier
+    num_levels = profile.num_levels
+    if profile.compaction_style != "level" or base is None or step is None or num_levels is None:
+        return {}
+    if not profile.level_compaction_dynamic_level_bytes:
+        return {level: base * step ** (level - 1) for level in range(1, num_levels)}
+    return _dynamic(base, step, num_levels, sizes)
+
+
+def _dynamic(base: int, step: float, num_levels: int, sizes: Mapping[int, int]) -> dict[int, float]:
+    """Return targets that are worked out upwards, from the largest level."""
+    filled = [level for level, size in sizes.items() if level > 0 and size > 0]
+    if not filled:
+        return {}
+    first = min(filled)
+    size = max(sizes[level] for level in filled) / step ** (num_levels - 1 - first)
+    if size <= base / step:
+        size = base / step + 1
+    else:
+        while first > 1 and size > base:
+            first, size = first - 1, size / step
+        size = min(size, base)
+    return {level: max(size * step ** (level - first), base) for level in range(first, num_levels)}
+
+
+MOST_ROWS = 40
+_FAR = 4
+"""A target so many times larger than the largest level would make all of them small."""
+_NO_TARGET = "level 0 is bounded by its number of files, not by its size"
+
+
+def plot_levels(
+    levels: Records[Level],
+    *,
+    profile: Profile | str | os.PathLike[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Return a plot of how many bytes stand on each level of each column family, in how many files.
+
+    More than 40 levels are thinned to the largest, and the figure says so.
+
+    Parameters
+    ----------
+    levels
+        As ``store.levels()`` gives them.
+    profile
+        The options that the store is written with, as ``store.profile()`` gives them, or the name
+        of a profile, or where the store lies: each level gets a mark at the size that RocksDB means
+        it to have, if its compaction style has such. Column families of other options may differ.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    InputError
+        If there is no such profile.
+    """
+    if not len(levels):
+        return plot_nothing(levels, ax=ax)
+    drawn = _largest(levels)
+    targets = {} if profile is None else _targets(levels, profile_given(profile))
+    meant = [targets.get((each.column_family, each.level)) for each in drawn]
+    most = _FAR * max(each.size_bytes for each in drawn)
+    near = [None if size is None or size > most else size for size in meant]
+    lines = wrapped(_level_notes(levels, drawn, meant, near))
+    ax = new_axes(ax, (7.2, height(len(drawn), lines)))
+    _draw(ax, drawn, near)
+    in_bytes(ax.xaxis)
+    label(ax, x="SST files of the level", notes=lines)
+    head(ax, _levels_seen(levels))
+    return ax
+
+
+def _largest(levels: Sequence[Level]) -> list[Level]:
+    if len(levels) <= MOST_ROWS:
+        return list(levels)
+    least = sorted(each.size_bytes for each in levels)[-MOST_ROWS]
+    return [each for each in levels if each.size_bytes >= least][:MOST_ROWS]
+
+
+def _draw(ax: Axes, drawn: Sequence[Level], targets: Sequence[float | None]) -> None:
+    families = list(dict.fromkeys(each.column_family for each in drawn))
+    said: list[tuple[float, float, str]] = []
+    for row, (each, target) in enumerate(zip(drawn, targets, strict=True)):
+        look = look_of(families.index(each.column_family))
+        ax.barh(row, each.size_bytes, height=THICKNESS, **look)
+        said.append((max(each.size_bytes, target or 0), row, _said(each)))
+    marks = [(target, row) for row, target in enumerate(targets) if target is not None]
+    if marks:
+        look = {"linestyle": "none", "marker": "|", "markersize": 13, "markeredgewidth": 2.2}
+        ax.plot(*zip(*marks, strict=True), color=FLAGGED, label="target size", **look)
+    name_rows(ax, _names(drawn))
+    say_beside(ax, said)
+
+
+def _said(level: Level) -> str:
+    files = f"{counted(level.num_files, 'files')}, {format_bytes(level.size_bytes)}"
+    if level.compression == "NoCompression":
+        return f"{files}, not compressed"
+    kind = shown(level.compression or "compression")
+    return (
+        files
+        if level.raw_bytes is None
+        else f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
+    )
+
+
+def _names(drawn: Sequence[Level]) -> list[str]:
+    several = len({each.column_family for each in drawn}) > 1
+    return [
+        f"{shown(each.column_family, 20)} L{each.level}" if several else f"L{each.level}"
+        for each in drawn
+    ]
+
+
+def _targets(levels: Sequence[Level], profile: Profile) -> dict[tuple[str, int], float]:
+    sizes: dict[str, dict[int, int]] = {}
+    for each in levels:
+        sizes.setdefault(each.column_family, {})[each.level] = each.size_bytes
+    return {
+        (family, level): size
+        for family, held in sizes.items()
+        for level, size in level_targets(profile, held).items()
+        if level in held
+    }
+
+
+def _level_notes(
+    levels: Sequence[Level],
+    drawn: Sequence[Level],
+    meant: Sequence[float | None],
+    near: Sequence[float | None],
+) -> list[str]:
+    whys = {why: None for each in drawn for why in each.unknown.values()}
+    notes = [f"sizes before compression, of some levels: unknown ({why})" for why in whys]
+    if len(levels) > len(drawn):
+        notes.append(f"the {len(drawn)} largest of {format_count(len(levels))} levels are drawn")
+    known = [size for size in meant if size is not None]
+    if known and any(each.level == 0 for each in drawn):
+        notes.append(_NO_TARGET)
+    far = [
+        f"L{each.level} {format_bytes(size)}"
+        for each, size, shown_size in zip(drawn, meant, near, strict=True)
+        if size is not None and shown_size is None
+    ]
+    return notes + ([f"target size, too far right to draw: {listed(far)}"] if far else [])
+
+
+def _levels_seen(levels: Sequence[Level]) -> str:
+    total = sum(each.size_bytes for each in levels)
+    entries = sum(each.num_entries for each in levels)
+    deleted = sum(each.num_deletions for each in levels)
+    top = [each for each in levels if each.level == 0] or [
+        max(levels, key=lambda each: each.size_bytes)
+    ]
+    held = sum(each.size_bytes for each in top)
+    files = counted(sum(each.num_files for each in top), "files")
+    tombstones = f", {deleted / entries:.0%} tombstones" if entries and deleted else ""
+    return (
+        f"L{top[0].level} holds {files}, {format_bytes(held)} of {format_bytes(total)}; "
+        f"{counted(entries, 'entries')} in all{tombstones}"
+    )
+
+
+MOST_PREFIXES = 40
+_FAR_APART = 50
+"""Sizes whose largest is so many times the smallest are drawn on a logarithmic axis."""
+
+
+def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of how the sizes of keys and values are spread; see :func:`plot_sizes`.
+
+    ``stats.hot_prefixes.plot()`` shows the hottest prefixes.
+    """
+    named = {"keys": stats.key_sizes, "values": stats.value_sizes}
+    sizes = {name: each for name, each in named.items() if each is not None}
+    rows = counted(stats.num_sampled, "rows")
+    read = f"all {rows}" if stats.is_complete else f"a sample of {rows}"
+    if not sizes:
+        ax = new_axes(ax)
+        nothing(ax, "no rows")
+        head(ax, f"{shown(stats.column_family)} has no rows")
+        return ax
+    medians = [f"{name} of {format_bytes(each.median_bytes)}" for name, each in sizes.items()]
+    density = stats.tombstone_density
+    entries = counted(stats.num_entries, "entries")
+    deleted = f"tombstones: {density:.0%} of {entries}" if density else ""
+    said = f"{shown(stats.column_family)}: {' and '.join(medians)} at the median of {read}"
+    return _draw_row_sizes(sizes, said, [deleted] if deleted else [], ax)
+
+
+def plot_sizes(sizes: Sizes, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of how sizes are spread: least, median, mean, 99th percentile, largest.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.files.keystats import Sizes
+    >>> plot_sizes(Sizes(8, 16, 18.5, 40, 64)).get_title(loc="left")
+    'From 8 B to 64 B; half of them up to 16 B'
+    """
+    low, middle, high = (
+        format_bytes(each) for each in (sizes.min_bytes, sizes.median_bytes, sizes.max_bytes)
+    )
+    return _draw_row_sizes(
+        {"sizes": sizes}, f"From {low} to {high}; half of them up to {middle}", [], ax
+    )
+
+
+def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Axes:
+    """Return a plot of the hottest prefixes of keys, each with its share of the sampled rows.
+
+    More than 40 are thinned to the hottest, and the figure says so.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.files.keystats import HotPrefix
+    >>> from kstoolkit.records import Records
+    >>> ax = plot_prefixes(Records([HotPrefix(b"user", 30, 0.75)], "prefixes"))
+    >>> ax.get_title(loc="left")
+    'The hottest prefix, user, has 75 % of the sampled rows; 1 prefix has 75 %'
+    """
+    some = sorted(prefixes, key=lambda each: -each.num_rows)[:MOST_PREFIXES]
+    notes = []
+    if len(some) < len(prefixes):
+        notes.append(f"the {len(some)} hottest of {format_count(len(prefixes))} prefixes are drawn")
+    said: list[tuple[float, float, str]] = []
+    ax = new_axes(ax, (7.2, height(len(some), notes, 0)))
+    for row, each in enumerate(some):
+        ax.barh(row, 100 * each.share, height=THICKNESS, **look_of(0))
+        text = f"{_percent(each.share)}, {counted(each.num_rows, 'rows')}"
+        said.append((100 * each.share, row, text))
+    name_rows(ax, [key_text(each.prefix) for each in some])
+    say_beside(ax, said)
+    label(ax, x="% of the sampled rows", notes=notes)
+    together = _percent(sum(each.share for each in prefixes))
+    has = "has" if len(prefixes) == 1 else "together have"
+    hottest = f"{key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
+    head(
+        ax,
+        f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {has} {together}",
+    )
+    return ax
+
+
+def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
+    """Return a plot of what a store's folder takes: SST files, blob files, WAL, the rest."""
+    parts = {
+        "SST files": summary.sst_bytes,
+        "blob files": summary.blob_bytes,
+        "WAL": summary.wal_bytes,
+    }
+    rest = summary.apparent_bytes - sum(parts.values())
+    bars = [
+        Bar(
+            "its files",
+            tuple(StackedPart(name, size) for name, size in (parts | {"the rest": rest}).items()),
+        ),
+        Bar("taken from the disk", (StackedPart("blocks of the file system", summary.disk_bytes),)),
+    ]
+    rows = "unknown" if summary.estimated_rows is None else counted(summary.estimated_rows, "rows")
+    files = f"{counted(summary.num_files, 'SST files')}, {format_bytes(summary.sst_bytes)}"
+    said = f"{files} on {counted(summary.num_levels_used, 'levels')}; about {rows}"
+    notes = []
+    if summary.tombstone_density:
+        share = f"{summary.tombstone_density:.0%} of {counted(summary.num_entries, 'entries')}"
+        notes.append(f"tombstones: {share}")
+    if summary.num_unlisted_ssts:
+        notes.append(f"SST files that the store does not list: {summary.num_unlisted_ssts:,}")
+    return draw_memory(ax, bars, said, notes, "disk")
+
+
+def key_text(key: bytes) -> str:
+    """Return a key as text if it is one, else in hexadecimal digits, short enough for a figure.
+
+    Examples
+    --------
+    >>> key_text(b"user-1"), key_text(bytes([0, 255]))
+    ('user-1', '0x00ff')
+    """
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        text = ""
+    return shown(text if text and text.isprintable() else f"0x{key.hex()}", 20)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, with a digit that counts even if it is small."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"  # noqa: PLR2004 - 10 %
+
+
+def _draw_row_sizes(
+    sizes: dict[str, Sizes], said: str, notes: Sequence[str], ax: Axes | None
+) -> Axes:
+    """Draw a line from the least to the largest, a box up to the 99th percentile, and marks."""
+    highest = max(each.max_bytes for each in sizes.values())
+    least = min(max(each.min_bytes, 1) for each in sizes.values())
+    lines = wrapped(notes)
+    ax = new_axes(ax, (7.2, height(len(sizes), lines) + 0.2))
+    for row, each in enumerate(sizes.values()):
+        ax.plot([each.min_bytes, each.max_bytes], [row, row], color=INK, linewidth=1, zorder=1)
+        box: Style = {"height": 0.3, "facecolor": f"{COUNTED}66", "edgecolor": COUNTED, "zorder": 2}
+        name = None if row else "99 of 100"
+        ax.barh(row, each.p99_bytes - each.min_bytes, left=each.min_bytes, label=name, **box)
+        for kind, value, marker, color in (
+            ("median", each.median_bytes, "D", FLAGGED),
+            ("mean", each.mean_bytes, "o", COUNTED),
+            ("least and largest", [each.min_bytes, each.max_bytes], "|", INK),
+        ):
+            values = value if isinstance(value, list) else [value]
+            style: Style = {"linestyle": "none", "color": color, "zorder": 3, "markersize": 6}
+            ax.plot(values, [row] * len(values), marker, label=None if row else kind, **style)
+        _say_size(ax, row, each.max_bytes)
+    name_rows(ax, list(sizes))
+    if highest > _FAR_APART * least:
+        ax.set_xscale("symlog", linthresh=max(least, 1), base=2)
+        lines = ["logarithmic axis", *lines]
+    ax.set_xlim(0, highest * (4 if highest > _FAR_APART * least else 1.2) or 1)
+    if highest <= _FAR_APART * least:
+        in_bytes(ax.xaxis)
+    else:
+        _powers(ax, highest)
+    label(ax, x="size", notes=lines)
+    head(ax, said)
+    return ax
+
+
+def _say_size(ax: Axes, row: int, size: int) -> None:
+    place: Style = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+    ax.annotate(format_bytes(size), (size, row), color=INK, fontsize=SMALL, **place)
+
+
+def _powers(ax: Axes, highest: float) -> None:
+    ticks = [size for power in range(0, 64, 4) if (size := 1 << power) <= highest]
+    ax.set_xticks(ticks, [format_bytes(size).replace(".0 ", " ") for size in ticks])
+    ax.xaxis.minorticks_off()
+
+
+MOST_FILES = 2_000
+
+
+def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -> Axes:
+    """Return a plot of SST files: a mark for each at its size, or a span over its keys.
+
+    More than 2,000 files are thinned to the largest, more than 40 rows to the first, and the figure
+    says so.
+
+    Parameters
+    ----------
+    ssts
+        As ``store.ssts()`` gives them.
+    by
+        ``"size"``, or ``"keys"``: a span from the smallest key to the largest. Files of level 0 lie
+        over each other, so each has a row of its own; those of a level below share one.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``by`` is neither.
+    """
+    if by not in {"size", "keys"}:
+        message = f"SST files can't be drawn by {by!r}."
+        raise ConfigurationError(message, hint="Give by='size' or by='keys'.")
+    if not len(ssts):
+        return plot_nothing(ssts, ax=ax)
+    largest = sorted(ssts, key=lambda each: -each.size_bytes)[:MOST_FILES]
+    files = sorted(largest, key=lambda each: (each.column_family, each.level))
+    rows = _rows(files, alone=by == "keys")
+    notes = _sst_notes(ssts, files, rows)
+    files = [each for each in files if rows[each.name, each.column_family][0] < MOST_ROWS]
+    names = list(dict.fromkeys(rows[each.name, each.column_family] for each in files))
+    lines = wrapped(notes)
+    ax = new_axes(ax, (7.2, height(len(names), lines)))
+    (_draw_sst_sizes if by == "size" else _draw_keys)(ax, files, rows)
+    name_rows(ax, [name for _, name in names])
+    keys = "keys in order, at even distances: where files begin and end"
+    label(ax, x="size of a file" if by == "size" else keys, notes=lines)
+    head(ax, _ssts_seen(ssts))
+    return ax
+
+
+_Rows = dict[tuple[str, str], tuple[int, str]]
+"""For each file by name and column family: its row, and what that is called."""
+
+
+def _rows(files: Sequence[Sst], *, alone: bool) -> _Rows:
+    several = len({each.column_family for each in files}) > 1
+    numbers: dict[str, int] = {}
+    rows: _Rows = {}
+    for each in files:
+        level = f"L{each.level}"
+        whose = f"{shown(each.column_family, 20)} {level}" if several else level
+        name = f"{whose} {each.name}" if alone and each.level == 0 else whose
+        rows[each.name, each.column_family] = numbers.setdefault(name, len(numbers)), name
+    return rows
+
+
+def _draw_sst_sizes(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
+    places = [rows[each.name, each.column_family][0] for each in files]
+    style: Style = {"linestyle": "none", "markersize": 11, "color": COUNTED, "alpha": 0.8}
+    ax.plot([each.size_bytes for each in files], places, marker="|", label="a file", **style)
+    for row in sorted(set(places)):
+        sizes = [each.size_bytes for each, place in zip(files, places, strict=True) if place == row]
+        middle: Style = {"marker": "D", "markersize": 4.5, "color": FLAGGED, "linestyle": "none"}
+        ax.plot([np.median(sizes)], [row], label="median" if row == min(places) else None, **middle)
+    ax.set_xlim(0, 1.05 * max(each.size_bytes for each in files) or 1)
+    in_bytes(ax.xaxis)
+
+
+def _draw_keys(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
+    keys = sorted({key for each in files for key in (each.smallest_key, each.largest_key)})
+    place = {key: number for number, key in enumerate(keys)}
+    rights = [place[each.largest_key] + 0.5 for each in files]
+    lefts = [place[each.smallest_key] - 0.5 for each in files]
+    style: Style = {"facecolor": f"{COUNTED}bb", "edgecolor": COUNTED, "linewidth": 0.8}
+    numbers = [rows[each.name, each.column_family][0] for each in files]
+    draw_spans(ax, lefts, rights, numbers, height=0.55, **style)
+    ax.set_xlim(-1, len(keys))
+    ends = {0: keys[0], len(keys) - 1: keys[-1]}
+    ax.set_xticks(list(ends), [key_text(key) for key in ends.values()], parse_math=False)
+
+
+def _sst_notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
+    notes = []
+    if len(ssts) > len(files):
+        notes.append(f"the {format_count(len(files))} largest of {format_count(len(ssts))} files")
+    num_rows = len(set(rows.values()))
+    if num_rows > MOST_ROWS:
+        notes.append(f"the first {MOST_ROWS} of {format_count(num_rows)} rows are drawn")
+    return notes
+
+
+def _ssts_seen(ssts: Sequence[Sst]) -> str:
+    sizes = [each.size_bytes for each in ssts]
+    return (
+        f"{counted(len(ssts), 'SST files')}, {format_bytes(sum(sizes))}: from "
+        f"{format_bytes(min(sizes))} to {format_bytes(max(sizes))}, "
+        f"half of them up to {format_bytes(float(np.median(sizes)))}"
+    )

@@ -1,0 +1,709 @@
+"""Bars that lie beside their names: one row each, its parts told apart by colour and hatch.
+
+Counts of windows as bars: few enough to draw, and still as high as the highest window.
+
+Figures over time as lines: few enough points to draw, and still as high as the highest.
+
+Many spans along the x axis, drawn as one thing: thousands of bars would each take their time.
+
+Several series over one axis in one Axes: each in a strip of its own, with a scale of its own.
+
+Bars of parts: each part with a colour and a hatch of its own, what is unknown hatched in grey.
+
+A part of unknown size is drawn as a short stub at the end of its bar, and its reason stands below
+the figure; it adds nothing to the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.collections import PolyCollection
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.axes import SMALL, has_layout, legend_name, listed, new_axes, shown
+from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS, UNKNOWN_HATCH
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+    Points = Sequence[tuple[float, float]]
+    Floats = NDArray[np.float64]
+    Style = dict[str, Any]
+
+
+MOST_BARS = 500
+MOST_MARKERS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bars:
+    """Counts as steps: ``heights[i]`` events from ``edges_ms[i]`` to ``edges_ms[i + 1]``.
+
+    Parameters
+    ----------
+    edges_ms, heights
+        One edge more than heights; epoch ms, and events in a window.
+    num_windows, group
+        How many windows of the time shown there are, and how many stand behind one bar.
+    """
+
+    edges_ms: NDArray[np.int64]
+    heights: NDArray[np.int64]
+    num_windows: int
+    group: int
+
+    def runs(self, shown: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return edges and heights with neighbours of one height joined; 0 where not ``shown``.
+
+        A quiet month then costs two points, not thousands.
+        """
+        heights = np.where(shown, self.heights, 0)
+        turns = np.flatnonzero(np.diff(heights, prepend=-1))
+        return np.append(self.edges_ms[turns], self.edges_ms[-1]), heights[turns]
+
+    def hold(self, times_ms: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which bars hold one of the times."""
+        held = np.zeros(self.heights.size, dtype=bool)
+        held[np.searchsorted(self.edges_ms, times_ms, side="right") - 1] = True
+        return held
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """Flagged windows: their middles (epoch ms), their counts, and how many have no count."""
+
+    middles_ms: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    num_unknown: int
+
+
+def ordered(times_ms: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return window starts and their counts, in the order of time.
+
+    Raises
+    ------
+    ConfigurationError
+        If they differ in length.
+
+    Examples
+    --------
+    >>> times, counts = ordered([60_000, 0], [7, 5])
+    >>> times.tolist(), counts.tolist()
+    ([0, 60000], [5, 7])
+    """
+    times, values = np.asarray(times_ms, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+    if times.shape != values.shape or times.ndim != 1:
+        message = f"{times.size} times and {values.size} counts do not make a series."
+        raise ConfigurationError(message, hint="Give one count for each window start.")
+    order = np.argsort(times, kind="stable")
+    return times[order], values[order]
+
+
+def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) -> Bars:
+    """Return at most 500 bars over the time from the first window to the last.
+
+    Windows are grouped where there are more; a bar is as high as the highest of its group.
+    A window without a count is 0.
+
+    Parameters
+    ----------
+    times, counts
+        As :func:`ordered` gives them.
+    every_ms
+        Distance of window starts.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``every_ms`` is not positive.
+
+    Examples
+    --------
+    >>> bars = bars_of(*ordered([0, 180_000], [5, 7]), every_ms=60_000)
+    >>> bars.heights.tolist(), bars.group
+    ([5, 0, 0, 7], 1)
+    """
+    if every_ms <= 0:
+        message = f"Windows {every_ms} ms apart have no length."
+        raise ConfigurationError(message, hint="Give a positive length in milliseconds.")
+    if not times.size:
+        return Bars(np.zeros(1, np.int64), np.zeros(0, np.int64), 0, 1)
+    window = (times - times[0]) // every_ms
+    num_windows = int(window[-1]) + 1
+    group = -(-num_windows // MOST_BARS)
+    heights = np.zeros(-(-num_windows // group), dtype=np.int64)
+    np.maximum.at(heights, window // group, counts)
+    edges = times[0] + np.arange(heights.size + 1) * (group * every_ms)
+    edges[-1] = times[0] + num_windows * every_ms
+    return Bars(edges, heights, num_windows, group)
+
+
+def marks_of(
+    times: NDArray[np.int64], counts: NDArray[np.int64], flagged_ms: ArrayLike, every_ms: int
+) -> Marks:
+    """Return which of the windows are flagged, in the order of time.
+
+    Examples
+    --------
+    >>> marks = marks_of(*ordered([0, 60_000], [5, 7]), [60_000, 240_000], every_ms=60_000)
+    >>> marks.counts.tolist(), marks.num_unknown
+    ([7], 1)
+    """
+    flagged = np.unique(np.asarray(flagged_ms, dtype=np.int64))
+    known = np.isin(times, flagged)
+    num_unknown = int(np.setdiff1d(flagged, times).size)
+    return Marks(times[known] + every_ms // 2, counts[known], num_unknown)
+
+
+def notes_of(bars: Bars, marks: Marks) -> list[str]:
+    """Return what a figure says of windows that it does not draw one by one.
+
+    Examples
+    --------
+    >>> none = np.array([], dtype=np.int64)
+    >>> notes_of(bars_of(none, none, 60_000), Marks(none, none, 2))
+    ['flagged windows without a count, not drawn: 2']
+    """
+    notes = []
+    if bars.group > 1:
+        notes.append(
+            f"{format_count(bars.num_windows)} windows drawn as {bars.heights.size} bars: "
+            f"each is the highest of {format_count(bars.group)} windows"
+        )
+    if marks.counts.size > MOST_MARKERS:
+        total = format_count(marks.counts.size)
+        notes.append(f"markers at the highest {MOST_MARKERS} of {total} flagged windows")
+    if marks.num_unknown:
+        notes.append(f"flagged windows without a count, not drawn: {marks.num_unknown}")
+    return notes
+
+
+MOST_LINES = 12
+MOST_POINTS = 2_000
+"""Of all lines of a figure together."""
+
+_MOST_MARKERS = 12
+
+
+def draw_lines(ax: Axes, series: Mapping[str, Points]) -> list[str]:
+    """Draw a line for each series, and return what was left out or drawn together.
+
+    Parameters
+    ----------
+    ax
+        The Axes.
+    series
+        For each name, x and y of points in the order of x. Those of one name in the legend differ
+        by colour, line style and marker.
+    """
+    drawn = dict(list(series.items())[:MOST_LINES])
+    notes = [f"not drawn: {listed(list(series)[MOST_LINES:])}"] if len(series) > MOST_LINES else []
+    most = MOST_POINTS // max(len(drawn), 1)
+    for number, (name, points) in enumerate(drawn.items()):
+        color, _, marker = LINES[number % len(LINES)]
+        _, style, _ = LINES[(number + number // len(LINES)) % len(LINES)]
+        kept, group = _thinned(np.asarray(points, dtype=np.float64).reshape(-1, 2), most)
+        every = max(1, len(kept) // _MOST_MARKERS)
+        ax.plot(
+            kept[:, 0],
+            kept[:, 1],
+            color=color,
+            linestyle=style,
+            marker=marker,
+            markersize=4,
+            markevery=every,
+            linewidth=1.4,
+            label=legend_name(name),
+        )
+        if group > 1:
+            notes.append(
+                f"{legend_name(name).strip()}: {format_count(len(points))} points drawn as "
+                f"{format_count(len(kept))}, each the highest of {format_count(group)}"
+            )
+    return notes
+
+
+def _thinned(points: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64], int]:
+    """Return at most so many points, each the highest of its group, and how large groups are."""
+    group = -(-len(points) // most) if len(points) else 1
+    if group <= 1:
+        return points, 1
+    starts = np.arange(0, len(points), group)
+    highest = [start + int(np.argmax(points[start : start + group, 1])) for start in starts]
+    return points[highest], group
+
+
+def draw_spans(
+    ax: Axes, starts: ArrayLike, ends: ArrayLike, rows: ArrayLike, *, height: float, **look: Any
+) -> None:
+    """Draw spans from their starts to their ends, each in the middle of its row.
+
+    Parameters
+    ----------
+    ax
+        The Axes.
+    starts, ends, rows
+        One of each for every span.
+    height
+        How high they are; rows are 1 apart.
+    look
+        What a :class:`~matplotlib.collections.PolyCollection` takes, such as ``facecolor``.
+    """
+    left, right, middle = (np.asarray(each, dtype=np.float64) for each in (starts, ends, rows))
+    low, high = middle - height / 2, middle + height / 2
+    xs = np.stack([left, right, right, left], axis=1)
+    ys = np.stack([low, low, high, high], axis=1)
+    ax.add_collection(PolyCollection(list(np.stack([xs, ys], axis=2)), **look))
+    ax.autoscale_view()
+
+
+_HIGH = 0.7
+"""How much of a strip its highest value takes; the rest is room for markers."""
+_UNKNOWN_HIGH = 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Steps:
+    """Heights between edges; not-a-number where nothing is drawn.
+
+    Parameters
+    ----------
+    edges, heights
+        One edge more than heights.
+    color, hatch
+        How they are filled.
+    name
+        What they are, for the legend.
+    """
+
+    edges: Floats
+    heights: Floats
+    color: str = COUNTED
+    hatch: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Strip:
+    """One series with what belongs to it.
+
+    Parameters
+    ----------
+    name
+        What stands beside it.
+    steps
+        What is drawn.
+    printed
+        Prints its highest value.
+    low, high, ceiling
+        The expected range, and a ceiling.
+    marks, marked
+        Where flagged values are, and their heights.
+    unknown
+        From where to where nothing is known.
+    said
+        What is said at its right.
+    """
+
+    name: str
+    steps: tuple[Steps, ...]
+    printed: Callable[[float], str] = format_count
+    low: float | None = None
+    high: float | None = None
+    ceiling: float | None = None
+    marks: Floats | Sequence[float] = ()
+    marked: Floats | Sequence[float] = ()
+    unknown: Sequence[tuple[float, float]] = ()
+    said: str = ""
+
+    @property
+    def top(self) -> float:
+        """The highest value that has to be in it; 0 if there is none."""
+        heights = [np.nanmax(each.heights, initial=0.0) for each in self.steps]
+        return float(max([*heights, self.high or 0, self.ceiling or 0]))
+
+
+def strip_axes(ax: Axes | None, number: int) -> Axes:
+    """Return Axes with room for so many strips."""
+    return new_axes(ax, (7.2, 1.1 + 0.72 * max(number, 1)))
+
+
+def draw_strips(ax: Axes, strips: Sequence[Strip]) -> None:
+    """Draw strips, the first one at the top. The limits of x are those of ``ax`` already."""
+    ticks: list[tuple[float, str]] = []
+    once: set[str] = set()
+    for base, strip in enumerate(reversed(strips)):
+        scale = _HIGH / strip.top if strip.top else 0.0
+        ax.axhline(base, color=INK, linewidth=0.6, zorder=3)
+        _draw_steps(ax, strip, base, scale, once)
+        _draw_unknown(ax, strip, base, once)
+        _draw_references(ax, strip, base, scale, once)
+        _draw_marks(ax, strip, base, scale, once)
+        _say(ax, strip, base)
+        ticks += [(base, "0"), (base + _HIGH, strip.printed(strip.top))] if scale else []
+    ax.set_ylim(-0.02, len(strips))
+    ax.spines["left"].set_visible(False)
+    places, texts = zip(*ticks, strict=True) if ticks else ((), ())
+    ax.set_yticks(places, texts)
+
+
+def _label(once: set[str], name: str | None) -> str | None:
+    """Return a name for the legend, the first time that it is asked for."""
+    if name is None or name in once:
+        return None
+    once.add(name)
+    return name
+
+
+def _draw_steps(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:
+    for each in strip.steps:
+        if not np.nansum(each.heights):
+            continue
+        style: dict[str, Any] = {"facecolor": each.color, "linewidth": 0, "zorder": 2}
+        if each.hatch:
+            style |= {"hatch": each.hatch, "edgecolor": INK}
+        heights = base + np.nan_to_num(each.heights) * scale
+        name = _label(once, each.name)
+        ax.stairs(heights, each.edges, baseline=base, fill=True, label=name, **style)
+
+
+def _draw_unknown(ax: Axes, strip: Strip, base: float, once: set[str]) -> None:
+    for left, right in strip.unknown:
+        style: dict[str, Any] = {"facecolor": "none", "edgecolor": INK, "hatch": UNKNOWN_HATCH}
+        name = _label(once, "unknown")
+        size = (right - left, _UNKNOWN_HIGH)
+        ax.bar(left, size[1], size[0], base, align="edge", linewidth=0.6, label=name, **style)
+
+
+def _draw_references(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:
+    if strip.high is not None:
+        low, high = base + (strip.low or 0) * scale, base + strip.high * scale
+        name = _label(once, "expected range")
+        fill: dict[str, Any] = {"facecolor": (EXPECTED, 0.2), "edgecolor": EXPECTED}
+        ax.axhspan(low, high, linewidth=0.9, zorder=3, label=name, **fill)
+    if strip.ceiling is not None:
+        level = base + strip.ceiling * scale
+        dashes = (0, (5, 3))
+        name = _label(once, "ceiling")
+        ax.axhline(level, color=FLAGGED, linewidth=1.1, linestyle=dashes, zorder=3, label=name)
+
+
+def _draw_marks(ax: Axes, strip: Strip, base: float, scale: float, once: set[str]) -> None:
+    if not len(strip.marked):
+        return
+    marks, marked = np.asarray(strip.marks), np.asarray(strip.marked)
+    highest = np.argsort(-marked, kind="stable")[:MOST_MARKERS]
+    style: dict[str, Any] = {"linestyle": "none", "marker": "v", "markersize": 5, "zorder": 4}
+    heights = base + marked[highest] * scale + 0.08
+    name = _label(once, "flagged")
+    ax.plot(marks[highest], heights, color=FLAGGED, label=name, **style)
+    if marked.size > 1:  # a number would lie on the next marker; the scale tells the highest
+        return
+    ax.annotate(
+        strip.printed(float(marked[highest[0]])),
+        (marks[highest[0]], heights[0]),
+        xytext=(5, 0),
+        textcoords="offset points",
+        color=FLAGGED,
+        fontsize=SMALL,
+        fontweight="bold",
+        va="center",
+    )
+
+
+def _say(ax: Axes, strip: Strip, base: float) -> None:
+    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
+    beside: Any = ax.get_yaxis_transform()
+    middle = base + _HIGH / 2
+    if strip.said and has_layout(ax):
+        ax.annotate(strip.said, (1, middle), (6, 0), beside, va="center", **style)
+    elif strip.said:  # what stands beside Axes that nobody moves lies on their neighbours
+        said = strip.said.replace("\n", ", ")
+        ax.annotate(said, (1, base + 0.97), (-2, 0), beside, va="top", ha="right", **style)
+    ax.annotate(
+        strip.name, (0, middle), (-6, 0), beside, va="center", ha="right", weight="bold", **style
+    )
+
+
+REST = "not accounted for"
+"""The part that is what is left: pale grey, like nothing that has a name."""
+
+THICKNESS = 0.62
+_CHAR_POINTS = 4.9
+"""How wide a character of small text is, on the whole."""
+_GAP_POINTS = 5
+_MOST_ROOM = 5
+_STUB = 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class StackedPart:
+    """A part of a bar: its name, its size, and why that is unknown if it is None."""
+
+    name: str
+    size: float | None
+    why_unknown: str = "not told"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar: its name, its parts from left to right, and what to say beside its sum."""
+
+    name: str
+    parts: tuple[StackedPart, ...]
+    remark: str = ""
+
+    @property
+    def sum(self) -> float:
+        """What the parts that are drawn come to; one below 0 is not drawn."""
+        return sum(max(part.size or 0, 0) for part in self.parts)
+
+
+def labels_of(bars: Sequence[Bar]) -> list[str]:
+    """Return the names that the legend of some bars has."""
+    names = known(bars) if _needs_legend(bars) else []
+    return names + (["unknown"] if _has_unknown(bars) else [])
+
+
+def known(bars: Sequence[Bar]) -> list[str]:
+    """Return the names of all parts that are drawn, in order, each once."""
+    parts = [part for bar in bars for part in bar.parts]
+    return list(dict.fromkeys(part.name for part in parts if (part.size or 0) > 0))
+
+
+def draw_bars(
+    ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str] = format_bytes
+) -> None:
+    """Draw bars from top to bottom, each with its sum at its end.
+
+    Parameters
+    ----------
+    ax
+        The Axes.
+    bars
+        At least one.
+    printed
+        How to print a size.
+    """
+    longest = max(bar.sum for bar in bars)
+    stub = _STUB * (longest or 1)
+    looks = _looks(known(bars))
+    said: list[tuple[float, float, str]] = []
+    named: set[str] = set() if _needs_legend(bars) else set(known(bars))
+    for row, bar in enumerate(bars):
+        end = 0.0
+        for part in bar.parts:
+            if part.size is not None and part.size > 0:
+                label = None if part.name in named else legend_name(part.name)
+                ax.barh(row, part.size, left=end, label=label, **looks[part.name])
+                named.add(part.name)
+                end += part.size
+        lacks = any(part.size is None for part in bar.parts)
+        if lacks:
+            ax.barh(row, stub, left=end, height=THICKNESS, **unknown_look())
+        said.append((end + stub * lacks, row, _sum(bar, printed, lacks=lacks)))
+    if _has_unknown(bars):
+        ax.barh(0, 0, label="unknown", height=THICKNESS, **unknown_look())
+    name_rows(ax, [bar.name for bar in bars])
+    say_beside(ax, said)
+    if not longest:
+        ax.set_xticks([])
+
+
+def name_rows(ax: Axes, names: Sequence[str], longest: int = 28) -> None:
+    """Name the rows of a figure, the first one on top, in so many characters at most."""
+    ax.set_yticks(range(len(names)), [shown(name, longest) for name in names], parse_math=False)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+
+
+def say_beside(ax: Axes, said: Sequence[tuple[float, float, str]]) -> None:
+    """Write texts to the right of where bars end, and make the x axis so long that all fit.
+
+    Parameters
+    ----------
+    ax
+        The Axes, whose rows have their names.
+    said
+        For each text: x, y and what to say.
+    """
+    names = max((len(name.get_text()) for name in ax.get_yticklabels()), default=0)
+    whole = _width_points(ax) - names * _CHAR_POINTS - 3 * _GAP_POINTS
+    end = 0.0
+    for x, y, text in said:
+        place: Style = {"xytext": (_GAP_POINTS, 0), "textcoords": "offset points", "va": "center"}
+        ax.annotate(text, (x, y), color=INK, fontsize=SMALL, parse_math=False, **place)
+        left = whole - len(text) * _CHAR_POINTS - _GAP_POINTS
+        end = max(end, x * whole / max(left, whole / _MOST_ROOM))
+    ax.set_xlim(0, 1.05 * end or 1)
+
+
+def _width_points(ax: Axes) -> float:
+    """Return how wide the place of the Axes is: the figure, if they are the only ones in it."""
+    width = ax.figure.bbox.width * 72 / ax.figure.dpi
+    return width if len(ax.figure.axes) == 1 else width * ax.get_position().width
+
+
+def stacked_notes(bars: Sequence[Bar]) -> list[str]:
+    """Return what can't be drawn: parts that are unknown, with why, and those below 0."""
+    whys: dict[str, dict[str, None]] = {}
+    for bar in bars:
+        for part in bar.parts:
+            if part.size is None:
+                whys.setdefault(part.why_unknown, {})[part.name] = None
+    unknown = [f"{listed(list(names))}: unknown ({why})" for why, names in whys.items()]
+    below = [
+        f"{bar.name}, {part.name}: {format_bytes(part.size)}, below 0, and not drawn"
+        for bar in bars
+        for part in bar.parts
+        if (part.size or 0) < 0
+    ]
+    return unknown + below
+
+
+def _needs_legend(bars: Sequence[Bar]) -> bool:
+    """Return whether parts have to be told apart: a bar of one is named by its row."""
+    return any(len(bar.parts) > 1 for bar in bars)
+
+
+def _sum(bar: Bar, printed: Callable[[float], str], *, lacks: bool) -> str:
+    if lacks and not bar.sum:
+        return "unknown"
+    return f"{printed(bar.sum)}{' + unknown' if lacks else ''}{bar.remark}"
+
+
+def look_of(number: int) -> Style:
+    """Return the colour, hatch and edge of the part of this number; after some, colours repeat.
+
+    Examples
+    --------
+    >>> look_of(0)["facecolor"] == look_of(7)["facecolor"], look_of(0) == look_of(7)
+    (True, False)
+    """
+    again = number // len(PARTS)  # the same colours, with other hatches
+    color, hatch = PARTS[number % len(PARTS)][0], PARTS[(number + 3 * again) % len(PARTS)][1]
+    return {"facecolor": color, "hatch": hatch, "edgecolor": INK, "linewidth": 0.6}
+
+
+def unknown_look() -> Style:
+    """Return how what is unknown looks: grey hatches, no fill."""
+    return {"facecolor": "none", "hatch": UNKNOWN_HATCH, "edgecolor": INK, "linewidth": 0.6}
+
+
+def _looks(names: Sequence[str]) -> dict[str, Style]:
+    height: Style = {"height": THICKNESS}
+    series = [name for name in names if name != REST]
+    looks = {name: look_of(number) | height for number, name in enumerate(series)}
+    pale: Style = {"facecolor": f"{INK}55", "edgecolor": INK, "linewidth": 0.6}
+    return looks | {REST: pale | height}
+
+
+def _has_unknown(bars: Sequence[Bar]) -> bool:
+    return any(part.size is None for bar in bars for part in bar.parts)
+
+
+MOST_ROWS = 30
+"""More rows than this can't be read; whoever draws more says which are left out."""
+_FEWEST = 3
+"""So many rows there is room for, lest a lone bar fill the figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a bar.
+
+    Parameters
+    ----------
+    size
+        How long it is, in the axis's unit.
+    color, hatch
+        How it is filled; ``"none"`` is no colour.
+    name
+        What it is, for the legend.
+    """
+
+    size: float
+    color: str = COUNTED
+    hatch: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A bar: its name, which may be the data's; its parts; and what is said at its end."""
+
+    name: str
+    parts: tuple[Part, ...]
+    said: str = ""
+
+    @property
+    def size(self) -> float:
+        """How long it is altogether."""
+        return sum(part.size for part in self.parts)
+
+
+def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
+    """Return the row of all that have none of their own, whose bar must not dwarf the others."""
+    if size > 2 * max((row.size for row in rows), default=0):
+        return Row(name, (), f"{said}: too long a bar to be drawn")
+    return Row(name, (Part(size=size, color="none", hatch="//"),), said)
+
+
+def row_axes(ax: Axes | None, number: int) -> Axes:
+    """Return Axes with room for so many rows."""
+    return new_axes(ax, (7.2, 1.1 + 0.21 * max(number, _FEWEST)))
+
+
+def draw_rows(ax: Axes, rows: Sequence[Row], *, log: bool = False, longest_name: int = 28) -> None:
+    """Draw rows, the first one at the top.
+
+    Parameters
+    ----------
+    ax
+        Where.
+    rows
+        At most 40 or so.
+    log
+        Whether lengths are on a logarithmic scale, which begins below 1.
+    longest_name
+        How many characters of a row's name are shown.
+    """
+    once: set[str] = set()
+    least = 0.5 if log else 0.0
+    for place, row in enumerate(rows):
+        left = least
+        for part in row.parts:
+            if part.size:
+                _draw_part(ax, place, left, part, once, width=part.size - least * (left == least))
+                left = max(part.size, least) if left == least else left + part.size
+        said: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
+        ax.annotate(row.said, (left, place), (4, 0), va="center", parse_math=False, **said)
+    top = max((row.size for row in rows), default=0) or 8
+    if log:
+        ax.set_xscale("log")
+    # Room for what is said at the end of the longest bar.
+    longest = max((len(row.said) for row in rows), default=0)
+    room = min(0.02 + longest * 0.013, 0.6)
+    ax.set_xlim(
+        least, least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
+    )
+    ax.set_ylim(max(len(rows), _FEWEST) - 0.4, -0.6)
+    names = [shown(row.name, longest_name) for row in rows]
+    ax.set_yticks(range(len(rows)), names, parse_math=False)
+    ax.tick_params(axis="y", length=0)
+
+
+def _draw_part(
+    ax: Axes, place: int, left: float, part: Part, once: set[str], *, width: float
+) -> None:
+    name = None if part.name in once else part.name
+    once |= set() if part.name is None else {part.name}
+    style: dict[str, Any] = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
+    ax.barh(place, width, 0.72, left, hatch=part.hatch, label=name, zorder=2, **style)

@@ -1,0 +1,686 @@
+"""A replica: its segments along time, how far a standby is behind, and how a restore went.
+
+Stores that were found: which of them take the room.
+
+Why a store does not shrink: who takes its room, and what of it is past its time.
+
+Rows of a store: how many each window has, or how large they are.
+
+What two stores differ in: how many rows were added, removed and changed.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.plots.axes import (
+    days,
+    head,
+    in_bytes,
+    in_counts,
+    in_time,
+    label,
+    new_axes,
+    nothing,
+    shown,
+    wrapped,
+)
+from kstoolkit.plots.marks import (
+    MOST_ROWS,
+    Part,
+    Row,
+    Steps,
+    Strip,
+    draw_rows,
+    draw_strips,
+    rest_row,
+    row_axes,
+    strip_axes,
+)
+from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, PARTS
+from kstoolkit.records import counted
+from kstoolkit.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from kstoolkit.records import Records
+    from kstoolkit.replica.listening import RestoreHistory, RestoreStep
+    from kstoolkit.replica.records import Lag, SegmentState
+    from kstoolkit.replica.windowstore import WindowReader
+    from kstoolkit.stores.comparing.storediff import StoreDiff
+    from kstoolkit.stores.discovery.found import FoundStore
+    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.records import Age, KeyUse, PrefixUse, SegmentUse, WindowUse
+    from kstoolkit.stores.rows.rows import Rows
+
+    Integers = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+
+_DAY_MS = 86_400_000
+_ENGINES = ("kafka-streams", "spark", "kstoolkit", "rocksdb")
+
+
+def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -> Axes:
+    """Return the size of each store's files, the largest first; beyond 30 the rest together.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.discovery.found import FoundStore
+    >>> found = FoundStore("/a", "rocksdb", None, "counts", size_bytes=2048)
+    >>> plot_found_stores([found]).get_title(loc="left")
+    '1 store of 2.0 KiB; the largest, counts, has 100 % of that'
+    """
+    ranked = sorted(stores, key=lambda each: -each.size_bytes)
+    chosen, rest = ranked[:MOST_ROWS], ranked[MOST_ROWS:]
+    axes = row_axes(ax, len(chosen) + bool(rest))
+    if not chosen:
+        nothing(axes, "no stores")
+        head(axes, "No stores")
+        return axes
+    rows = [_store_row(each) for each in chosen]
+    if rest:
+        size = sum(each.size_bytes for each in rest)
+        others = f"{format_count(len(rest))} others together"
+        rows.append(rest_row(others, size, rows, format_bytes(size)))
+    draw_rows(axes, rows, longest_name=40)
+    in_bytes(axes.xaxis)
+    notes = [f"the largest {MOST_ROWS} of {format_count(len(ranked))} stores"] if rest else []
+    label(axes, x="size of the store's files", notes=notes)
+    head(axes, _stores_seen(ranked))
+    return axes
+
+
+def _store_row(found: FoundStore) -> Row:
+    color, hatch = PARTS[_ENGINES.index(found.engine)]
+    part = Part(size=found.size_bytes, color=color, hatch=hatch, name=found.engine)
+    locked = ", open elsewhere" if found.is_locked else ""
+    return Row(_store_name(found), (part,), f"{format_bytes(found.size_bytes)}{locked}")
+
+
+def _store_name(found: FoundStore) -> str:
+    where = "" if found.partition is None else f" [{found.task or found.partition}]"
+    return f"{shown(found.store, 28)}{where}"
+
+
+def _stores_seen(ranked: list[FoundStore]) -> str:
+    total = sum(each.size_bytes for each in ranked)
+    number = "1 store" if len(ranked) == 1 else f"{format_count(len(ranked))} stores"
+    share = (
+        f"{ranked[0].size_bytes / total:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
+        if total
+        else "nothing"
+    )
+    largest = f"the largest, {shown(ranked[0].store)}, has {share} of that"
+    return f"{number} of {format_bytes(total)}; {largest}"
+
+
+def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
+    """Return the size of a store's segments over time; of a store without segments its own.
+
+    Examples
+    --------
+    >>> from kstoolkit.records import Records
+    >>> from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
+    >>> parts = Records([FoundSegment("/a/0", 0, 2048)], "segments")
+    >>> found = FoundStore("/a", "kafka-streams", None, "counts", segments=parts, size_bytes=2048)
+    >>> plot_found_store(found).get_title(loc="left")
+    'counts: 1 segment, 2.0 KiB'
+    """
+    if not found.segments:
+        return plot_found_stores([found], ax=ax)
+    axes = strip_axes(ax, 1)
+    starts_ms = np.array([each.start_ms for each in found.segments], np.int64)
+    # How long a segment is, it does not say: the nearest two are so far apart.
+    apart_ms = np.diff(np.unique(starts_ms)).min(initial=_DAY_MS)
+    edges = days(np.stack([starts_ms, starts_ms + apart_ms], axis=1))
+    color, hatch = PARTS[_ENGINES.index(found.engine)]
+    steps = tuple(
+        Steps(edges=span, heights=np.array([float(each.size_bytes)]), color=color, hatch=hatch)
+        for span, each in zip(edges, found.segments, strict=True)
+    )
+    axes.set_xlim(edges.min(), edges.max())
+    draw_strips(axes, [Strip(name="files of\na segment", steps=steps, printed=format_bytes)])
+    in_time(axes.xaxis)
+    label(axes, x="the segment's rows are from then on, UTC")
+    number = counted(len(found.segments), "segments")
+    size = format_bytes(found.size_bytes)
+    head(axes, f"{shown(found.store)}: {number}, {size}")
+    return axes
+
+
+_GROWTH_BY = ("segment", "window", "prefix", "key", "age")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None) -> Axes:
+    """Return who takes a store's room, in bytes; what is past its retention is hatched.
+
+    Parameters
+    ----------
+    growth
+        What :func:`kstoolkit.growth` measured; it names the largest alone, and the rest is drawn
+        together.
+    by
+        ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``; by default the first of
+        them that the store has. Or a field of the keys of Spark's state, as ``"user"``.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``by`` is none of these.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> from kstoolkit.stores.growth.growth import growth
+    >>> measured = growth(listed("counts", [(b"anna", b"3"), (b"bo", b"15")]))
+    >>> plot_growth(measured, by="key").get_title(loc="left")
+    'counts: 2 rows, 9 B of keys and values'
+    """
+    uses = _uses(growth)
+    if by is not None and by not in uses:
+        message = f"Growth by {by!r} makes no plot."
+        raise ConfigurationError(message, hint=f"Give one of {', '.join(uses)}.")
+    chosen = by or next((name for name in _GROWTH_BY if uses[name]), "key")
+    rows, notes = _rows(growth, chosen, uses[chosen])
+    axes = row_axes(ax, len(rows))
+    if not rows:
+        nothing(axes, _none(growth, chosen))
+    else:
+        draw_rows(axes, rows, longest_name=28)
+        in_bytes(axes.xaxis)
+        label(axes, x=_measured(chosen), notes=wrapped(notes))
+    head(axes, _growth_seen(growth, chosen))
+    return axes
+
+
+def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
+    """Return all that there is a plot of; fields that are called as one of these are not."""
+    fields: dict[str, Sequence[Any]] = dict(growth.fields)
+    if len(growth.by) == 1:
+        fields[growth.by[0]] = growth.keys
+    return {name: getattr(growth, _plural(name)) for name in _GROWTH_BY} | {
+        name: found for name, found in fields.items() if name not in _GROWTH_BY
+    }
+
+
+def _none(growth: Growth, by: str) -> str:
+    why = growth.unknown.get(_plural(by))
+    return f"no {_plural(by)}" + (f": {why}" if why else "")
+
+
+def _plural(name: str) -> str:
+    return f"{name}es" if name == "prefix" else f"{name}s"
+
+
+def _measured(by: str) -> str:
+    if by == "segment":
+        return "size of the segment's files, by its start, UTC"
+    return f"keys and values before compression, by {by}"
+
+
+def _rows(growth: Growth, by: str, uses: Sequence[Any]) -> tuple[list[Row], list[str]]:
+    """Return a row each, those of time in its order, and what is to be said below."""
+    in_order = by in {"segment", "window"}
+    largest = sorted(uses, key=lambda each: -_bytes(each, by))[:MOST_ROWS]
+    shown_uses = sorted(largest, key=lambda each: each.start_ms) if in_order else largest
+    rows = [_use_row(growth, by, each) for each in shown_uses]
+    notes = []
+    if len(largest) < len(uses):
+        what = _plural(by) if by in _GROWTH_BY else f"values of {by}"
+        notes.append(f"the largest {MOST_ROWS} of {format_count(len(uses))} {what}")
+    whole = sum(_bytes(each, by) for each in uses) if by == "segment" else growth.data_bytes
+    rest = whole - sum(_bytes(each, by) for each in largest)
+    if rows and rest > 0 and by != "age":
+        rows.append(rest_row("all others together", rest, rows, format_bytes(rest)))
+    if by == "age":
+        notes.append(_aged(uses))
+    notes += _mixed(growth, by, uses)
+    is_judged = growth.horizon.kept_from_ms is not None or _by_watermark(growth, by, uses)
+    if not is_judged and by in {"segment", "window", "age"}:
+        why = growth.horizon.unknown.get("kept_from_ms", "not told")
+        notes.append(f"what is past its retention: unknown ({why})")
+    return rows, notes
+
+
+def _mixed(growth: Growth, by: str, uses: Sequence[Any]) -> list[str]:
+    """Return what is said of rows past their time that no bar of their own shows."""
+    gone = growth.num_past_rows
+    if gone is None or by in {"window", "age"}:
+        return []
+    mixed = gone[0] - sum(each.num_rows for each in uses if by == "segment" and each.is_past)
+    if mixed <= 0:
+        return []
+    where = "segments that are kept: a segment goes as a whole" if by == "segment" else "these bars"
+    return [f"{counted(mixed, 'rows')} {gone[1]} in {where}"]
+
+
+def _bytes(use: Any, by: str) -> int:
+    return int(use.size_bytes if by == "segment" else use.data_bytes)
+
+
+def _use_row(
+    growth: Growth, by: str, use: SegmentUse | WindowUse | PrefixUse | KeyUse | Age
+) -> Row:
+    size = _bytes(use, by)
+    said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
+    if by not in {"segment", "window", "age"}:
+        return Row(_use_name(use, by), (Part(size=size, color=COUNTED),), said)
+    what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
+    return Row(_use_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
+
+
+def _aged(uses: Sequence[Age]) -> str:
+    """Return what ages are, and which clock they are told by."""
+    if not uses or uses[0].clock == "timestamp":
+        return "rows that were not updated for so long; each includes those below it"
+    at, by = uses[0].judged_at_ms, uses[0].judged_by
+    since = by if at is None else f"{by}, {_moment(at)} UTC"
+    return f"ended so long before {since}; each includes those below it"
+
+
+def _by_watermark(growth: Growth, by: str, uses: Sequence[Any]) -> bool:
+    """Return whether Spark's watermark decides what is past."""
+    if growth.horizon.kept_from_ms is not None or growth.horizon.watermark_ms is None:
+        return False
+    if by == "age":
+        return any(each.judged_by == "the watermark" for each in uses)
+    return by == "window" and any(each.is_past is not None for each in uses)
+
+
+def _part(size: int, what: str, *, is_past: bool | None) -> Part:
+    if is_past is None:
+        return Part(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
+    if is_past:
+        return Part(size=size, color=FLAGGED, hatch="//", name=what)
+    return Part(size=size, color=COUNTED, name="kept")
+
+
+def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
+    horizon = growth.horizon
+    if by == "segment":
+        known: bool | None = use.is_past
+        return known
+    if by == "window" and use.is_past is not None:
+        return bool(use.is_past)
+    if by == "age" and _by_watermark(growth, by, [use]):
+        return True
+    if by == "window":
+        kept_from_ms = horizon.kept_from_ms
+        return None if kept_from_ms is None else use.start_ms + use.span_ms <= kept_from_ms
+    return None if horizon.kept_ms is None else use.not_updated_for_ms > horizon.kept_ms
+
+
+def _use_name(use: Any, by: str) -> str:
+    if by in {"segment", "window"}:
+        return _moment(use.start_ms)
+    if by == "prefix":
+        return f"{use.prefix}…"
+    if by == "age":
+        length = format_duration(use.not_updated_for_ms)
+        return f"not for {length}" if use.clock == "timestamp" else f"ended {length} ago"
+    return str(use.key)
+
+
+def _moment(epoch_ms: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+    except OverflowError:  # no date that there can be
+        return format_count(epoch_ms)
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
+
+
+def _growth_seen(growth: Growth, by: str) -> str:
+    rows, size = format_count(growth.num_rows), format_bytes(growth.data_bytes)
+    gone = growth.num_past_rows
+    expired = "" if gone is None else f", {format_count(gone[0]) if gone[0] else 'none'} {gone[1]}"
+    files = growth.size_bytes if by == "segment" else None
+    inside = "" if files is None else f", in files of {format_bytes(files)}"
+    return f"{shown(growth.store)}: {rows} rows{expired}, {size} of keys and values{inside}"
+
+
+MOST_BARS = 300
+_READ = 100_000
+_ROWS_BY = ("window", "size")
+_SIZES = 30
+
+
+def plot_rows(
+    rows: Rows, *, by: str | None = None, limit: int | None = _READ, ax: Axes | None = None
+) -> Axes:
+    """Return how many rows each window has; of a store without windows, how large rows are.
+
+    Parameters
+    ----------
+    rows
+        The rows; they are read for this.
+    by
+        ``"window"`` (by the start of its window), or ``"size"`` (of keys and values); by default
+        windows, if there are any.
+    limit
+        At most so many rows are read, and the figure says so; ``None`` for all.
+    ax
+        Where to draw; by default the only Axes of a new figure of pyplot's.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``by`` is neither, or by window where there are none.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> rows = listed("latest", [(b"anna", b"3"), (b"bo", b"15")]).rows()
+    >>> plot_rows(rows).get_title(loc="left")
+    'latest: 2 rows, half of 4 B or less, the largest of 5 B'
+    """
+    if by is not None and by not in _ROWS_BY:
+        message = f"Rows by {by!r} make no plot."
+        raise ConfigurationError(message, hint="Give 'window' or 'size'.")
+    starts_ms, sizes_bytes, is_all = _read(rows, limit)
+    name = shown(rows.source.name, 22)
+    if by == "window" and sizes_bytes.size and not starts_ms.size:
+        message = f"The rows of {rows.source.name!r} have no windows."
+        raise ConfigurationError(message, hint="Give by='size'.")
+    axes = new_axes(ax)
+    notes = [] if is_all else [f"the first {format_count(sizes_bytes.size)} rows; there are more"]
+    if not sizes_bytes.size:
+        nothing(axes, "no rows")
+        head(axes, f"No rows of {name}")
+    elif by == "size" or not starts_ms.size:
+        _draw_sizes(axes, name, sizes_bytes, notes)
+    else:
+        _draw_windows(axes, name, starts_ms, notes)
+    return axes
+
+
+def _read(rows: Rows, limit: int | None) -> tuple[Integers, Integers, bool]:
+    """Return the starts of windows, the sizes of rows, and whether these are all."""
+    starts, sizes, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for batch in rows.batches():
+        raw = batch.raw
+        if raw.window_start_ms is not None:
+            starts.append(np.asarray(raw.window_start_ms.drop_null(), np.int64))
+        lengths = [pc.binary_length(each.to_arrow()).fill_null(0) for each in (raw.key, raw.value)]
+        sizes.append(np.asarray(lengths[0], np.int64) + np.asarray(lengths[1], np.int64))
+        number += len(batch)
+        if limit is not None and number > limit:
+            first = slice(0, max(limit, 0))
+            return np.concatenate(starts)[first], np.concatenate(sizes)[first], False
+    return np.concatenate(starts), np.concatenate(sizes), True
+
+
+def _draw_windows(axes: Axes, name: str, starts_ms: Integers, notes: list[str]) -> None:
+    starts, counts = np.unique(starts_ms, return_counts=True)
+    group = 1
+    edges_ms, heights = _windows(starts, counts)
+    if heights.size > MOST_BARS:
+        group = -(-heights.size // MOST_BARS)
+        padded = np.append(heights, np.zeros(-heights.size % group, np.int64))
+        heights = padded.reshape(-1, group).max(axis=1)
+        edges_ms = np.append(edges_ms[:-1:group], edges_ms[-1])
+        notes.append(f"{heights.size} bars: each is the highest of {format_count(group)} windows")
+    axes.stairs(heights, days(edges_ms), fill=True, color=COUNTED, linewidth=0)
+    axes.set_ylim(0, 1.08 * heights.max())
+    in_time(axes.xaxis)
+    in_counts(axes.yaxis)
+    label(axes, x="start of window, UTC", y="rows", notes=notes)
+    most = int(np.argmax(counts))
+    when = np.datetime_as_string(starts[most].astype("datetime64[ms]"), unit="m").replace("T", " ")
+    seen = f"{name}: {counted(starts_ms.size, 'rows')} in {counted(starts.size, 'windows')}"
+    head(axes, f"{seen}, most ({format_count(counts[most])}) in that of {when}")
+
+
+def _windows(starts: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    """Return bars from the first window to the last: their edges, and their rows.
+
+    Windows are as far apart as the nearest two are, unless that would make too many of them.
+    """
+    apart = int(np.diff(starts).min()) if starts.size > 1 else 3_600_000
+    apart = max(apart, -(-int(starts[-1] - starts[0]) // (MOST_BARS * 1_000)), 1)
+    place = (starts - starts[0]) // apart
+    heights = np.zeros(int(place[-1]) + 1, np.int64)
+    np.add.at(heights, place, counts)
+    return starts[0] + np.arange(heights.size + 1) * apart, heights
+
+
+def _draw_sizes(axes: Axes, name: str, sizes_bytes: Integers, notes: list[str]) -> None:
+    low, high = int(sizes_bytes.min()), int(sizes_bytes.max())
+    edges = np.linspace(low, high + 1, min(_SIZES, high - low + 1) + 1)
+    counts, edges = np.histogram(sizes_bytes, edges)
+    axes.stairs(counts, edges, fill=True, facecolor=COUNTED, edgecolor=INK, linewidth=0.5)
+    axes.set_ylim(0, 1.08 * counts.max())
+    in_bytes(axes.xaxis)
+    in_counts(axes.yaxis)
+    label(axes, x="key and value of a row", y="rows", notes=notes)
+    middle, most = format_bytes(float(np.median(sizes_bytes))), format_bytes(high)
+    rows = counted(sizes_bytes.size, "rows")
+    head(axes, f"{name}: {rows}, half of {middle} or less, the largest of {most}")
+
+
+_CHANGES = (
+    ("added", "+", EXPECTED, "//"),
+    ("removed", "-", FLAGGED, "\\\\"),
+    ("changed", "~", COUNTED, "xx"),
+)
+
+
+def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
+    """Return in how many rows two stores differ, and how; equal ones are said, not drawn.
+
+    The differences themselves are not read: it works on a closed comparison too.
+
+    Examples
+    --------
+    >>> from kstoolkit.stores.comparing.comparing import diff_stores
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> with diff_stores(listed("a", [(b"anna", b"3")]), listed("b", [])) as diff:
+    ...     print(plot_store_diff(diff).get_title(loc="left"))
+    a to b: 1 of 1 row differ
+    """
+    rows = []
+    for name, sign, color, hatch in _CHANGES:
+        number = getattr(diff, name)
+        part = Part(size=number, color=color, hatch=hatch)
+        rows.append(Row(f"{sign} {name}", (part,), format_count(number)))
+    axes = row_axes(ax, len(rows))
+    draw_rows(axes, rows)
+    in_counts(axes.xaxis)
+    label(axes, x="rows", notes=[f"equal: {counted(diff.equal, 'rows')}, not drawn"])
+    differ = diff.added + diff.removed + diff.changed
+    first, second = (shown(name, 20) for name in diff.names)
+    some = format_count(differ) if differ else "none"
+    head(axes, f"{first} to {second}: {some} of {counted(differ + diff.equal, 'rows')} differ")
+    return axes
+
+
+MOST_SEGMENTS = 400
+_MOST_STEPS = 1_000
+_MOST_NAMED = 8
+
+
+def plot_replica(replica: WindowReader, *, ax: Axes | None = None) -> Axes:
+    """Return what each segment of a replica takes on the disk, along time."""
+    return plot_segments(replica.segments(), ax=ax)
+
+
+def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) -> Axes:
+    """Return what each segment takes on the disk, along time, a kind of window a strip.
+
+    Segments in memory are hatched: their size is unknown. Of more than 400 of one kind, neighbours
+    are drawn as one, as large as the largest of them; the figure says so.
+
+    Examples
+    --------
+    >>> from kstoolkit.records import Records
+    >>> from kstoolkit.replica.records import SegmentState
+    >>> held = SegmentState("1 hour", 0, 3_600_000, "/a", 5, 700, 1024, 0, 1)
+    >>> plot_segments(Records([held], "segments")).get_title(loc="left")
+    '1 segment of 1.0 KiB on disk'
+    """
+    kinds: dict[str, list[SegmentState]] = {}
+    for each in segments:
+        kinds.setdefault(each.window, []).append(each)
+    axes = strip_axes(ax, len(kinds))
+    if not kinds:
+        nothing(axes, "no segments")
+        head(axes, "No segments")
+        return axes
+    first, last = days([min(s.start_ms for s in segments), max(s.end_ms for s in segments)])
+    axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
+    draw_strips(axes, [_segments(name, states) for name, states in kinds.items()])
+    in_time(axes.xaxis)
+    label(axes, x="windows that a segment holds begin then, UTC", notes=wrapped(_notes(kinds)))
+    known = [each.disk_bytes for each in segments if each.disk_bytes is not None]
+    memory = sum(each.path is None for each in segments)
+    where = f", {format_count(memory)} in memory" if memory else ""
+    size = format_bytes(sum(known))
+    head(axes, f"{counted(len(segments), 'segments')} of {size} on disk{where}")
+    return axes
+
+
+def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
+    ordered = sorted(states, key=lambda each: each.start_ms)
+    group = -(-len(ordered) // MOST_SEGMENTS)
+    together = [ordered[at : at + group] for at in range(0, len(ordered), group)]
+    spans = days([[some[0].start_ms, some[-1].end_ms] for some in together])
+    color, hatch = PARTS[0]
+    steps, unknown = [], []
+    for span, some in zip(spans, together, strict=True):
+        known = [each.disk_bytes for each in some if each.disk_bytes is not None]
+        if known:
+            heights = np.array([float(max(known))])
+            steps.append(Steps(edges=span, heights=heights, color=color, hatch=hatch or None))
+        else:
+            unknown.append((float(span[0]), float(span[1])))
+    number = counted(len(states), "segments")
+    return Strip(name=name, steps=tuple(steps), printed=format_bytes, unknown=unknown, said=number)
+
+
+def _notes(kinds: dict[str, list[SegmentState]]) -> list[str]:
+    notes = [
+        f"{name}: {format_count(len(states))} segments drawn in groups of "
+        f"{-(-len(states) // MOST_SEGMENTS)}, each as large as its largest"
+        for name, states in kinds.items()
+        if len(states) > MOST_SEGMENTS
+    ]
+    why = next((_why(each) for each in _all(kinds) if each.disk_bytes is None), None)
+    return notes if why is None else [*notes, f"size on disk: unknown ({why})"]
+
+
+def _all(kinds: dict[str, list[SegmentState]]) -> Iterable[SegmentState]:
+    return (each for states in kinds.values() for each in states)
+
+
+def _why(state: SegmentState) -> str:
+    return state.unknown.get("disk_bytes", "it is in memory" if state.path is None else "not told")
+
+
+def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
+    """Return how many records a standby is behind its changelog; the title says how long.
+
+    Examples
+    --------
+    >>> from kstoolkit.replica.records import Lag
+    >>> plot_lag(Lag(5, 0.5)).get_title(loc="left")
+    'The standby is 5 records and 0.5 s behind'
+    """
+    axes = row_axes(ax, 1)
+    number = counted(lag.records, "records")
+    rows = [Row("to be read", (Part(size=lag.records, color=FLAGGED, hatch="//"),), number)]
+    draw_rows(axes, rows)
+    in_counts(axes.xaxis)
+    label(axes, x="records of the changelog")
+    late = f"{lag.seconds:,.1f} s" if lag.seconds is not None else None
+    if not lag.records:
+        head(axes, "The standby holds all that its changelog tells")
+    elif late is None:
+        why = lag.unknown.get("seconds", "not told")
+        head(axes, f"The standby is {number} behind; for how long is unknown ({why})")
+    else:
+        head(axes, f"The standby is {number} and {late} behind")
+    return axes
+
+
+def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
+    """Return how many records a restore had read at the end of each step, and how many a second.
+
+    Dashed lines are where a level or a segment begins. More than 1,000 steps are thinned; the
+    figure says so.
+
+    Examples
+    --------
+    >>> from kstoolkit.replica.listening import RestoreHistory
+    >>> plot_restore(RestoreHistory()).get_title(loc="left")
+    'No restore told of yet'
+    """
+    batches = [each for each in history.steps if each.event == "batch"]
+    if not batches:
+        axes = new_axes(ax)
+        nothing(axes, "no records read")
+        head(axes, "No restore told of yet" if not len(history.steps) else "No records restored")
+        return axes
+    axes = strip_axes(ax, 2)
+    ends, records = _thinned(batches)
+    edges = np.concatenate([[0.0], ends])
+    spent = np.diff(edges)
+    per_second = np.divide(records, spent, out=np.full(spent.size, np.nan), where=spent > 0)
+    read = Steps(edges=edges, heights=np.cumsum(records))
+    (color, hatch) = PARTS[2]
+    rate = Steps(edges=edges, heights=per_second, color=color, hatch=hatch)
+    last = max(history.seconds, edges[-1]) or 1.0
+    axes.set_xlim(-0.01 * last, 1.01 * last)
+    draw_strips(
+        axes, [Strip(name="records", steps=(read,)), Strip(name="records/s", steps=(rate,))]
+    )
+    notes = _draw_begins(axes, [each for each in history.steps if each.event == "start"])
+    if ends.size < len(batches):
+        number = format_count(len(batches))
+        notes.append(f"{number} steps drawn as {format_count(ends.size)}")
+    notes += [f"{each.what}: failed ({each.error})" for each in history.failures[:1]]
+    label(axes, x="seconds since the restore began", notes=wrapped(notes))
+    of = f"{format_count(history.records)} of {counted(history.total, 'records')}"
+    rate_of_all = format_count(history.records / history.seconds if history.seconds else None)
+    head(axes, f"{of} restored in {history.seconds:,.1f} s: {rate_of_all} records/s")
+    return axes
+
+
+def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:
+    """Return when steps ended, and the records of each: neighbours together if there are many.
+
+    Steps of one moment are one: there is no rate of no time.
+    """
+    ends = np.array([each.seconds for each in batches])
+    records = np.array([float(each.records or 0) for each in batches])
+    last = np.flatnonzero(np.append(np.diff(ends) > 0, [True]))
+    group = -(-last.size // _MOST_STEPS)
+    last = np.unique(np.append(last[group - 1 :: group], last[-1:]))
+    return ends[last], np.diff(np.cumsum(records)[last], prepend=0.0)
+
+
+def _draw_begins(axes: Axes, begun: list[RestoreStep]) -> list[str]:
+    for each in begun[:_MOST_NAMED]:
+        axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
+        style: dict[str, Any] = {
+            "fontsize": 7,
+            "color": INK,
+            "rotation": 90,
+            "va": "top",
+            "ha": "left",
+        }
+        top = ("data", "axes fraction")
+        axes.annotate(each.what, (each.seconds, 1), (2, 0), top, "offset points", **style)
+    left_out = len(begun) - _MOST_NAMED
+    return [f"the first {_MOST_NAMED} of {len(begun)} levels are marked"] if left_out > 0 else []
