@@ -74,9 +74,9 @@ JOINS = {
 """Public verbs that reach further; never at import, and the other room knows nothing of theirs."""
 
 JOINING = {
-    ("kstoolkit.pipeline.origin", "report"),
-    ("kstoolkit.pipeline.reportedletters", "report"),
-    ("kstoolkit.pipeline.reporting", "report"),  # fills the report's records for run.report(path)
+    ("kstoolkit.report.runreport", "report"),
+    ("kstoolkit.report.runreport", "report"),
+    ("kstoolkit.report.runreport", "report"),  # fills the report's records for run.report(path)
 }
 """Whole modules that do such a verb's work; the verb alone imports them, when it is asked."""
 

@@ -155,7 +155,7 @@ def report(
     compare: bool = typer.Option(False, "--compare", help="Of two stores, show which rows differ."),
 ) -> None:
     """Write a report: one HTML file that needs no network."""
-    from kstoolkit.report.command import report_on  # noqa: PLC0415 - draws: only when asked
+    from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", LargeReportWarning)

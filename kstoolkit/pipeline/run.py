@@ -698,8 +698,8 @@ class Run(Viewed):
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a self-contained HTML report, and return where it is."""
-        from kstoolkit.pipeline.reporting import report_of  # noqa: PLC0415 - draws: only when asked
         from kstoolkit.report import write_report  # noqa: PLC0415
+        from kstoolkit.report.runreport import report_of  # noqa: PLC0415 - draws: only when asked
 
         return write_report(Path(path), report_of(self))
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kstoolkit.report.content import (
+from kstoolkit.report.report import Report
+from kstoolkit.report.runs import (
+    DEFAULT_TOP,
     DeadLetters,
     DeadLetterSample,
     Origin,
@@ -15,8 +17,6 @@ from kstoolkit.report.content import (
     ReportFinding,
     ReportUser,
 )
-from kstoolkit.report.report import Report
-from kstoolkit.report.runs import DEFAULT_TOP
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,30 +1,291 @@
-"""Plots on a page: as lines where that is small, else as a picture, which the page says."""
+"""Plots on a page: as lines where that is small, else as a picture, which the page says.
+
+The plots' colours on a page: a style sheet's variable each, for a light and a dark ground.
+
+Those that the style sheet has by name were chosen by eye; any other colour of the palette is mixed
+with black or white until it stands out from the ground by 3 to 1, which is what WCAG 2.2 asks of
+graphics (https://www.w3.org/TR/WCAG22/#non-text-contrast).
+
+The texts of a figure, fit for a page while it is drawn, and afterwards as they were.
+
+A figure as an ``svg`` element: a few kilobytes, in the page's own font and colours.
+"""
 
 from __future__ import annotations
 
 import io
+import re
+import warnings
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
-from matplotlib import style
+from matplotlib import rc_context, style
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import Formatter
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, isolated, joined, shortened
+from kstoolkit.markup import Html, element, isolated, joined, plain, shortened
+from kstoolkit.plots import palette
 from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
 from kstoolkit.plots.users import plot_expected
-from kstoolkit.report.seentexts import seen_texts
-from kstoolkit.report.svg import svg_of
 from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator
 
     from matplotlib.axes import Axes
 
     from kstoolkit.pipeline.run import LevelCounts
+
+
+_LIGHT, _DARK = "#ffffff", "#14171b"
+_CONTRAST = 3.0
+_STEPS = 20
+_HEX = re.compile(r"#[0-9a-f]{6}")
+_CHOSEN = {"COUNTED", "EXPECTED", "FLAGGED"}
+_IN_THE_DARK = {"#56b4e9": "#b5e3fb"}
+"""Where another colour's value for the dark would be the same."""
+
+
+@cache
+def variables() -> dict[str, str]:
+    """Return what stands for each colour of the palette on a page.
+
+    Examples
+    --------
+    >>> variables()[palette.COUNTED], variables()[palette.INK]
+    ('var(--counted)', 'currentColor')
+    """
+    named = {color: f"var(--{_variable(name, color)})" for name, color in _palette()}
+    return named | {palette.INK: "currentColor"}
+
+
+@cache
+def color_rules() -> str:
+    """Return the style sheet's rules for the colours that it has no values of by name."""
+    others = {color: _variable(name, color) for name, color in _palette() if name not in _CHOSEN}
+    light = "".join(f" --{name}: {_beside(color, _LIGHT)};" for color, name in others.items())
+    dark = "".join(
+        f" --{name}: {_IN_THE_DARK.get(color) or _beside(color, _DARK)};"
+        for color, name in others.items()
+    )
+    if not others:
+        return ""
+    screen = "@media screen and (prefers-color-scheme: dark)"
+    return f":root {{{light} }}\n{screen} {{ :root {{{dark} }} }}\n"
+
+
+def _palette() -> Iterator[tuple[str, str]]:
+    """Yield each colour of the palette once, with the first name that holds it."""
+    seen = {palette.INK}
+    for name, value in vars(palette).items():
+        for color in _HEX.findall(repr(value).lower()) if name.isupper() else ():
+            if color not in seen:
+                seen.add(color)
+                yield name, color
+
+
+def _variable(name: str, color: str) -> str:
+    return name.lower() if name in _CHOSEN else f"c{color[1:]}"
+
+
+def _beside(color: str, ground: str) -> str:
+    """Return the colour as it stands out from a ground."""
+    toward = 0 if ground == _LIGHT else 255
+    for step in range(_STEPS):
+        mixed = [round(part + (toward - part) * step / _STEPS) for part in _parts(color)]
+        if _contrast(mixed, _parts(ground)) >= _CONTRAST:
+            break
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def _parts(color: str) -> list[int]:
+    return list(bytes.fromhex(color[1:]))
+
+
+def _contrast(one: list[int], other: list[int]) -> float:
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(parts: list[int]) -> float:
+    """Return the relative luminance of sRGB (https://www.w3.org/TR/WCAG22/#dfn-relative-luminance)."""
+    linear = [
+        part / 255 / 12.92 if part <= 0.04045 * 255 else ((part / 255 + 0.055) / 1.055) ** 2.4
+        for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@contextmanager
+def seen_texts(figure: Figure) -> Iterator[None]:
+    """Show unseen characters of a figure's texts by their code points meanwhile.
+
+    No XML holds control characters, no UTF-8 a lone surrogate, and a mark that turns the direction
+    of text would turn more than its own.
+    """
+    with ExitStack() as restoring:
+        for text in figure.findobj(Text):
+            told = text.get_text()
+            if _visible(told) != told:
+                text.set_text(_visible(told))
+                restoring.callback(text.set_text, told)
+        for ticker in _tickers(figure):
+            restoring.callback(setattr, ticker, "formatter", ticker.formatter)
+            ticker.formatter = _Seen(ticker.formatter)
+        yield
+
+
+class _Seen(Formatter):
+    """What another formatter prints, in visible characters: ticks get their texts at the end."""
+
+    def __init__(self, inner: Formatter) -> None:
+        self.inner = inner
+        self.axis = inner.axis
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        return _visible(self.inner(x, pos))
+
+    def format_ticks(self, values: list[float]) -> list[str]:
+        return list(map(_visible, self.inner.format_ticks(values)))
+
+    def get_offset(self) -> str:
+        return _visible(self.inner.get_offset())
+
+    def set_locs(self, locs: Any) -> None:
+        self.inner.set_locs(locs)
+
+
+def _tickers(figure: Figure) -> Iterator[Any]:
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis, getattr(ax, "zaxis", None)):
+            yield from () if axis is None else (axis.major, axis.minor)
+
+
+def _visible(text: str) -> str:
+    return "\n".join(map(plain, text.split("\n")))
+
+
+# Text stays text: no glyphs in the file, and a reader can select and search it.
+_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "report", "svg.image_inline": True}
+_NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_REFERENCE = re.compile(r"#([\w-]+)")
+_FONT = re.compile(r"font-family:[^;]*;? ?")
+_UNTURNED = re.compile(r" ?rotate\(-?0 [^)]*\)")
+_STEP = re.compile(r"([A-Za-z])([^A-Za-z]*)")
+_BLACK = re.compile(r"#000000|#000(?![0-9a-f])|\bblack\b")
+_PX_AN_INCH = 122
+"""As wide as a figure of 7.2 inches is on a page that has the room."""
+
+
+def svg_of(figure: Figure, *, name: str, label: str) -> Html:
+    """Return a figure as an ``svg`` element.
+
+    A figure without a face takes the page's ink, and its values of the palette's colours; one that
+    brings a face of its own keeps all its colours.
+
+    Parameters
+    ----------
+    figure
+        What to draw; afterwards it is as it was.
+    name
+        Put before every id, so that figures on one page don't share them.
+    label
+        What the figure shows, for those who can't see it.
+    """
+    target = io.BytesIO()
+    with seen_texts(figure), rc_context(_STYLE), warnings.catch_warnings():
+        # The browser has its own fonts, and may well have the glyph.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
+    root = ET.fromstring(target.getvalue())  # noqa: S314 - drawn a moment ago, not received
+    _drop(root, {"metadata", "style"})
+    colors = variables() if is_transparent(figure) else {}
+    for node in root.iter():
+        node.tag = _local(node.tag)
+        node.attrib = _tidied(node.attrib, colors)
+        node.tail = None
+        node.text = node.text if node.tag in {"text", "tspan"} else None
+    used = set(_REFERENCE.findall(ET.tostring(root, encoding="unicode")))
+    for node in root.iter():
+        _rename(node, name, used)
+    width = figure.get_size_inches()[0] * _PX_AN_INCH
+    root.attrib = {
+        "viewBox": root.attrib["viewBox"],
+        "role": "img",
+        "aria-label": plain(label),
+        "class": "plain" if colors else "card",
+        "style": f"--width: {width:.0f}px",
+    }
+    return Html(ET.tostring(root, encoding="unicode"))
+
+
+def is_transparent(figure: Figure) -> bool:
+    """Return whether a figure has no face of its own, and so needs an ink that suits the page's."""
+    return not figure.patch.get_visible() or figure.get_facecolor()[-1] == 0
+
+
+def _tidied(attributes: dict[str, str], colors: dict[str, str]) -> dict[str, str]:
+    tidied = {_local(key): value for key, value in attributes.items()}
+    for key in tidied.keys() - {"style", "href"}:
+        # A tenth of a point is finer than any screen shows.
+        tidied[key] = _NUMBER.sub(lambda number: f"{float(number[0]):.1f}", tidied[key])
+    if "d" in tidied:
+        tidied["d"] = _shorter(tidied["d"])
+    if "transform" in tidied:
+        tidied["transform"] = _UNTURNED.sub("", tidied["transform"])
+    for key in tidied.keys() & {"style", "fill", "stroke"}:  # a hatch's ground is no style
+        tidied[key] = _styled(tidied[key], colors)
+    return {key: value for key, value in tidied.items() if value}
+
+
+def _styled(value: str, colors: dict[str, str]) -> str:
+    for color, variable in colors.items():
+        value = value.replace(color, variable)
+    if colors:
+        value = _BLACK.sub("currentColor", value)
+    return _FONT.sub("", value)
+
+
+def _shorter(path: str) -> str:
+    """Return a path whose level and upright lines name the one coordinate that changes."""
+    written, place = [], ["", ""]
+    for command, numbers in _STEP.findall(path):
+        target = numbers.split()
+        if command == "L" and target[1] == place[1]:
+            written.append(f"H{target[0]}")
+        elif command == "L" and target[0] == place[0]:
+            written.append(f"V{target[1]}")
+        else:
+            written.append(command + " ".join(target))
+        place = target[-2:] or place
+    return "".join(written)
+
+
+def _rename(node: ET.Element, name: str, used: set[str]) -> None:
+    own = node.attrib.pop("id", None)
+    for key, value in node.attrib.items():
+        if (key == "href" and value.startswith("#")) or "url(#" in value:
+            node.attrib[key] = _REFERENCE.sub(rf"#{name}-\1", value)
+    if own in used:
+        node.attrib["id"] = f"{name}-{own}"
+
+
+def _drop(root: ET.Element, tags: set[str]) -> None:
+    for parent in list(root.iter()):
+        for child in [child for child in parent if _local(child.tag) in tags]:
+            parent.remove(child)
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
 LARGEST_SVG_BYTES = 300_000
@@ -40,7 +301,7 @@ def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     series
         What to draw.
     name, label
-        As in :func:`kstoolkit.report.svg.svg_of`.
+        As in :func:`kstoolkit.report.figures.svg_of`.
 
     Raises
     ------

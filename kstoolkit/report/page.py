@@ -2,20 +2,26 @@
 
 The page loads nothing: its style is inside, its figures are inline, and it runs no script; its
 content security policy says so to the browser.
+
+The report as a file: it is there whole, or not at all.
 """
 
 from __future__ import annotations
 
 import html
+import os
+from contextlib import suppress
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import OutputError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
-from kstoolkit.report.colors import color_rules
+from kstoolkit.report.figures import color_rules
 from kstoolkit.report.section import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from kstoolkit.report.section import Section
 
@@ -77,3 +83,35 @@ def _head(title: str) -> Html:
 def _header(title: str, lead: Html) -> Html:
     heading = element("h1", isolated(title, 200))
     return element("header", heading, *([element("p", lead, class_="lead")] if lead else ()))
+
+
+def write_page(target: Path, page: bytes) -> Path:
+    """Write a page and return where it lies.
+
+    A file that is there already is replaced in one step, so that whoever has it open, or is copying
+    it, never sees half of one.
+
+    Raises
+    ------
+    OutputError
+        If the file can't be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(Path(folder) / "report.html", b"<p>").read_bytes()
+    b'<p>'
+    """
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        beside.write_bytes(page)
+        beside.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        message = f"The report can't be written to {target}: {error.strerror}."
+        hint = "Name a file in a folder that exists and that you may write to."
+        raise OutputError(message, hint=hint) from error
+    return target

@@ -1,31 +1,265 @@
-"""A report of anything: things in, one self-contained HTML file out."""
+"""A report of anything: things in, one self-contained HTML file out.
+
+What lies at a path, for a report: a run, a replica, a changelog, stores, a comparison.
+
+From any thing to what a report shows of it, by what kind of thing it is.
+
+The report that a command line asks for: of what lies at some paths.
+"""
 
 from __future__ import annotations
 
 import platform
+import shlex
 import warnings
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import singledispatch
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kstoolkit.errors import ConfigurationError, LargeReportWarning
-from kstoolkit.markup import Html, element, isolated, joined, shortened, text
-from kstoolkit.report.content import Origin
-from kstoolkit.report.file import write_page
-from kstoolkit.report.moments import moment, period
-from kstoolkit.report.page import page_of
-from kstoolkit.report.part import apart, joint, renamed, with_lead
-from kstoolkit.report.parts import paragraphs, part_of
-from kstoolkit.report.paths import shown_path
-from kstoolkit.report.section import Ids, Section, rendered
-from kstoolkit.report.sections import origin_section
+import pandas as pd
+import pyarrow as pa
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, LargeReportWarning
+from kstoolkit.findings.finding import Finding, Findings
+from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
+from kstoolkit.records import Record, Records
+from kstoolkit.replica.windowstore import WindowReader
+from kstoolkit.report.figures import figure_of, plotted, titles, whole
+from kstoolkit.report.frames import (
+    SHOWN_ROWS,
+    frame_span,
+    grid_of,
+    line,
+    record_part,
+    records_part,
+    rows_part,
+    words,
+)
+from kstoolkit.report.page import page_of, write_page
+from kstoolkit.report.runs import (
+    Origin,
+    ReportContent,
+    finding_part,
+    findings_part,
+    origin_section,
+    run_part,
+)
+from kstoolkit.report.section import (
+    NO_HTML,
+    Ids,
+    Part,
+    Section,
+    apart,
+    joint,
+    keyed,
+    renamed,
+    rendered,
+    with_lead,
+)
+from kstoolkit.report.stores import (
+    changelog_part,
+    read_comparison,
+    replica_part,
+    rocksdb_part,
+    store_part,
+)
+from kstoolkit.report.tables import facts, moment, period, printed, quoted_path, shown_path
+from kstoolkit.rocksdb.faults import NoStoreError
+from kstoolkit.rocksdb.store import Store
+from kstoolkit.stores.comparing.comparing import diff_stores
+from kstoolkit.stores.comparing.storediff import StoreDiff
+from kstoolkit.stores.discovery.discovering import discover
+from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.readable import HasRows
+from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.statestore import StateStore
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable, Sequence
 
-    from kstoolkit.report.part import Part
+    from kstoolkit.pipeline.run import Run
+
+
+def path_part(path: Path, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of what lies at a path.
+
+    Raises
+    ------
+    InputError
+        If nothing lies there that a report can show.
+    KstoolkitError
+        What reading it raises.
+    """
+    if is_run(path):
+        from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
+
+        return run_folder_part(load_run(path), ids, limit)
+    if (path / "replica.json").exists():
+        with WindowReader.open(path) as replica:
+            return replica_part(replica, ids, limit)
+    if path.is_file():
+        comparison = records_part(read_comparison(path), ids, limit)
+        return renamed(comparison, "Comparison of profiles")
+    if any(path.glob("epoch=*")):
+        return changelog_part(Changelog.open(path), ids, limit)
+    return _stores_part(path, ids, limit)
+
+
+def is_run(path: Path) -> bool:
+    """Return whether a run's output lies there."""
+    return (path / "run.json").exists()
+
+
+def run_folder_part(run: Run, ids: Ids, limit: int | None) -> Part:
+    """Return what the page says of a run; a live one is reported as far as it is."""
+    from kstoolkit.report.runreport import SHOWN, report_of  # noqa: PLC0415 - joins two rooms
+
+    return run_part(report_of(run, top=SHOWN if limit is None else limit), ids, limit)
+
+
+def _stores_part(path: Path, ids: Ids, limit: int | None) -> Part:
+    try:
+        with open_store(path) as store:
+            return store_part(store, ids, limit)
+    except (NoStoreError, CheckpointError):
+        if not path.is_dir():
+            raise
+        found = discover(path)
+        if all(each.path == str(path.absolute()) for each in found):
+            raise
+    return renamed(records_part(found, ids, limit), f"Stores in {path.absolute().name}")
+
+
+_LONGEST_PARAGRAPH = 10_000
+_LONGEST_VALUE = 300
+_LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
+
+
+@singledispatch
+def part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
+    """Return what a report shows of a thing.
+
+    Parameters
+    ----------
+    thing
+        Anything that a report takes: see :meth:`kstoolkit.report.report.Report.add`.
+    ids
+        The ids that the report has given away.
+    limit
+        At most so many rows, findings or users; ``None`` is as many as one person looks at.
+
+    Raises
+    ------
+    ConfigurationError
+        If a report takes no such thing.
+    """
+    module, kind = type(thing).__module__, type(thing).__name__
+    if (module, kind) == ("kstoolkit.pipeline.run", "Run"):  # not imported for this alone
+        return run_folder_part(thing, ids, limit)
+    told = _told(thing, limit) if module.startswith("kstoolkit.") else None
+    if told is not None:
+        title = words(kind)
+        key = ids.new(keyed(title))
+        body = joined(line(thing), plotted(thing, key), told)
+        return Part(title=title, section=Section(key=key, heading=text(title), body=body))
+    message = f"A report can't show a {kind} of {module}."
+    hint = "Give a run, a record, a table of pandas or Arrow, a plot of matplotlib, a path or text."
+    if module.startswith("pyspark."):
+        hint = "Give some of its rows: frame.limit(1_000).toPandas()."
+    raise ConfigurationError(message, hint=hint)
+
+
+def paragraphs(told: str) -> Html:
+    """Return text as paragraphs, which blank lines part; nothing in it is markup.
+
+    Examples
+    --------
+    >>> paragraphs("a < b")
+    '<p><bdi>a &lt; b</bdi></p>'
+    """
+    blocks = [" ".join(each.split()) for each in told.replace("\r\n", "\n").split("\n\n")]
+    return joined(*(element("p", isolated(each, _LONGEST_PARAGRAPH)) for each in blocks if each))
+
+
+def _text_part(told: str, ids: Ids, _limit: int | None) -> Part:
+    section = Section(key=ids.new("text"), heading=NO_HTML, body=paragraphs(told))
+    return Part(title="Text", section=section)
+
+
+def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> Part:
+    grid = grid_of(table, SHOWN_ROWS if limit is None else limit)
+    title = _columns(grid.names)
+    section = Section(key=ids.new("table"), heading=isolated(title), body=grid.html())
+    return Part(title=title, section=section, span_ms=frame_span(table))
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Return what to call a table that nobody named: by its columns.
+
+    Examples
+    --------
+    >>> _columns(["user", "count"]), _columns(list("abcde")), _columns([])
+    ('Table of user, count', 'Table of a, b, c and 2 more', 'Table')
+    """
+    known = [shortened(plain(each), _LONGEST_COLUMN) for each in names if each.strip()]
+    more = f" and {len(known) - _NAMED_COLUMNS} more" if len(known) > _NAMED_COLUMNS else ""
+    return f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
+
+
+def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> Part:
+    figure = plot if isinstance(plot, Figure) else whole(plot)
+    title, key = titles(figure) or "Plot", ids.new("plot")
+    section = Section(key=key, heading=isolated(title), body=figure_of(figure, name=key))
+    return Part(title=title, section=section)
+
+
+_PARTS: dict[type, Callable[[Any, Ids, int | None], Part]] = {
+    str: _text_part,
+    Path: path_part,
+    pd.DataFrame: _table_part,
+    pa.Table: _table_part,
+    Axes: _plot_part,
+    Figure: _plot_part,
+    Record: record_part,
+    Records: records_part,
+    Findings: findings_part,
+    Finding: finding_part,
+    ReportContent: run_part,
+    Rows: rows_part,
+    StoreDiff: rows_part,
+    Store: rocksdb_part,
+    StateStore: store_part,  # a Store as well
+    HasRows: store_part,
+    WindowReader: replica_part,
+    Changelog: changelog_part,
+}
+for _kind, _function in _PARTS.items():
+    part_of.register(_kind, _function)
+
+
+def _told(thing: Any, limit: int | None) -> Html | None:
+    """Return the facts of anything else of kstoolkit's; ``None`` if it tells none."""
+    if callable(getattr(thing, "rows", None)):
+        return _facts(dict(thing.rows()))
+    if hasattr(thing, "changes"):
+        unknown = {name: f"unknown ({why})" for name, why in thing.unknown.items()}
+        return _facts(thing.changes() | unknown)
+    if hasattr(thing, "to_pandas"):
+        return grid_of(thing.to_pandas(), SHOWN_ROWS if limit is None else limit).html()
+    return _facts(thing.to_dict()) if hasattr(thing, "to_dict") else None
+
+
+def _facts(told: dict[str, Any]) -> Html:
+    return facts(
+        (name, isolated(printed(value, name), _LONGEST_VALUE)) for name, value in told.items()
+    )
 
 
 LARGEST_BYTES = 5_000_000
@@ -236,3 +470,78 @@ def _called(thing: object) -> str:
 
 def _megabytes(size_bytes: int) -> str:
     return f"{size_bytes / 1_000_000:.1f} MB"
+
+
+_TWO = 2
+
+
+def report_on(
+    things: Sequence[str],
+    *,
+    html: str | None = None,
+    title: str | None = None,
+    compare: bool = False,
+) -> Path:
+    """Write a report of what lies at some paths, and return where it is.
+
+    Parameters
+    ----------
+    things
+        The paths.
+    html
+        Where to write it; ``None`` is ``report.html`` in the folder of the one run.
+    title
+        What it is called; ``None`` is what it is.
+    compare
+        Whether to show in which rows two stores differ.
+
+    Raises
+    ------
+    ConfigurationError
+        If nobody says where to write it, or there aren't two stores to compare.
+    InputError
+        If a path leads nowhere, or to nothing that a report can show.
+    KstoolkitError
+        What reading a thing, or writing the file, raises.
+    """
+    if compare and len(things) != _TWO:
+        message = f"--compare is about two stores, and the paths given are {len(things)}."
+        raise ConfigurationError(message, hint="Give two stores, or leave it out.")
+    target = _target(things, html)
+    command = None if _are_a_run(things) else _command(things, target, title, compare=compare)
+    report = Report(title, command=command)
+    for each in things:
+        report.add(Path(each))
+    if compare:
+        _compare(report, *things)
+    return report.write(target)
+
+
+def _target(things: Sequence[str], html: str | None) -> str:
+    """Return where to write; all paths are looked at before any work begins."""
+    for each in things:
+        if not Path(each).exists():
+            message = f"There is no {each!r} to report on."
+            hint = "Give a run's output folder, a store, a changelog, a replica or a comparison."
+            raise InputError(message, hint=hint)
+    if html is not None:
+        return html
+    if not _are_a_run(things):
+        message = "Where to write the report? --html is missing."
+        raise ConfigurationError(message, hint="Give --html FILE; only a run has a place for it.")
+    return f"{things[0]}/report.html"
+
+
+def _are_a_run(things: Sequence[str]) -> bool:
+    return len(things) == 1 and is_run(Path(things[0]))
+
+
+def _compare(report: Report, one: str, other: str) -> None:
+    with open_store(one) as a, open_store(other) as b, diff_stores(a, b) as found:
+        report.add(found, title="In which rows they differ")
+
+
+def _command(things: Sequence[str], html: str, title: str | None, *, compare: bool) -> str:
+    words = ["kstoolkit report", *map(quoted_path, things), "--html", quoted_path(html)]
+    words += ["--title", shlex.quote(title)] if title is not None else []
+    return " ".join([*words, *(["--compare"] if compare else [])])

@@ -1,19 +1,32 @@
-"""Stores, replicas and changelogs on a page: what each of them can tell at once."""
+"""Stores, replicas and changelogs on a page: what each of them can tell at once.
+
+A comparison of profiles from what ``kstoolkit compare-profiles --json`` printed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.markup import isolated, text
-from kstoolkit.report.facts import record_part, records_part
-from kstoolkit.report.frames import SHOWN_ROWS, frame_span, grid_of
-from kstoolkit.report.part import LONGEST_TITLE, Part, joint, renamed
-from kstoolkit.report.paths import shown_path
-from kstoolkit.report.rows import rows_part
-from kstoolkit.report.section import Section, keyed
-from kstoolkit.report.tables import nothing
+from kstoolkit.records import Record, Records
+from kstoolkit.report.frames import (
+    SHOWN_ROWS,
+    frame_span,
+    grid_of,
+    record_part,
+    records_part,
+    rows_part,
+)
+from kstoolkit.report.section import LONGEST_TITLE, Part, Section, joint, keyed, renamed
+from kstoolkit.report.tables import nothing, shown_path
+from kstoolkit.rocksdb.lab.comparing import Comparison
+from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
+from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
@@ -21,9 +34,9 @@ from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from kstoolkit.changelog.changelog import Changelog
-    from kstoolkit.records import Record
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.section import Ids
     from kstoolkit.stores.opening import OpenedStore
@@ -125,3 +138,89 @@ def _whole(title: str, lead: str, parts: list[Part], ids: Ids) -> Part:
     )
     span_ms = joint(each.span_ms for each in parts)
     return Part(title=title, section=section, span_ms=span_ms, lead=isolated(lead, _LONGEST_LEAD))
+
+
+_Row = TypeVar("_Row", bound=Record)
+
+
+class ToldTrials(Comparison):
+    """Trials of a workload that nobody told.
+
+    Parameters
+    ----------
+    trials, series, levels
+        As in :class:`~kstoolkit.rocksdb.lab.comparing.Comparison`.
+    """
+
+    def __init__(
+        self, trials: Records[Trial], series: Records[Moment], levels: Records[LevelWork]
+    ) -> None:
+        Records.__init__(self, trials.rows, "trials")
+        self.series, self.levels = series, levels
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values: trials, series, levels."""
+        names = ("series", "levels")
+        return {"trials": self.to_dicts()} | {
+            name: getattr(self, name).to_dicts() for name in names
+        }
+
+    def __repr__(self) -> str:
+        return f"Comparison({', '.join(each.profile for each in self)}; workload unknown)"
+
+
+def read_comparison(path: Path) -> Comparison:
+    """Return the comparison that a file holds: a trial a line, or ``Comparison.to_dict()``.
+
+    Raises
+    ------
+    InputError
+        If it holds none.
+    """
+    told = _objects(path)
+    rows = told[0].get("trials", told)
+    try:
+        trials = Records([_record(Trial, row) for row in rows], "trials")
+        series = Records([_record(Moment, each) for each in _listed(told, "series")], "moments")
+        levels = Records([_record(LevelWork, each) for each in _listed(told, "levels")], "levels")
+        workload = _workload(told[0].get("workload"))
+    except (TypeError, KeyError, AttributeError, ConfigurationError) as error:
+        raise _no_comparison(path) from error
+    if workload is None:
+        return ToldTrials(trials, series, levels)
+    return Comparison(workload, trials.rows, series, levels)
+
+
+def _objects(path: Path) -> list[dict[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        try:
+            found = [json.loads(text)]
+        except ValueError:
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise _no_comparison(path) from error
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise _no_comparison(path)
+    return found
+
+
+def _record(kind: type[_Row], told: dict[str, Any]) -> _Row:
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type] # records are dataclasses
+    return kind(**{name: told[name] for name in names if name in told})
+
+
+def _listed(told: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [each for row in told for each in row.get(name) or ()]
+
+
+def _workload(told: dict[str, Any] | None) -> Workload | None:
+    if told is None:
+        return None
+    return Workload(**told, rows=() if told["kind"] == REPLAYED else None)
+
+
+def _no_comparison(path: Path) -> InputError:
+    message = f"{path} holds no comparison of profiles."
+    hint = "Give what compare-profiles --json of this version printed, or a folder: a run, a store."
+    return InputError(message, hint=hint)

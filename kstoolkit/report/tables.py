@@ -1,10 +1,25 @@
-"""How a report shows what it knows: tables, facts with their labels, and that there is nothing."""
+"""How a report shows what it knows: tables, facts with their labels, and that there is nothing.
+
+Single values as a table prints them: short, in units, and never as markup.
+
+Times and windows as a report prints them: UTC, and no finer than they need.
+
+Paths as a reader elsewhere may see them: without whose home, and where on which machine.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kstoolkit.markup import Html, element, isolated
+import numpy as np
+import pandas as pd
+
+from kstoolkit.markup import Html, element, isolated, text
+from kstoolkit.records import Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -83,3 +98,143 @@ def _head(name: str, kind: str) -> Html:
 
 def _cell(value: Html, kind: str) -> Html:
     return element("td", value, class_=kind)
+
+
+NOTHING = "none"
+_LISTED = 8
+_WHOLE_FROM = 1_000
+
+
+def printed(value: object, name: str = "") -> str:
+    r"""Return a value for people; its name tells the unit, as in ``size_bytes``.
+
+    Examples
+    --------
+    >>> printed(3 << 20, "size_bytes"), printed(1234.5), printed(None), printed(b"a\x00")
+    ('3.0 MiB', '1,234', 'none', '6100')
+    >>> printed(("a", 2)), printed({"x": 1.5})
+    ('a, 2', 'x: 1.5')
+    """
+    if isinstance(value, Record | Records):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return _listed(f"{key}: {printed(each)}" for key, each in value.items())
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return _listed(map(printed, value))
+    return _single(value, name)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, which columns set to the right."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _listed(texts: Iterable[str]) -> str:
+    found = list(texts)
+    if not found:
+        return NOTHING
+    return ", ".join(found) if len(found) <= _LISTED else counted(len(found), "entries")
+
+
+def _single(value: Any, name: str) -> str:
+    if value is None or (pd.api.types.is_scalar(value) and pd.isna(value)):
+        return NOTHING
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return Figure(name, int(value), Source.GIVEN).text
+    if isinstance(value, float | np.floating):
+        number = float(value)
+        return format_count(number) if abs(number) >= _WHOLE_FROM else f"{number:.4g}"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return _moment(value) if isinstance(value, date) else str(value)
+
+
+def _moment(value: date) -> str:
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    zone = "" if value.tzinfo is None else " UTC"
+    time = value if value.tzinfo is None else value.astimezone(UTC)
+    precision = "milliseconds" if time.microsecond else "seconds"
+    return time.replace(tzinfo=None).isoformat(" ", precision) + zone
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(time_ms: int | None, *, unknown: str = "unknown", zone: str = " UTC") -> Html:
+    """Return a time as a ``time`` element, or ``unknown``; a column may say the zone.
+
+    Examples
+    --------
+    >>> moment(1_442_052_000_000)
+    '<time datetime="2015-09-12T10:00:00+00:00">2015-09-12 10:00 UTC</time>'
+    >>> moment(None, unknown="unknown (no events)")
+    'unknown (no events)'
+    """
+    if time_ms is None:
+        return text(unknown)
+    time = _utc(time_ms)
+    if time is None:
+        return text(_far(time_ms))
+    return element("time", f"{time:%Y-%m-%d} {_clock(time)}{zone}", datetime=time.isoformat())
+
+
+def period(start_ms: int, end_ms: int) -> Html:
+    """Return the time from ``start_ms`` to ``end_ms``; the day is said once if it is one.
+
+    Examples
+    --------
+    >>> period(1_442_052_000_000, 1_442_055_600_000)
+    '<span class="time">2015-09-12 10:00 to 11:00 UTC</span>'
+    """
+    start, end = _utc(start_ms), _utc(end_ms)
+    if start is None or end is None:
+        return element("span", f"{_far(start_ms)} to {_far(end_ms)}", class_="time")
+    day = "" if start.date() == end.date() else f"{end:%Y-%m-%d} "
+    said = f"{start:%Y-%m-%d} {_clock(start)} to {day}{_clock(end)} UTC"
+    return element("span", said, class_="time")
+
+
+def _utc(time_ms: int) -> datetime | None:
+    """Return a moment as a date; ``None`` for a year that there is no date of."""
+    try:
+        return EPOCH + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return None
+
+
+def _far(time_ms: int) -> str:
+    return f"{time_ms:,} ms after 1970"
+
+
+def _clock(time: datetime) -> str:
+    if time.microsecond:
+        return time.isoformat(timespec="milliseconds")[11:23]
+    return f"{time:%H:%M:%S}" if time.second else f"{time:%H:%M}"
+
+
+def shown_path(path: str | Path) -> str:
+    """Return a path as a reader elsewhere may see it: from this folder, or from the home folder.
+
+    Examples
+    --------
+    >>> shown_path(Path.home() / "events" / "a.json"), shown_path(Path.cwd() / "a.json")
+    ('~/events/a.json', 'a.json')
+    """
+    place = Path(path)
+    for base, said in ((Path.cwd(), ""), (Path.home(), "~/")):
+        if place.is_relative_to(base) and place != base:
+            return f"{said}{place.relative_to(base)}"
+    return str(path)
+
+
+def quoted_path(path: str | Path) -> str:
+    """Return a path for a shell, which must still see the ``~``.
+
+    Examples
+    --------
+    >>> quoted_path(Path.home() / "my events")
+    "~/'my events'"
+    """
+    said = shown_path(path)
+    return f"~/{shlex.quote(said[2:])}" if said.startswith("~/") else shlex.quote(said)

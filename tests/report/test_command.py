@@ -9,8 +9,8 @@ from kstoolkit.report import Report
 from kstoolkit.report import report as reporting
 from tests.changelog.changelogs import HOUR
 from tests.cli.commands import given, harmless
-from tests.pipeline.test_reporting import TEN, Made, unusual
 from tests.report.pages import Page, check_harmless
+from tests.report.test_runreport import TEN, Made, unusual
 from tests.report.test_stores import made_store
 
 if TYPE_CHECKING:

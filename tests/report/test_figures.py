@@ -12,8 +12,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import palette
 from kstoolkit.plots.users import plot_expected
 from kstoolkit.report import Report
-from kstoolkit.report.colors import color_rules, variables
-from kstoolkit.report.figures import LARGEST_SVG_BYTES
+from kstoolkit.report.figures import LARGEST_SVG_BYTES, color_rules, variables
 from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:

@@ -7,33 +7,45 @@ ones are marked in its plot and counted beside its sentence.
 
 This module joins the pipeline to the report, which brings the plots along: nobody imports it
 before a report is asked for.
+
+Where a report comes from: what took part, what makes it again, and the time that it covers.
+
+Which of a run's dead letters a report shows: one of each reason first, ten at most.
 """
 
 from __future__ import annotations
 
+import platform
+import shlex
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import reduce
+from importlib.metadata import version
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.findings.rules import rules_from_json
-from kstoolkit.pipeline.origin import from_files, origin_of
-from kstoolkit.pipeline.reportedletters import reported_letters
-from kstoolkit.pipeline.run import LevelCounts
-from kstoolkit.report.content import (
+from kstoolkit.events.event import REASONS
+from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
+from kstoolkit.pipeline.run import LevelCounts, iter_letters
+from kstoolkit.report.runs import (
+    DeadLetters,
+    DeadLetterSample,
+    Origin,
     ReportContent,
     ReportFinding,
     ReportUser,
+    report_finding,
 )
-from kstoolkit.report.found import report_finding
+from kstoolkit.report.tables import quoted_path, shown_path
 from kstoolkit.units import format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import pandas as pd
     import pyarrow as pa
@@ -43,6 +55,118 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run, Summary
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
+
+
+_FRAMES = {"frame", "staged"}
+
+
+def origin_of(run: Run) -> Origin:
+    """Return where a run's report comes from, with the time that its counts cover.
+
+    The time goes from the start of the first window to the end of the last one, of the shortest
+    windows that there are.
+    """
+    settings = run.settings
+    finest = min(settings.cascade.windows, key=lambda window: window.size_ms)
+    span = run.changelog.span_ms(finest.size_ms)
+    first_ms, last_ms = span or (None, None)
+    return Origin(
+        generated_at=datetime.now(UTC),
+        versions=_versions(settings),
+        command=command_of(settings, run.folder.path),
+        first_event_ms=first_ms,
+        last_event_ms=None if last_ms is None else last_ms + finest.size_ms,
+    )
+
+
+def from_files(settings: Settings) -> bool:
+    """Return whether the events came from files, rather than from a DataFrame."""
+    return settings.feed not in _FRAMES
+
+
+def command_of(settings: Settings, out: Path) -> str | None:
+    """Return what makes a run and its report again; ``None`` for one on a DataFrame.
+
+    Rules other than the default ones are in a file of the user's; the command can but name one.
+    """
+    if not from_files(settings):
+        return None
+    columns = settings.columns
+    options = {
+        "--event-time": columns["event_time"],
+        "--user": columns["user"],
+        "--action": columns["action"],
+        "--windows": ",".join(settings.windows),
+        "--buckets": str(settings.buckets),
+    }
+    least = set(settings.min_count)
+    if len(least) == 1 and least != {1}:
+        options["--min-count"] = str(*least)
+    own_rules = rules_from_json(settings.rules) != DEFAULT_RULES
+    if own_rules:
+        options["--rules"] = "rules.toml"
+    words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    if settings.time == "processing":
+        words.append("--processing-time")
+    folder = quoted_path(out)
+    run = f"kstoolkit run {quoted_path(Path(settings.source))} {' '.join(words)} --out {folder}"
+    note = "  # rules.toml: the rules named above" if own_rules else ""
+    return f"{run} && kstoolkit report {folder}{note}"
+
+
+def _versions(settings: Settings) -> list[tuple[str, str]]:
+    mine = version("kstoolkit")
+    if settings.written_by != mine:
+        mine = f"{mine} (the run: {settings.written_by})"
+    return [
+        ("kstoolkit", mine),
+        ("PySpark", version("pyspark")),
+        ("Python", platform.python_version()),
+    ]
+
+
+_SAMPLES = 10
+
+
+def reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
+    """Return how many dead letters there are of each reason, and some of them.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+    counted
+        How many there are by reason code.
+    """
+    counts = dict(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
+    return DeadLetters(
+        counts=[(f"{name}: {REASONS.get(name, name)}", count) for name, count in counts.items()],
+        samples=_samples(out, counts),
+    )
+
+
+def _samples(out: Path, counts: Mapping[str, int]) -> list[DeadLetterSample]:
+    """Return some dead letters; of millions, no more are read than it takes to find these."""
+    held: dict[str, list[DeadLetterSample]] = {reason: [] for reason in counts}
+    for number, letters in iter_letters(out):
+        for reason in letters["reason"].unique().to_pylist():
+            room = _SAMPLES - len(held.setdefault(reason, []))
+            first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)
+            held[reason] += [_sample(row, number) for row in first.to_pylist()]
+        if all(len(held[reason]) >= min(counts[reason], _SAMPLES) for reason in counts):
+            break
+    in_turn = chain.from_iterable(zip_longest(*held.values()))
+    return [sample for sample in in_turn if sample is not None][:_SAMPLES]
+
+
+def _sample(row: Mapping[str, str | None], number: int) -> DeadLetterSample:
+    file, detail = row["file"], row["detail"]
+    return DeadLetterSample(
+        reason=f"{row['reason']}: {detail}" if detail else str(row["reason"]),
+        raw=row["raw"] or "",
+        file=None if file is None else shown_path(file),
+        batch=number,
+    )
 
 
 SHOWN = 20

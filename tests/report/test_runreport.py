@@ -16,11 +16,10 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import REASONS, letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_json
-from kstoolkit.pipeline.origin import command_of
-from kstoolkit.pipeline.reporting import report_of
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.report.runreport import command_of, report_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
 if TYPE_CHECKING:
