@@ -62,13 +62,13 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.growth import growth as growth
     from kstoolkit.stores.opening import open_store as open_store
     from kstoolkit.stores.rows.exporting import export as export
-    from kstoolkit.widgets.compactionlab import CompactionLab as CompactionLab
     from kstoolkit.widgets.exploring import explore as explore
-    from kstoolkit.widgets.findingspanel import FindingsPanel as FindingsPanel
-    from kstoolkit.widgets.memorypanel import MemoryPanel as MemoryPanel
-    from kstoolkit.widgets.profilepanel import ProfilePanel as ProfilePanel
+    from kstoolkit.widgets.findings import FindingsPanel as FindingsPanel
+    from kstoolkit.widgets.lab import CompactionLab as CompactionLab
+    from kstoolkit.widgets.memory import MemoryPanel as MemoryPanel
+    from kstoolkit.widgets.profiles import ProfilePanel as ProfilePanel
     from kstoolkit.widgets.runmonitor import RunMonitor as RunMonitor
-    from kstoolkit.widgets.storepanel import StorePanel as StorePanel
+    from kstoolkit.widgets.stores import StorePanel as StorePanel
     from kstoolkit.windows import Cascade as Cascade
     from kstoolkit.windows import Hop as Hop
 
@@ -77,22 +77,22 @@ if TYPE_CHECKING:
 _HOMES = {
     "Cascade": "kstoolkit.windows",
     "Ceiling": "kstoolkit.findings.rules",
-    "CompactionLab": "kstoolkit.widgets.compactionlab",
+    "CompactionLab": "kstoolkit.widgets.lab",
     "Exempt": "kstoolkit.findings.rules",
-    "FindingsPanel": "kstoolkit.widgets.findingspanel",
+    "FindingsPanel": "kstoolkit.widgets.findings",
     "Hop": "kstoolkit.windows",
     "Lookup": "kstoolkit.operations.lookup",
-    "MemoryPanel": "kstoolkit.widgets.memorypanel",
+    "MemoryPanel": "kstoolkit.widgets.memory",
     "Pipeline": "kstoolkit.pipeline.pipeline",
     "Profile": "kstoolkit.rocksdb.profiles.profile",
     "ProfileMap": "kstoolkit.rocksdb.profiles.profile",
-    "ProfilePanel": "kstoolkit.widgets.profilepanel",
+    "ProfilePanel": "kstoolkit.widgets.profiles",
     "Report": "kstoolkit.report.report",
     "Restart": "kstoolkit.pipeline.failure",
     "RestoreHistory": "kstoolkit.replica.listening",
     "Run": "kstoolkit.pipeline.run",
     "RunMonitor": "kstoolkit.widgets.runmonitor",
-    "StorePanel": "kstoolkit.widgets.storepanel",
+    "StorePanel": "kstoolkit.widgets.stores",
     "Unusual": "kstoolkit.findings.rules",
     "WindowStore": "kstoolkit.replica.windowstore",
     "Workload": "kstoolkit.rocksdb.lab.workloads",

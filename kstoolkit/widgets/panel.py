@@ -4,23 +4,337 @@ A notebook that was saved keeps both. The picture stands in an output of its own
 sheet hides while the panel beside it lives: JupyterLab, trusted or not, GitHub and a converted page
 each show one of the two. (One output with both forms doesn't do: a trusted page without a kernel
 says "Loading widget..." for ever.)
+
+What panels show: a plot, a table, a line of text; never markup from the data.
+
+Work beside the kernel's thread: a long job, or a look again and again.
+
+A callback of a widget runs on the kernel's own thread, and nothing else runs meanwhile. So what
+takes its time goes to a thread, which touches traits of widgets and nothing else: what it prints
+would be lost, and what it raises too, hence an error becomes a text.
+
+Jobs that only matter while nobody asks for the next one: the newest is done, the others not.
+
+A slider beside a labelled list of the same values, which has what a slider of ipywidgets lacks.
+
+The handle of one has no name for a program that reads the page aloud: its label is tied to nothing
+that can have the focus. So the keyboard and such programs get the list, and the mouse both.
+
+A course of time to go through: a slider, and buttons that go on step by step.
 """
 
 from __future__ import annotations
 
+import threading
 from contextlib import ExitStack
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from ipywidgets import HTML, VBox, Widget
+from ipywidgets import HTML, Button, Dropdown, HBox, Layout, SelectionSlider, VBox, Widget
+from traitlets import dlink, link
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element
-from kstoolkit.widgets.slider import SLIDER_STYLE
+from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.markup import Html, element, isolated, joined, text
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from matplotlib.axes import Axes
+
+
+LONGEST_CELL = 120
+
+
+class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
+    """A place for one plot, table or sentence at a time; what it shows is kept for static pages.
+
+    Examples
+    --------
+    >>> shown = Shown()
+    >>> shown.say("no <b>findings</b>")
+    >>> shown.value
+    '<p role="status">no &lt;b&gt;findings&lt;/b&gt;</p>'
+    >>> shown.close()
+    """
+
+    def say(self, sentence: str) -> None:
+        """Show a sentence, in one line."""
+        self.value = element("p", " ".join(sentence.split()), role="status")
+
+    def draw(
+        self,
+        draw: Callable[[Axes | None], object],
+        size_inches: tuple[float, float] | None = None,
+    ) -> None:
+        """Show a plot: ``record.plot``, at the size that suits it or at another."""
+        from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
+
+        self.value = picture(draw, size_inches).html()
+
+    def tabulate(
+        self,
+        names: Sequence[str],
+        rows: Iterable[Sequence[object]],
+        note: str = "",
+        longest: int = LONGEST_CELL,
+    ) -> None:
+        """Show a table; ``note`` says what was left out."""
+        self.value = table_html(names, rows, note, longest)
+
+    def put(self, html: Html) -> None:
+        """Show markup that is safe as it stands."""
+        self.value = html
+
+    def html(self) -> Html:
+        """Return what is shown."""
+        return Html(self.value)
+
+
+def table_html(
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    note: str = "",
+    longest: int = LONGEST_CELL,
+) -> Html:
+    """Return a table of texts; long ones lose their middle, whole numbers get separators.
+
+    Examples
+    --------
+    >>> table_html(["user", "count"], [("<anna>", 1200)])[-88:]
+    '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
+    """
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = [element("tr", *(element("td", _cell(each, longest)) for each in row)) for row in rows]
+    caption = [element("caption", text(note))] if note else []
+    table = element("table", *caption, element("thead", head), element("tbody", joined(*body)))
+    return element("div", table, class_="kst-scrolls")
+
+
+def _cell(value: object, longest: int) -> Html:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    shown = format_count(value) if whole else "" if value is None else str(value)  # type: ignore[arg-type]
+    return isolated(shown, longest)
+
+
+_LONGEST_WAIT_SECONDS = 10
+
+
+class Background:
+    """At most one job at a time, in a thread that ends when it is told to.
+
+    Parameters
+    ----------
+    tell
+        Takes a sentence for the user: why a job failed.
+
+    Examples
+    --------
+    >>> done, told = [], []
+    >>> background = Background(told.append)
+    >>> background.start(lambda stop: done.append(stop.is_set()))
+    True
+    >>> background.wait()
+    >>> done, told
+    ([False], [])
+    """
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._is_closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self, job: Callable[[threading.Event], object]) -> bool:
+        """Begin a job, unless one runs or it is closed; return whether it began.
+
+        Parameters
+        ----------
+        job
+            Is given the event that tells it to end.
+        """
+        with self._starting:
+            if self.is_busy or self._is_closed:
+                return False
+            self._stop = threading.Event()
+            work = threading.Thread(target=self._run, args=(job, self._stop), daemon=True)
+            work.start()
+            self._thread = work
+        return True
+
+    def every(self, seconds: float, job: Callable[[], object]) -> bool:
+        """Do a job now and again and again, until told to end."""
+
+        def again(stop: threading.Event) -> None:
+            job()
+            while not stop.wait(seconds):
+                job()
+
+        return self.start(again)
+
+    def stop(self) -> None:
+        """Tell the job to end, and wait for it; from within the job, only tell."""
+        with self._starting:
+            self._stop.set()
+        self.wait()
+
+    def close(self) -> None:
+        """Stop, and begin nothing any more."""
+        with self._starting:
+            self._is_closed = True
+        self.stop()
+
+    def wait(self, seconds: float = _LONGEST_WAIT_SECONDS) -> None:
+        """Wait until the job has ended, not longer than told."""
+        with self._starting:
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(seconds)
+
+    def _run(self, job: Callable[[threading.Event], object], stop: threading.Event) -> None:
+        try:
+            job(stop)
+        except KstoolkitError as error:
+            self._tell(str(error))
+        except Exception as error:  # noqa: BLE001 - nobody else would ever see it
+            self._tell(f"{type(error).__name__}: {error}")
+
+
+class Newest:
+    """One job at a time, beside the kernel's thread; of those that wait, the newest.
+
+    Parameters
+    ----------
+    tell
+        Takes a sentence for the user: why a job failed.
+
+    Examples
+    --------
+    >>> done = []
+    >>> newest = Newest(done.append)
+    >>> newest.ask(lambda: done.append("drawn"))
+    >>> newest.wait()
+    True
+    >>> done
+    ['drawn']
+    """
+
+    def __init__(self, tell: Callable[[str], object]) -> None:
+        self._tell = tell
+        self._lock = Lock()
+        self._asked: Callable[[], object] | None = None
+        self._idle, self._closed = Event(), False
+        self._idle.set()
+        self._background = Background(tell)
+
+    def ask(self, job: Callable[[], object]) -> None:
+        """Have a job done, instead of one that waits."""
+        with self._lock:
+            self._asked = None if self._closed else job
+            begins = self._idle.is_set() and self._asked is not None
+            if begins:
+                self._idle.clear()
+        if begins:
+            self._begin()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until nothing is left to do, not longer than told; return whether that is so."""
+        return self._idle.wait(seconds)
+
+    def stop(self) -> None:
+        """Take no more jobs, and wait for the one that runs."""
+        with self._lock:
+            self._asked, self._closed = None, True
+        self._background.stop()
+
+    def _begin(self) -> None:
+        # Another one each time: the thread of the one before may be just about to end.
+        self._background = Background(self._tell_and_go_on)
+        self._background.start(self._work)
+
+    def _work(self, _: Event) -> None:
+        while (job := self._next()) is not None:
+            job()
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            job, self._asked = self._asked, None
+            if job is None:
+                self._idle.set()
+        return job
+
+    def _tell_and_go_on(self, why: str) -> None:
+        self._tell(why)
+        self._begin()
+
+
+SLIDER_STYLE = """
+.kst-slider .noUi-handle { visibility: hidden; }
+.kst-slider .noUi-touch-area { visibility: visible; box-sizing: border-box; border-radius: 50%;
+  border: 1px solid var(--jp-border-color1, #bdbdbd);
+  background: var(--jp-layout-color1, #ffffff); }
+.kst-slider .noUi-handle:hover > .noUi-touch-area, .kst-slider .noUi-active > .noUi-touch-area {
+  background: var(--jp-brand-color1, #2196f3); }
+"""
+"""The handle, hidden, can't have the focus; what of it the mouse takes hold of is drawn instead."""
+
+
+class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
+    """One of some values, chosen from a list that has a label, or by a slider.
+
+    Parameters
+    ----------
+    options
+        What is shown of each value, and the value.
+    label
+        What it is.
+    tooltip
+        What more there is to say of it.
+    look
+        Style and layout of the list.
+    continuous_update
+        Whether values count on the way of the slider, too.
+
+    Examples
+    --------
+    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], "Memtable size")
+    >>> size.choice.value = 1 << 21
+    >>> size.slider.index
+    1
+    >>> size.slider.index = 0
+    >>> size.choice.label
+    '1 MiB'
+    >>> size.close()
+    """
+
+    def __init__(
+        self,
+        options: Sequence[tuple[str, int]],
+        label: str,
+        *,
+        tooltip: str = "",
+        look: dict[str, Any] | None = None,
+        continuous_update: bool = True,
+    ) -> None:
+        self.choice = Dropdown(options=options, description=label, tooltip=tooltip, **(look or {}))
+        self.slider = SelectionSlider(
+            options=options,
+            readout=False,
+            continuous_update=continuous_update,
+            layout=Layout(width="144px", min_width="96px"),
+        )
+        self.slider.add_class("kst-slider")
+        dlink((self.choice, "options"), (self.slider, "options"))
+        link((self.choice, "index"), (self.slider, "index"))
+        super().__init__([self.choice, self.slider])
 
 
 _STYLE = (
@@ -147,3 +461,112 @@ def _display(bundle: dict[str, Any]) -> object:
 def _with_all_below(widget: Widget) -> list[Widget]:
     below = [each for child in getattr(widget, "children", ()) for each in _with_all_below(child)]
     return [*below, widget]
+
+
+_STEP_SECONDS = 0.25
+
+
+class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
+    """A slider over times, buttons that go a step on or back, and one that plays them.
+
+    Parameters
+    ----------
+    show
+        Called after each step; in a thread while it plays.
+    tell
+        Takes a sentence for the user: why playing failed.
+
+    Examples
+    --------
+    >>> replay = Replay(lambda: None, print)
+    >>> replay.take([0, 250, 500])
+    >>> replay.at_ms
+    500
+    >>> replay.go_to(250)
+    >>> replay.choice.label
+    '0.25 s'
+    >>> replay.step(-1)
+    >>> replay.at_ms
+    0
+    >>> replay.close()
+    """
+
+    def __init__(self, show: Callable[[], object], tell: Callable[[str], object]) -> None:
+        self._show = show
+        self._player = Background(tell)
+        look = {"layout": Layout(width="216px")}
+        slider = Slider([("0.00 s", 0)], "After", look=look, continuous_update=False)
+        self.choice = slider.choice
+        self.button = _button("Play", "Go through it step by step")
+        self.button.on_click(lambda _: self.pause() if self.is_playing else self.play())
+        self.back, self.on = (
+            _button(*told)
+            for told in (("Step back", "The step before"), ("Step on", "The step after"))
+        )
+        self.back.on_click(lambda _: self.step(-1))
+        self.on.on_click(lambda _: self.step(+1))
+        self.choice.observe(self._stepped, "value")
+        super().__init__([slider, self.back, self.on, self.button])
+        self.add_class("kst-wraps")
+
+    @property
+    def at_ms(self) -> int:
+        """The time that is chosen."""
+        return int(self.choice.value)
+
+    @property
+    def is_playing(self) -> bool:
+        """Whether it goes on by itself."""
+        return self._player.is_busy
+
+    def take(self, times_ms: Sequence[int]) -> None:
+        """Take other times, and stand at the last of them; nothing is shown yet."""
+        self.pause()
+        self.choice.unobserve(self._stepped, "value")
+        self.choice.options = [(f"{each / 1e3:.2f} s", each) for each in times_ms]
+        self.choice.index = len(times_ms) - 1
+        self.choice.observe(self._stepped, "value")
+
+    def go_to(self, at_ms: int) -> None:
+        """Go to the last step by a time."""
+        times = [value for _, value in self.choice.options]
+        self.choice.index = max(sum(each <= at_ms for each in times) - 1, 0)
+
+    def step(self, by: int) -> None:
+        """Go so many steps on, not beyond the last or the first; what plays is paused."""
+        self.pause()
+        last = len(self.choice.options) - 1
+        self.choice.index = min(max(self.choice.index + by, 0), last)
+
+    def play(self) -> None:
+        """Go on step by step, from the first one if the last is shown."""
+        if self._player.start(self._go_on):
+            self.button.description = "Pause"
+
+    def pause(self) -> None:
+        """Stay at the step that is shown."""
+        self._player.stop()
+        self.button.description = "Play"
+
+    def stop(self) -> None:
+        """Stay at the step that is shown, for good."""
+        self._player.close()
+
+    def wait(self) -> None:
+        """Wait until it has been played, ten seconds at most."""
+        self._player.wait()
+
+    def _stepped(self, _: object) -> None:
+        self._show()
+
+    def _go_on(self, stop: Event) -> None:
+        last = len(self.choice.options) - 1
+        if self.choice.index == last:
+            self.choice.index = 0
+        while self.choice.index < last and not stop.wait(_STEP_SECONDS):
+            self.choice.index += 1
+        self.button.description = "Play"
+
+
+def _button(name: str, tooltip: str) -> Button:
+    return Button(description=name, tooltip=tooltip, layout=Layout(width="92px"))

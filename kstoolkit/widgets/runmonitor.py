@@ -11,9 +11,7 @@ from ipywidgets import BoundedFloatText, Button, HBox
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.pipeline.status import RunState, RunWatch
-from kstoolkit.widgets.background import Background
-from kstoolkit.widgets.panel import Panel
-from kstoolkit.widgets.showing import Shown
+from kstoolkit.widgets.panel import Background, Panel, Shown
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run

@@ -1,27 +1,510 @@
-"""Rows of a store in pages, as some controls want them, read beside the kernel's thread."""
+"""Rows of a store in pages, as some controls want them, read beside the kernel's thread.
+
+Rows of a store in pages: read as they are turned to, and kept as the texts that are shown.
+
+The store that a panel reads: opened as it is wanted, its rows in pages, closed in the end.
+
+The controls of a panel that looks into stores.
+
+Rows that end with an error once nobody wants them, so that what reads all of them ends.
+
+Why a store does not shrink, measured beside the kernel's thread at the press of a button.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import HBox, VBox
+from ipywidgets import Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
 
-from kstoolkit.errors import KstoolkitError
-from kstoolkit.markup import Html
+from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.formats.serdes import SERDE_NAMES
+from kstoolkit.markup import Html, element, joined, plain, shortened, text
 from kstoolkit.records import counted
-from kstoolkit.widgets.newest import Newest
-from kstoolkit.widgets.showing import Shown
-from kstoolkit.widgets.storecontrols import StoreControls
-from kstoolkit.widgets.storepages import page_html
-from kstoolkit.widgets.storereading import PAGE_ROWS, StoreReading
+from kstoolkit.stores.growth.verdict import moment_text
+from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.rows import value_text
+from kstoolkit.stores.rows.segmentedstore import SegmentedStore
+from kstoolkit.stores.spark.sparkstore import SparkStore
+from kstoolkit.widgets.panel import Background, Newest, Shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import ExitStack
+    from collections.abc import Callable, Iterator, Sequence
+    from threading import Event
 
+    from ipywidgets import Widget
+
+    from kstoolkit.formats.columns import RowColumns
+    from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.opening import OpenedStore
-    from kstoolkit.widgets.storepages import Cells
-    from kstoolkit.widgets.storereading import Wanted
+    from kstoolkit.stores.rows.asking import Asked
+    from kstoolkit.stores.rows.readable import SerdeLike
+    from kstoolkit.stores.rows.rows import Rows, StoreRow
+
+
+Cells = dict[str, str]
+"""A row as texts, by the names of its columns; what it has not is left out."""
+
+_TIMES = ("window start, UTC", "window end, UTC", "time, UTC")
+_COLUMNS = ("family", "partition", "key", *_TIMES, "value", "headers")
+_RAW = ("key, raw", "value, raw")
+_LONGEST_CELL, _RAW_BYTES = 120, 24
+
+
+class Pages:
+    """Rows in pages, of which those that were seen can be turned back to.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    size
+        How many there are on a page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kstoolkit as kst
+    >>> from rocksdict import Options, Rdict
+    >>> folder = tempfile.mkdtemp()
+    >>> written = Rdict(folder, Options(raw_mode=True))
+    >>> for user in (b"anna", b"bo", b"cy"):
+    ...     written[user] = b"seen"
+    >>> written.close()
+    >>> with kst.open_store(folder) as store:
+    ...     pages = Pages(store.rows(), size=2)
+    ...     [row["key"] for row in pages.page(1)], pages.has(2)
+    (["'cy'"], False)
+    """
+
+    def __init__(self, rows: Rows, size: int) -> None:
+        self.size = size
+        self._batches: Any = rows.batches()  # a generator, which can be closed
+        self._batch: Iterator[StoreRow] = iter(())
+        self._cells: list[Cells] = []
+
+    def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
+        """Return a page, the first one is 0; less of it, if nobody wants it any more.
+
+        Parameters
+        ----------
+        number
+            Which.
+        is_stale
+            Says whether it is still wanted; asked between some thousands of rows.
+
+        Raises
+        ------
+        KstoolkitError
+            If rows can't be read; those before them stay.
+        """
+        # One row more than is shown tells whether there is another page.
+        while len(self._cells) <= (number + 1) * self.size and not is_stale():
+            found = [_cells(each) for each in islice(self._batch, self.size)]
+            self._cells += found
+            if not found and not self._comes_another_batch():
+                break
+        return self.read(number)
+
+    def read(self, number: int) -> list[Cells]:
+        """Return what was read of a page by now."""
+        return self._cells[number * self.size : (number + 1) * self.size]
+
+    def has(self, number: int) -> bool:
+        """Return whether there is such a page, as far as was read."""
+        return len(self._cells) > number * self.size
+
+    def close(self) -> None:
+        """Read no more: what the rows hold of the store is let go."""
+        self._batches.close()
+
+    def _comes_another_batch(self) -> bool:
+        batch = next(self._batches, None)
+        self._batch = iter(()) if batch is None else iter(batch)
+        return batch is not None
+
+
+def page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
+    """Return rows as a table, with the columns that one of them has.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    note
+        Which they are.
+    raw
+        Whether to show the bytes of keys and values, too.
+
+    Examples
+    --------
+    >>> page_html([{"key": "'<b>'", "value": "7"}], "1 row", raw=False)[-89:]
+    '<td><bdi>&#x27;&lt;b&gt;&#x27;</bdi></td><td><bdi>7</bdi></td></tr></tbody></table></div>'
+    """
+    shown = (*_COLUMNS, *(_RAW if raw else ()), "problem")
+    names = [name for name in shown if any(name in row for row in rows)]
+    head = element("tr", *(element("th", name, scope="col") for name in names))
+    body = [
+        element("tr", *(element("td", element("bdi", row.get(name, ""))) for name in names))
+        for row in rows
+    ]
+    caption = element("caption", text(note))
+    table = element("table", caption, element("thead", head), element("tbody", joined(*body)))
+    return element("div", table, class_="kst-scrolls")
+
+
+def _cells(row: StoreRow) -> Cells:
+    times = (row.window_start_ms, row.window_end_ms, row.timestamp_ms)
+    cells: dict[str, str | None] = {
+        "family": getattr(row, "family", None),
+        "partition": _number(getattr(row, "partition", None)),
+        "key": value_text(row.key),
+        **dict(zip(_TIMES, map(_moment, times), strict=True)),
+        "value": value_text(row.value),
+        "headers": None
+        if row.headers is None
+        else value_text([list(each) for each in row.headers]),
+        "key, raw": _hex(row.key_bytes),
+        "value, raw": _hex(row.value_bytes),
+        "problem": row.problem,
+    }
+    return {
+        name: shortened(value, _LONGEST_CELL) for name, value in cells.items() if value is not None
+    }
+
+
+def _moment(time_ms: int | None) -> str | None:
+    return None if time_ms is None else moment_text(time_ms).removesuffix(" UTC")
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else str(value)
+
+
+def _hex(raw: bytes | None) -> str:
+    if raw is None:
+        return "none"
+    first = raw[:_RAW_BYTES].hex(" ")
+    return first if len(raw) <= _RAW_BYTES else f"{first} … ({len(raw):,} bytes)"
+
+
+PAGE_ROWS = 20
+_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which rows of which store are wanted, and how to read them; None as the store tells itself.
+
+    Parameters
+    ----------
+    path
+        The store's folder.
+    version
+        Which state of a store of Spark's; None: the latest.
+    window_size, family
+        As :func:`kstoolkit.open_store` takes them.
+    key_serde, value_serde
+        How to read keys and values.
+    sought
+        The key, or how it begins, as a person types it: ``0x…`` is in hex, and of Spark's stores a
+        key with braces is JSON.
+    is_prefix
+        Whether it is how keys begin.
+    """
+
+    path: str
+    version: int | None = None
+    window_size: str | None = None
+    family: str | None = None
+    key_serde: SerdeLike | None = None
+    value_serde: SerdeLike | None = None
+    sought: str = ""
+    is_prefix: bool = False
+
+    @property
+    def opening(self) -> tuple[Any, ...]:
+        """What the store has to be opened anew for."""
+        return self.path, self.version, self.window_size, self.family
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What rows are asked by, but for what is sought."""
+        return {"key_serde": self.key_serde, "value_serde": self.value_serde}
+
+
+class StoreReading:
+    """A store that is read in pages; it is one thread's at a time.
+
+    Parameters
+    ----------
+    given
+        A store that somebody else opened, and closes; it is read as it is as long as nothing else
+        is wanted. None: there is none.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rocksdict import Options, Rdict
+    >>> folder = tempfile.mkdtemp()
+    >>> written = Rdict(folder, Options(raw_mode=True))
+    >>> written[b"anna"] = b"seen"
+    >>> written.close()
+    >>> reading = StoreReading()
+    >>> reading.begin(Wanted(folder, sought="an", is_prefix=True))
+    >>> reading.page(0)[0]["value"]
+    "'seen'"
+    >>> reading.close()
+    """
+
+    def __init__(self, given: OpenedStore | None = None) -> None:
+        self.store: OpenedStore | None = None
+        self.wanted: Wanted | None = None
+        self.pages: Pages | None = None
+        self._given = given
+        self._held = ExitStack()
+
+    def begin(self, wanted: Wanted) -> None:
+        """Come to the rows that are wanted: the store is opened if it is not yet, or otherwise.
+
+        Raises
+        ------
+        KstoolkitError
+            If there is no such store or version, or nothing can be asked so.
+        """
+        if self.wanted is None or self.wanted.opening != wanted.opening:
+            self.close()
+            self.store = self._opened(wanted)
+        self._let_rows_go()
+        self.wanted = wanted
+        self.pages = Pages(self._rows(wanted), PAGE_ROWS)
+
+    def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
+        """Return a page of the rows: see :meth:`kstoolkit.widgets.storerows.Pages.page`."""
+        return [] if self.pages is None else self.pages.page(number, is_stale)
+
+    def opened_anew(self, wanted: Wanted, held: ExitStack) -> OpenedStore:
+        """Return a store once more, as it is wanted, beside the one that is read."""
+        given = self._given if self._is_given(wanted) else None
+        told = {} if given is None else _told(given)
+        now = {"window_size": wanted.window_size, "column_family": wanted.family}
+        told |= {name: value for name, value in now.items() if value is not None}
+        store = open_store(wanted.path, **told)
+        held.enter_context(store)
+        version = given.version if isinstance(given, SparkStore) else None
+        version = version if wanted.version is None else wanted.version
+        return store if version is None else held.enter_context(_at(store, version))
+
+    def close(self) -> None:
+        """Close the store, unless somebody else opened it; a second time does nothing."""
+        self._let_rows_go()
+        self.store = self.wanted = None
+        self._held.close()
+
+    def _opened(self, wanted: Wanted) -> OpenedStore:
+        """Return a store open as it is wanted; the one that was given, if that is so."""
+        given = self._given if self._is_given(wanted) else None
+        if given is None or wanted.window_size or wanted.family:
+            return self.opened_anew(wanted, self._held)
+        if wanted.version is None:
+            return given
+        return self._held.enter_context(_at(given, wanted.version))
+
+    def _is_given(self, wanted: Wanted) -> bool:
+        return self._given is not None and str(self._given.path) == wanted.path
+
+    def _let_rows_go(self) -> None:
+        if self.pages is not None:
+            self.pages.close()
+            self.pages = None
+
+    def _rows(self, wanted: Wanted) -> Any:
+        store: Any = self.store
+        asked = wanted.reading
+        if wanted.sought:
+            asked |= _sought(wanted, store)
+        return store.rows(**asked)
+
+
+def _at(store: OpenedStore, version: int) -> SparkStore:
+    if isinstance(store, SparkStore):
+        return store.at(version)
+    message = f"There is no version {version} of {store.path}."
+    raise ConfigurationError(message, hint="Only Spark's checkpoints keep several.")
+
+
+def _told(given: OpenedStore) -> dict[str, Any]:
+    """Return how a store was told to be read, for opening it once more."""
+    told = given.read_as
+    named = {
+        "kind": told.kind,
+        "key_serde": told.key_serde,
+        "value_serde": told.value_serde,
+        "window_size": told.window_size_ms,
+        "column_family": told.column_family,
+    }
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def _sought(wanted: Wanted, store: OpenedStore) -> dict[str, Any]:
+    text = wanted.sought
+    what = "prefix" if wanted.is_prefix else "key"
+    if _HEX.fullmatch(text):
+        return {what: bytes.fromhex(text[2:])}
+    serde = wanted.key_serde or store.key_serde
+    if getattr(serde, "name", serde) == "bytes":
+        return {what: text.encode()}
+    if wanted.is_prefix or not isinstance(store, SparkStore) or not text.startswith("{"):
+        return {what: text}
+    try:
+        return {what: json.loads(text)}
+    except ValueError as error:
+        message = f"The key {text!r:.80} is no JSON: {error}."
+        raise ConfigurationError(message, hint='Write it as {"user": "anna"}.') from None
+
+
+_AS_TOLD = "as it seems"
+_NONE = ""  # None as a value is no choice at all, and a control without text
+_SERDES = (*SERDE_NAMES, "time-windowed(string)", "session-windowed(string)")
+_LONGEST_NAME = 40
+
+
+class StoreControls:
+    """Which store, how to read it, what to look for, and which page.
+
+    Examples
+    --------
+    >>> controls = StoreControls()
+    >>> controls.search("anna", prefix=True)
+    >>> controls.wanted("/some/store").is_prefix
+    True
+    """
+
+    def __init__(self) -> None:
+        serdes = [(_AS_TOLD, _NONE), *((name, name) for name in _SERDES)]
+        self.key_serde = Dropdown(options=serdes, description="Keys as", **_look())
+        self.value_serde = Dropdown(options=serdes, description="Values as", **_look())
+        self.window_size = _typed("Window size", "such as 1 minute")
+        self.version = Dropdown(options=[("latest", _NONE)], description="Version", **_look())
+        self.family = Dropdown(options=[(_AS_TOLD, _NONE)], description="Family", **_look())
+        self.sought = _typed("Search", "a key, or 0x and hex")
+        self.by = Dropdown(
+            options=[("of this key", False), ("keys that begin so", True)],
+            description="Rows",
+            **_look(),
+        )
+        self.raw = Checkbox(
+            description="Raw bytes", value=False, indent=False, layout=Layout(width="auto")
+        )
+        self.previous = Button(description="Previous", disabled=True, tooltip="The page before")
+        self.next = Button(description="Next", disabled=True, tooltip="The next page")
+        self.choices_of(None)
+
+    def asking(self) -> list[Widget]:
+        """Return the controls that say which rows are wanted, and how to read them."""
+        serdes = [self.key_serde, self.value_serde, self.window_size]
+        return [*serdes, self.version, self.family, self.sought, self.by]
+
+    def rows(self) -> list[list[Widget]]:
+        """Return the rows that the controls stand in."""
+        return [
+            [self.key_serde, self.value_serde, self.window_size, self.version, self.family],
+            [self.sought, self.by, self.raw],
+            [self.previous, self.next],
+        ]
+
+    def wanted(self, path: str) -> Wanted:
+        """Return what the controls say of a store."""
+        return Wanted(
+            path,
+            version=_chosen(self.version),
+            window_size=self.window_size.value.strip() or None,
+            family=_chosen(self.family),
+            key_serde=_chosen(self.key_serde),
+            value_serde=_chosen(self.value_serde),
+            sought=self.sought.value,
+            is_prefix=self.by.value,
+        )
+
+    def search(self, text: str, *, prefix: bool) -> None:
+        """Have some keys searched for."""
+        self.by.value, self.sought.value = prefix, text
+
+    def tell(self, **told: Any) -> None:
+        """Give some controls their values.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such control, or it has no such choice.
+        """
+        names = ("key_serde", "value_serde", "window_size", "version", "family")
+        for name, value in told.items():
+            if name not in names:
+                message = f"Nothing is called {name!r} here."
+                raise ConfigurationError(message, hint=f"There are {', '.join(names)}.")
+            control = getattr(self, name)
+            offered = [each for _, each in getattr(control, "options", ())]
+            chosen = _NONE if value is None else value
+            if offered and chosen not in offered:
+                message = f"{name}={value!r:.80} is none of the choices."
+                listed = ", ".join(repr(each) for each in offered[:20])
+                raise ConfigurationError(message, hint=f"There are {listed}.")
+            control.value = chosen
+
+    def anew(self) -> None:
+        """Forget what was said of the store before: its version, its family, what was sought."""
+        self.version.options, self.family.options = [("latest", _NONE)], [(_AS_TOLD, _NONE)]
+        self.sought.value = ""
+        self.window_size.value = ""
+        self.key_serde.value = self.value_serde.value = _NONE
+
+    def choices_of(self, store: OpenedStore | None) -> None:
+        """Offer what an open store has to choose from."""
+        versions = store.versions if isinstance(store, SparkStore) else []
+        names = [] if store is None else _families(store)
+        _offer(self.version, "latest", [(str(each), each) for each in reversed(versions)])
+        shown = [(shortened(plain(each), _LONGEST_NAME), each) for each in names]
+        _offer(self.family, _AS_TOLD, shown)
+        is_streams = store is None or not isinstance(store, SparkStore)
+        self.window_size.layout.display = "" if is_streams else "none"
+
+
+def _look() -> dict[str, Any]:
+    # A layout of its own: one that is shared would hide all that share it.
+    return {"style": {"description_width": "88px"}, "layout": Layout(width="250px")}
+
+
+def _chosen(control: Dropdown) -> Any:
+    return None if control.value == _NONE else control.value
+
+
+def _typed(label: str, placeholder: str) -> Text:
+    # Each letter would be a search of its own.
+    return Text(description=label, placeholder=placeholder, continuous_update=False, **_look())
+
+
+def _offer(control: Dropdown, first: str, others: Sequence[tuple[str, Any]]) -> None:
+    options = ((first, _NONE), *others)
+    if tuple(control.options) != options:
+        kept = control.value
+        control.options = options
+        if kept in [value for _, value in others]:
+            control.value = kept
+    control.layout.display = "" if len(others) > 1 else "none"
+
+
+def _families(store: OpenedStore) -> list[str]:
+    if isinstance(store, SparkStore):
+        return list(store.families)
+    if isinstance(store, SegmentedStore):
+        return list(store.segments.largest()[1].column_families)
+    return list(getattr(store, "column_families", ()))
 
 
 _END_SECONDS = 10
@@ -211,3 +694,125 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
     def _tell(self, why: str) -> None:
         self.said.say(" ".join(why.splitlines()))
+
+
+class StoppedError(KstoolkitError):
+    """Nobody wants the rows any more."""
+
+
+class StoppableSource:
+    """A source of rows that is asked, between some thousands of rows, whether to go on.
+
+    Parameters
+    ----------
+    whole
+        The source; whatever else it knows is asked of it.
+    is_stopped
+        Says whether to end.
+
+    Examples
+    --------
+    >>> class Endless:
+    ...     name = "counts"
+    ...     def read(self, asked):
+    ...         while True:
+    ...             yield "some rows"
+    >>> answers = iter([False, False, True])
+    >>> source = StoppableSource(Endless(), lambda: next(answers))
+    >>> rows = source.read(None)
+    >>> source.name, next(rows), next(rows)
+    ('counts', 'some rows', 'some rows')
+    >>> next(rows)
+    Traceback (most recent call last):
+    kstoolkit.widgets.storerows.StoppedError: counts is not read any further.
+    """
+
+    def __init__(self, whole: Any, is_stopped: Callable[[], bool]) -> None:
+        self._whole, self._is_stopped = whole, is_stopped
+
+    def read(self, asked: Asked) -> Iterator[RowColumns]:
+        """Yield rows until it is stopped.
+
+        Raises
+        ------
+        StoppedError
+            Once it is.
+        """
+        for rows in self._whole.read(asked):
+            if self._is_stopped():
+                message = f"{self._whole.name} is not read any further."
+                raise StoppedError(message)
+            yield rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._whole, name)
+
+
+class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
+    """A button, and the verdict on the store that somebody wants measured.
+
+    Parameters
+    ----------
+    opening
+        Returns what opens the store, held by the ExitStack that it is given, and nobody else's; or
+        None, as long as there is no store.
+
+    Examples
+    --------
+    >>> measuring = StoreGrowth(lambda: None)
+    >>> measuring.button.click()
+    >>> measuring.shown.value
+    '<p role="status">Choose a store first.</p>'
+    >>> measuring.close()
+    """
+
+    def __init__(self, opening: Callable[[], Callable[[ExitStack], OpenedStore] | None]) -> None:
+        self.growth: Growth | None = None
+        self._opening, self._turn = opening, 0
+        self.shown = Shown()
+        self._background = Background(lambda why: self.shown.say(" ".join(why.splitlines())))
+        self.button = Button(description="Growth", tooltip="Why the store does not shrink")
+        self.button.on_click(lambda _: self.measure())
+        super().__init__([self.button, self.shown])
+
+    def measure(self) -> None:
+        """Begin to measure, unless something is being measured."""
+        opened = self._opening()
+        if opened is None:
+            self.shown.say("Choose a store first.")
+            return
+        turn = self._turn
+        self._background.start(lambda stop: self._measure(opened, stop, turn))
+
+    def forget(self) -> None:
+        """Show nothing, and let what is being measured be: another store is looked at."""
+        self._turn += 1
+        self.growth = None
+        self.shown.put(Html())
+
+    def wait(self) -> None:
+        """Wait until it is measured."""
+        self._background.wait()
+
+    def stop(self) -> None:
+        """Measure no further, and never again."""
+        self._background.close()
+
+    def _measure(self, opened: Callable[[ExitStack], OpenedStore], stop: Event, turn: int) -> None:
+        def is_stopped() -> bool:
+            return stop.is_set() or self._turn != turn
+
+        if not is_stopped():
+            self.shown.say("Reading all rows …")
+        from kstoolkit.stores.growth.growth import growth  # noqa: PLC0415 - at the press of a button
+
+        with ExitStack() as held:
+            store: Any = opened(held)
+            store.source = StoppableSource(store.source, is_stopped)
+            try:
+                found = growth(store)
+            except StoppedError:
+                return
+        if not is_stopped():
+            self.growth = found
+            self.shown.put(element("ol", *(element("li", each) for each in found.verdict)))

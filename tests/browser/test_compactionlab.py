@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 CELL = """
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.widgets.compactionlab import CompactionLab
+from kstoolkit.widgets.lab import CompactionLab
 
 SMALL = dict(
     write_buffer_size=128 << 10, target_file_size_base=128 << 10, max_bytes_for_level_base=256 << 10

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 MADE = """
 from pathlib import Path
-from kstoolkit.widgets.findingspanel import FindingsPanel
+from kstoolkit.widgets.findings import FindingsPanel
 from tests.changelog.changelogs import HOUR
 from tests.plots.made import HOSTILE, MORNING, OVER, TEN, found, made_run
 

@@ -37,7 +37,7 @@ def test_a_plan_is_made_by_keyboard_beside_what_a_store_takes(
     store = write_store(tmp_path / "<b>users", default=rows)
     lab.write(
         "memory.ipynb",
-        [f"from kstoolkit.widgets.memorypanel import MemoryPanel\nMemoryPanel({str(store)!r})"],
+        [f"from kstoolkit.widgets.memory import MemoryPanel\nMemoryPanel({str(store)!r})"],
     )
     with lab.opened(browser, "memory.ipynb", dark=True, width=800) as page:
         lab.run_all(page)

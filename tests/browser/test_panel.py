@@ -7,7 +7,7 @@ import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
-from kstoolkit.widgets.storepanel import StorePanel
+from kstoolkit.widgets.stores import StorePanel
 from tests.browser.names import focusable
 from tests.stores.streamsstores import write_store
 
@@ -27,7 +27,7 @@ CELLS = [
 from ipywidgets import BoundedIntText
 from kstoolkit.plots import plot_expected
 from kstoolkit.widgets.panel import Panel
-from kstoolkit.widgets.showing import Shown
+from kstoolkit.widgets.panel import Shown
 
 shown, number = Shown(), BoundedIntText(value=7, description="Count")
 
@@ -73,8 +73,8 @@ def test_a_panel_lives_in_jupyterlab_and_hides_its_static_picture(
 OTHERS = """
 from pathlib import Path
 from IPython.display import display
-from kstoolkit.widgets.findingspanel import FindingsPanel
-from kstoolkit.widgets.profilepanel import ProfilePanel
+from kstoolkit.widgets.findings import FindingsPanel
+from kstoolkit.widgets.profiles import ProfilePanel
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.plots.made import found, made_run
 

@@ -22,7 +22,7 @@ def test_a_profile_is_edited_by_keyboard_and_copied_for_an_engine(
 ) -> None:
     lab.write(
         "profile.ipynb",
-        ["from kstoolkit.widgets.profilepanel import ProfilePanel\nProfilePanel('kafka_streams')"],
+        ["from kstoolkit.widgets.profiles import ProfilePanel\nProfilePanel('kafka_streams')"],
     )
     with lab.opened(browser, "profile.ipynb") as page:
         lab.run_all(page)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-PANEL = "from kstoolkit.widgets.storepanel import StorePanel\nStorePanel({!r})"
+PANEL = "from kstoolkit.widgets.stores import StorePanel\nStorePanel({!r})"
 HOSTILE = (
     "<script>alert(1)</script>",
     "\"quotes' & co",

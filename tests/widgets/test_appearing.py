@@ -11,7 +11,7 @@ import pytest
 
 from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.plots.lab import FIGURES
-from kstoolkit.widgets.labviews import COSTS
+from kstoolkit.widgets.lab import COSTS
 from tests.plots.made import found, made_run
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ PANELS = {
     "the findings of a run": (
         (
             "from kstoolkit.pipeline.run import load_run\n"
-            "from kstoolkit.widgets.findingspanel import FindingsPanel\n"
+            "from kstoolkit.widgets.findings import FindingsPanel\n"
             "FindingsPanel(load_run('out'))"
         ),
         {PLOTS, TABLES, SPARK, ROCKSDB},
@@ -51,11 +51,11 @@ PANELS = {
         {PLOTS, TABLES, SPARK, ROCKSDB},
     ),
     "the stores of a folder": (
-        "from kstoolkit.widgets.storepanel import StorePanel\nStorePanel('.')",
+        "from kstoolkit.widgets.stores import StorePanel\nStorePanel('.')",
         {PLOTS, SPARK},
     ),
     "memory by the formula": (
-        "from kstoolkit.widgets.memorypanel import MemoryPanel\nMemoryPanel()",
+        "from kstoolkit.widgets.memory import MemoryPanel\nMemoryPanel()",
         {PLOTS, TABLES, SPARK, ROCKSDB},
     ),
     "a profile": (
@@ -63,7 +63,7 @@ PANELS = {
         {PLOTS, TABLES, SPARK, ROCKSDB},
     ),
     "the lab": (
-        "from kstoolkit.widgets.compactionlab import CompactionLab\nCompactionLab()",
+        "from kstoolkit.widgets.lab import CompactionLab\nCompactionLab()",
         {PLOTS, TABLES, SPARK, ROCKSDB},
     ),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import nbformat
@@ -14,13 +15,13 @@ from nbclient import NotebookClient
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.widgets.background import Background
-from kstoolkit.widgets.compactionlab import CompactionLab
-from kstoolkit.widgets.findingspanel import FindingsPanel
-from kstoolkit.widgets.memorypanel import MemoryPanel
-from kstoolkit.widgets.profilepanel import ProfilePanel
+from kstoolkit.widgets.findings import FindingsPanel
+from kstoolkit.widgets.lab import CompactionLab
+from kstoolkit.widgets.memory import MemoryPanel
+from kstoolkit.widgets.panel import Background, Newest
+from kstoolkit.widgets.profiles import ProfilePanel
 from kstoolkit.widgets.runmonitor import RunMonitor
-from kstoolkit.widgets.storepanel import StorePanel
+from kstoolkit.widgets.stores import StorePanel
 from tests.plots.made import found, made_run
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.widgets.panel import Panel
+
 
 PANELS: dict[str, Callable[[Path], Panel]] = {
     "findings": lambda folder: FindingsPanel(made_run(folder / "out", findings=[found()])),
@@ -39,7 +41,7 @@ PANELS: dict[str, Callable[[Path], Panel]] = {
 }
 
 SHOWN = [
-    "from kstoolkit.widgets.memorypanel import MemoryPanel\npanel = MemoryPanel()\npanel",
+    "from kstoolkit.widgets.memory import MemoryPanel\npanel = MemoryPanel()\npanel",
     "panel.set(partitions=7)\npanel.wait()\npanel.close()",
     "panel",
 ]
@@ -110,3 +112,43 @@ def _kinds(output: Any) -> set[str]:
     """Return in which forms something is displayed, but for text beside HTML."""
     kinds = {each.partition("/")[2] for each in output.data}
     return kinds - {"plain"} if "html" in kinds else kinds
+
+
+def test_of_jobs_that_wait_the_newest_is_done() -> None:
+    done: list[int] = []
+    begun, may_end = Event(), Event()
+
+    def first() -> None:
+        begun.set()
+        may_end.wait(10)
+        done.append(0)
+
+    newest = Newest(print)
+    newest.ask(first)
+    begun.wait(10)
+    for number in (1, 2, 3):
+        newest.ask(lambda number=number: done.append(number))  # type: ignore[misc]
+    assert not newest.wait(0.01)
+    may_end.set()
+    assert newest.wait(10)
+    assert done == [0, 3]
+
+
+def test_a_job_that_fails_is_told_and_the_next_one_is_done() -> None:
+    said: list[str] = []
+    newest = Newest(said.append)
+    for _ in range(20):
+        newest.ask(lambda: 1 // 0)
+        newest.wait(10)
+        newest.ask(lambda: said.append("done"))
+        assert newest.wait(10)
+    assert said == ["ZeroDivisionError: integer division or modulo by zero", "done"] * 20
+
+
+def test_after_the_end_nothing_is_begun() -> None:
+    said: list[str] = []
+    newest = Newest(said.append)
+    newest.stop()
+    newest.ask(lambda: said.append("done"))
+    assert newest.wait(1)
+    assert said == []

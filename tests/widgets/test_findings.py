@@ -10,8 +10,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
-from kstoolkit.widgets.findinglabels import MOST_LISTED
-from kstoolkit.widgets.findingspanel import FindingsPanel
+from kstoolkit.widgets.findings import MOST_LISTED, FindingsPanel
 from tests.changelog.changelogs import HOUR
 from tests.findings.made import finding, findings
 from tests.plots.made import HOSTILE, MORNING, OVER, TEN, found, made_run

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.widgets.profilepanel import ProfilePanel
+from kstoolkit.widgets.profiles import ProfilePanel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

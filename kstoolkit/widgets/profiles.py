@@ -13,8 +13,7 @@ from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import parse_option
 from kstoolkit.rocksdb.profiles.profile import Profile, value_text
 from kstoolkit.rocksdb.profiles.rocksdict import python_source
-from kstoolkit.widgets.panel import Panel
-from kstoolkit.widgets.showing import Shown
+from kstoolkit.widgets.panel import Panel, Shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,0 +1,568 @@
+"""Findings to go through: choose some, look at one with its evidence, mark its user as known.
+
+Findings as a panel shows them: a line in a list, a table, the whole story of one.
+
+The controls that choose among findings: rule, window, user, action, time, known or not.
+
+The controls that mark users as known: a file of rules, and the button that adds to it.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from ipywidgets import (
+    Button,
+    Checkbox,
+    Combobox,
+    Dropdown,
+    HBox,
+    Layout,
+    NaiveDatetimePicker,
+    Select,
+    Text,
+)
+from traitlets import TraitError
+
+from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.findings.finding import FINDINGS_SCHEMA, Choice, Findings, evidence, in_short
+from kstoolkit.findings.rules import exempt_user, known_users, rules_from_json
+from kstoolkit.markup import Html, joined, plain, sentence, shortened
+from kstoolkit.markup import element as html
+from kstoolkit.records import counted
+from kstoolkit.units import format_count
+from kstoolkit.widgets.panel import Newest, Panel, Shown, table_html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from kstoolkit.findings.finding import Finding
+    from kstoolkit.findings.rules import Rule
+    from kstoolkit.pipeline.run import Run, UserHistory
+
+
+MOST_LISTED = 200
+
+_LONGEST_OPTION = 48
+_LONGEST_OFFERED = 100
+_MOST_OFFERED = 200
+_COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected")
+
+
+def option_label(text: str) -> str:
+    r"""Return a text from the data as one line of a list.
+
+    Examples
+    --------
+    >>> option_label("a\nb")
+    'a[U+000A]b'
+    """
+    return plain(shortened(text, _LONGEST_OPTION))
+
+
+def finding_labels(findings: Iterable[Finding], known: Collection[str]) -> list[str]:
+    """Return a line for each finding; those about known users say so."""
+    return [_label(each, known=each.user in known) for each in findings]
+
+
+def _label(finding: Finding, *, known: bool) -> str:
+    who = f"{option_label(finding.user)}, “{option_label(finding.action)}”"
+    against = f"expected {finding.expected}"
+    if finding.ceiling is not None:
+        against = f"ceiling {format_count(finding.ceiling)}"
+    when = f"{finding.window_start:%Y-%m-%d %H:%M}, {finding.window}"
+    known_or_not = "known: " if known else ""
+    return f"{known_or_not}{who}: {format_count(finding.count)} ({against}), {when}"
+
+
+def findings_table(findings: Sequence[Finding], of: int) -> Html:
+    """Return the first of some findings as a table; nothing if there are none."""
+    if not findings:
+        return Html()
+    rows = [
+        (
+            each.user,
+            each.action,
+            each.window,
+            f"{each.window_start:%Y-%m-%d %H:%M}",
+            each.count,
+            each.expected,
+        )
+        for each in findings
+    ]
+    note = f"the first {len(findings)} of {format_count(of)}" if len(findings) < of else ""
+    return table_html(_COLUMNS, rows, note)
+
+
+def seen(found: int, of: int, left_out: int) -> str:
+    """Return how many findings there are to see, and which are not listed.
+
+    Examples
+    --------
+    >>> seen(3, 5, 2)
+    '3 of 5 findings; 2 about known users left out.'
+    """
+    told = f"{format_count(found)} of {counted(of, 'findings')}"
+    if found > MOST_LISTED:
+        told += f"; the {MOST_LISTED} most severe are listed, filters show others"
+    if left_out:
+        told += f"; {format_count(left_out)} about known users left out"
+    return f"{told}."
+
+
+def story_html(finding: Finding) -> Html:
+    """Return a finding's sentence and figures."""
+    told = sentence(finding.sentence, finding.user, finding.action)
+    return joined(html("p", told), table_html(("what", "figure"), evidence(finding)))
+
+
+def story_key(finding: Finding) -> tuple[str, str, str, int, int]:
+    """Return what a finding is known by, while its count may grow."""
+    at = finding.window_start_ms
+    return (finding.rule, finding.user, finding.action, finding.window_ms, at)
+
+
+def window_labels(findings: Findings) -> list[str]:
+    """Return the labels of the findings' windows, the shortest first."""
+    labels = findings.table["window"].to_pylist()
+    lengths = dict(zip(labels, findings.table["window_ms"].to_pylist(), strict=True))
+    return sorted(lengths, key=lambda label: lengths[label])
+
+
+def most_frequent(findings: Findings, column: str) -> list[str]:
+    """Return the names to be offered: the 200 most frequent, without very long ones.
+
+    What is not offered can be typed.
+    """
+    table = pc.value_counts(findings.table[column].combine_chunks())
+    counts = sorted(table.to_pylist(), key=lambda each: (-each["counts"], each["values"]))
+    names = [each["values"] for each in counts]
+    return [name for name in names if len(name) <= _LONGEST_OFFERED][:_MOST_OFFERED]
+
+
+LABELS = {"description_width": "84px"}
+_MAY_BE_NONE = {"since", "until"}
+_ALL = ""
+"""The value that chooses all; None would be that nothing is chosen, which shows an empty list."""
+
+
+class FindingFilters:
+    """Controls and the choice that they make.
+
+    Parameters
+    ----------
+    changed
+        Called when a control has another value.
+
+    Examples
+    --------
+    >>> filters = FindingFilters(lambda: None)
+    >>> filters.set(user="Anna")
+    >>> filters.choice()
+    Choice(rule=None, window=None, user='Anna', action='', since_ms=None, until_ms=None)
+    """
+
+    def __init__(self, changed: Callable[[], object]) -> None:
+        self._changed, self._offering = changed, False
+        self.rule = _dropdown("Rule", "all rules")
+        self.window = _dropdown("Window", "all windows")
+        self.user = _name("User")
+        self.action = _name("Action")
+        self.since = NaiveDatetimePicker(description="From (UTC)", style=LABELS)
+        self.until = NaiveDatetimePicker(description="Until (UTC)", style=LABELS)
+        self.known = Checkbox(description="Show known", indent=False, layout=Layout(width="auto"))
+        self.controls: dict[str, Any] = {
+            "rule": self.rule,
+            "window": self.window,
+            "user": self.user,
+            "action": self.action,
+            "since": self.since,
+            "until": self.until,
+            "known": self.known,
+        }
+        for control in self.controls.values():
+            control.observe(self._tell, "value")
+
+    def choice(self) -> Choice:
+        """Return what is chosen."""
+        return Choice(
+            rule=self.rule.value or None,
+            window=self.window.value or None,
+            user=self.user.value,
+            action=self.action.value,
+            since_ms=_moment_ms(self.since.value),
+            until_ms=_moment_ms(self.until.value),
+        )
+
+    def set(self, **values: Any) -> None:
+        """Give controls values; moments are UTC.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such filter, or no such value of it.
+        """
+        for name, value in values.items():
+            if name not in self.controls:
+                message = f"There is no filter {name!r}."
+                raise ConfigurationError(message, hint=f"Filters: {', '.join(self.controls)}.")
+            if isinstance(value, str) and not _is_text(value):
+                message = (
+                    f"The {name} {shortened(repr(value), 60)} is no text: it has half a letter."
+                )
+                raise ConfigurationError(message, hint="No name has it in UTF-8; leave it out.")
+            chosen = _ALL if value is None and name not in _MAY_BE_NONE else value
+            is_aware = isinstance(value, datetime) and value.tzinfo is not None
+            try:
+                self.controls[name].value = (
+                    value.astimezone(UTC).replace(tzinfo=None) if is_aware else chosen
+                )
+            except TraitError as error:
+                message = f"No finding has the {name} {shortened(repr(value), 60)}."
+                raise ConfigurationError(message, hint="None chooses all.") from error
+
+    def offer(self, findings: Findings) -> None:
+        """Offer what the findings have; what is chosen stays so, if it is still there."""
+        self._offering = True
+        _offer(self.rule, sorted(set(findings.table["rule"].to_pylist())))
+        _offer(self.window, window_labels(findings))
+        self.user.options = most_frequent(findings, "user")
+        self.action.options = most_frequent(findings, "action")
+        self._offering = False
+
+    def _tell(self, _: object) -> None:
+        if not self._offering:
+            self._changed()
+
+
+def _is_text(given: str) -> bool:
+    """Return whether a name can be so: one with half a pair of surrogates can't be written."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _dropdown(label: str, everything: str) -> Dropdown:
+    return Dropdown(options=[(everything, _ALL)], value=_ALL, description=label, style=LABELS)
+
+
+def _offer(control: Dropdown, values: list[str]) -> None:
+    before, everything = control.value, control.options[0]
+    control.options = [everything, *((option_label(value), value) for value in values)]
+    control.value = before if before in values else _ALL
+
+
+def _name(label: str) -> Combobox:
+    return Combobox(
+        description=label,
+        placeholder="all; a name or part of it",
+        continuous_update=False,
+        style=LABELS,
+    )
+
+
+def _moment_ms(moment: datetime | None) -> int | None:
+    return None if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+
+
+_LONGEST_NAME = 60
+_WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width": "640px"}
+
+
+class KnownUsers:
+    """Users that a file of rules exempts, and a button to exempt another one.
+
+    Parameters
+    ----------
+    path
+        The file, which need not be there.
+    begin_with
+        The rules that a new file begins with.
+    changed
+        Called when another file is given.
+    pressed
+        Called when the button is pressed.
+
+    Examples
+    --------
+    >>> known = KnownUsers("no/rules.toml", (), lambda: None, lambda: None)
+    >>> known.among(["Anna"])
+    set()
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        begin_with: Iterable[Rule],
+        changed: Callable[[], object],
+        pressed: Callable[[], object],
+    ) -> None:
+        self._begin_with = tuple(begin_with)
+        self.path = Text(
+            value=str(path),
+            description="Rules file",
+            continuous_update=False,
+            layout=Layout(**_WIDE),
+            style={"description_width": "84px"},
+        )
+        self.button = Button(
+            description="Mark user as known",
+            tooltip="Add a rule to the file that exempts this user",
+            layout=Layout(width="auto"),
+        )
+        self.path.observe(lambda _: changed(), "value")
+        self.button.on_click(lambda _: pressed())
+
+    def among(self, users: Iterable[str]) -> set[str]:
+        """Return which of some users the file exempts.
+
+        Raises
+        ------
+        ConfigurationError
+            If it can't be read, or holds something else than rules.
+        """
+        return known_users(self._place(), users)
+
+    def add(self, finding: Finding) -> str:
+        """Exempt a finding's user, and return what that means.
+
+        Raises
+        ------
+        KstoolkitError
+            If the file can't take a rule; it stays as it was.
+        """
+        note = f"known since {datetime.now(UTC):%Y-%m-%d}: {finding.sentence}"
+        fresh = exempt_user(self._place(), finding.user, note=note, begin_with=self._begin_with)
+        who = plain(shortened(finding.user, _LONGEST_NAME))
+        if not fresh:
+            return f"{who} was known already: {self.path.value} exempts that user."
+        return (
+            f"{who} is known now: {self.path.value} exempts that user. A run with these rules "
+            f"tells nothing of them; to undo it, take the rule out of the file again."
+        )
+
+    def _place(self) -> Path:
+        return Path(self.path.value).expanduser()
+
+
+_MOST_STATIC = 20
+_NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas
+_FIRST_LOOK_SECONDS = 0.6
+"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
+_WIDTH_INCHES, _FRAME_INCHES, _STRIP_INCHES = 7.2, 1.1, 0.72
+
+
+class FindingsPanel(Panel):
+    """Choose findings, see the evidence of one, and mark its user as known.
+
+    The most severe come first; of many, the first 200 are listed, which is said.
+
+    Parameters
+    ----------
+    found
+        A run, whose counts are then drawn around each finding; or findings alone.
+    rules
+        The file of rules that users marked as known are exempted in. By default ``rules.toml``
+        beside the run's folder, or in the current one.
+
+    Examples
+    --------
+    >>> with FindingsPanel(Findings(FINDINGS_SCHEMA.empty_table())) as panel:
+    ...     panel
+    FindingsPanel(0 of 0 findings)
+    """
+
+    def __init__(self, found: Run | Findings, *, rules: str | Path | None = None) -> None:
+        self._run = None if isinstance(found, Findings) else found
+        self._given = found if isinstance(found, Findings) else Findings(_NONE)
+        self._all = self._found = Findings(_NONE)
+        self._chosen: Finding | None = None
+        self._asked: Finding | None = None
+        self._exempt: set[str] = set()
+        self._lock, self._sets = RLock(), False
+        self._status, self._said, self._told, self._plot = Shown(), Shown(), Shown(), Shown()
+        self._reading, self._drawing = Newest(self._said.say), Newest(self._plot.say)
+        self._make_list()
+        folder = Path.cwd()
+        begin_with: tuple[Rule, ...] = ()
+        if self._run is not None:
+            folder = self._run.folder.path.parent
+            begin_with = rules_from_json(self._run.settings.rules)
+        self.known = KnownUsers(
+            rules or folder / "rules.toml", begin_with, self._show_known, self.mark
+        )
+        name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
+        super().__init__(f"Findings{name}", self._children(), self._static)
+        self.on_close(self._reading.stop)
+        self.on_close(self._drawing.stop)
+        self._status.say("Reading what was found …")
+        self.refresh()
+        self.wait(_FIRST_LOOK_SECONDS)
+
+    def _make_list(self) -> None:
+        self.filters = FindingFilters(self._show)
+        self.again = _step("Read again", "Look for what was found since")
+        wide = Layout(width="auto", max_width="760px")
+        self.list = Select(description="Findings", rows=8, layout=wide, style=LABELS)
+        self.list.observe(self._pick, "value")
+        # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
+        self.previous = _step("Previous", "Look at the finding above")
+        self.next = _step("Next", "Look at the finding below")
+        self.previous.on_click(lambda _: self._go(-1))
+        self.next.on_click(lambda _: self._go(+1))
+        self.again.on_click(lambda _: self.refresh())
+
+    def _children(self) -> list[Any]:
+        more = [] if self._run is None else [self.again]
+        chosen = self.filters
+        rows = [
+            HBox([chosen.rule, chosen.window, chosen.user, chosen.action]),
+            HBox([chosen.since, chosen.until, chosen.known, *more]),
+            HBox([self.previous, self.next, self.known.button, self.known.path]),
+        ]
+        for row in rows:
+            row.add_class("kst-wraps")
+        return [*rows[:2], self._status, self.list, rows[2], self._said, self._told, self._plot]
+
+    @property
+    def found(self) -> Findings:
+        """The findings that the filters leave, the most severe first."""
+        return self._found
+
+    @property
+    def chosen(self) -> Finding | None:
+        """The finding that is looked at."""
+        return self._chosen
+
+    def refresh(self) -> None:
+        """Read again what was found; it appears once it is read."""
+        self._reading.ask(self._read)
+
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until what was asked for is read and drawn; not longer than told."""
+        end = None if seconds is None else time.monotonic() + seconds
+        for work in (self._reading, self._drawing):
+            work.wait(None if end is None else max(end - time.monotonic(), 0))
+
+    def set(self, **filters: Any) -> None:
+        """Set filters: ``rule``, ``window``, ``user``, ``action``, ``since``, ``until``, ``known``.
+
+        What makes no sense is said, and changes nothing. Moments are UTC.
+        """
+        try:
+            self.filters.set(**filters)
+        except ConfigurationError as error:
+            self._said.say(str(error))
+
+    def choose(self, place: int) -> None:
+        """Look at one of the listed findings, the first of which is 0."""
+        if not 0 <= place < len(self.list.options):
+            self._said.say(f"No finding {place}: {len(self.list.options)} are listed, from 0 on.")
+            return
+        self.list.value = place
+
+    def _go(self, places: int) -> None:
+        if self.list.index is not None and 0 <= self.list.index + places < len(self.list.options):
+            self.choose(self.list.index + places)
+
+    def mark(self) -> None:
+        """Exempt the user of the chosen finding, in the file of rules."""
+        if self._chosen is None:
+            self._said.say("No finding is chosen whose user could be marked.")
+            return
+        try:
+            said = self.known.add(self._chosen)
+        except KstoolkitError as error:
+            self._said.say(str(error))
+            return
+        self._show_known()
+        self._said.say(said)
+
+    def _read(self) -> None:
+        found = self._given if self._run is None else self._run.findings
+        ranked = found.top(len(found))
+        with self._lock:
+            self._all, self._asked = ranked, None
+            self.filters.offer(ranked)
+        self._show_known()
+
+    def _show_known(self) -> None:
+        self._said.put(Html())
+        try:
+            self._exempt = self.known.among(self._all.table["user"].unique().to_pylist())
+        except KstoolkitError as error:
+            self._exempt = set()
+            self._said.say(str(error))
+        self._show()
+
+    def _show(self) -> None:
+        with self._lock:
+            wanted = self.filters.choice().of(self._all)
+            hidden = () if self.filters.known.value else self._exempt
+            self._found = Choice().of(wanted, without_users=hidden)
+            first = list(self._found[:MOST_LISTED])
+            left_out = len(wanted) - len(self._found)
+            self._status.say(seen(len(self._found), len(self._all), left_out))
+            self._list(first)
+
+    def _list(self, first: list[Finding]) -> None:
+        """List findings, and go on looking at the one that is looked at, if it is among them."""
+        stories = [story_key(each) for each in first]
+        before = None if self._chosen is None else story_key(self._chosen)
+        place = stories.index(before) if before in stories else 0
+        self._sets = True
+        labels = finding_labels(first, self._exempt)
+        self.list.options = [(label, number) for number, label in enumerate(labels)]
+        self.list.value = place if first else None
+        self._sets = False
+        self._look_at(first[place] if first else None)
+
+    def _pick(self, change: dict[str, Any]) -> None:
+        if not self._sets and change["new"] is not None:
+            self._look_at(self._found[change["new"]])
+
+    def _look_at(self, finding: Finding | None) -> None:
+        self._chosen = finding
+        self.known.button.disabled = finding is None
+        self._told.put(Html() if finding is None else story_html(finding))
+        if finding is None or finding != self._asked:
+            self._asked = finding
+            self._drawing.ask(lambda: self._draw(finding))
+
+    def _draw(self, finding: Finding | None) -> None:
+        if finding is None:
+            self._plot.put(Html())
+            return
+        story: Finding | UserHistory = finding
+        levels = 1 + len(finding.other_levels)
+        if self._run is not None:
+            story = history = self._run.story(finding)
+            levels = len(history.levels)
+        size = (_WIDTH_INCHES, _FRAME_INCHES + _STRIP_INCHES * levels)
+        self._plot.draw(lambda ax: story.plot(ax=ax), size)
+
+    def __repr__(self) -> str:
+        told = f"{format_count(len(self._found))} of {counted(len(self._all), 'findings')}"
+        chosen = "" if self._chosen is None else f"; {shortened(in_short(self._chosen), 200)}"
+        return f"FindingsPanel({told}{chosen})"
+
+    def _static(self) -> Html:
+        return joined(
+            self._status.html(),
+            findings_table(self._found[:_MOST_STATIC], len(self._found)),
+            self._said.html(),
+            self._told.html(),
+            self._plot.html(),
+        )
+
+
+def _step(description: str, tooltip: str) -> Button:
+    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))

@@ -1,0 +1,575 @@
+"""What memory was measured, of a store or of a run: bars beside the formula, and words for them.
+
+The controls of a memory plan: how many stores, with which options, holding how much.
+
+Memory by the formula, as sliders say, and what was measured beside it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ipywidgets import BoundedIntText, Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
+
+from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.markup import Html, element, joined, plain, shortened
+from kstoolkit.plots.marks import Bar, StackedPart
+from kstoolkit.plots.memory import part_of
+from kstoolkit.records import Records, counted
+from kstoolkit.rocksdb.memory.measured import MemoryParts
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, profile_given
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.store import MeasuredStore
+from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.readable import HasRows
+from kstoolkit.units import format_bytes, format_count
+from kstoolkit.widgets.panel import Newest, Panel, Shown, Slider, table_html
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kstoolkit.operations.sparkmemory import SparkMemory
+    from kstoolkit.rocksdb.profiles.profile import Profile
+
+
+_MOST = 1_000_000
+_LONGEST_NAME = 40
+_UNKNOWN = -1  # a slider can't say None
+_COUNTS = {
+    "partitions": ("Partitions", "On one host"),
+    "segments": ("Segments", "Of each partition, open at once"),
+    "stores": ("Stores", "Of each partition"),
+    "column_families": ("Families", "Column families that are written, in each store"),
+}
+_SIZES: dict[str, tuple[str, str, tuple[int, ...]]] = {
+    "memtable_bytes": (
+        "Memtable size",
+        "write_buffer_size",
+        tuple(1 << power for power in range(20, 31)),
+    ),
+    "memtables": ("Memtables", "max_write_buffer_number", tuple(range(1, 17))),
+    "block_cache_bytes": (
+        "Block cache",
+        "block_cache_bytes",
+        (0, *(1 << power for power in range(20, 36))),
+    ),
+}
+"""Label, the option of a profile, and what to choose from beside the profile's own."""
+_DATA = {
+    "keys": ("Keys", "In one store"),
+    "key_bytes": ("Key bytes", "On average"),
+    "value_bytes": ("Value bytes", "On average"),
+    "iterators": ("Iterators", "Open at once, in one store"),
+}
+
+
+class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
+    """What a plan is made of, each part a control.
+
+    Parameters
+    ----------
+    profile
+        The profile to begin with.
+
+    Examples
+    --------
+    >>> controls = MemoryControls(profile_named("kafka_streams"))
+    >>> controls.tell(partitions=40, segments=3, memtable_bytes=32 << 20)
+    >>> controls.plan().instances
+    120
+    >>> controls.close()
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self._own: dict[str, Profile] = {}
+        self.controls: dict[str, Any] = {
+            name: BoundedIntText(
+                value=1, min=1, max=_MOST, description=label, tooltip=tip, **_look("232px")
+            )
+            for name, (label, tip) in _COUNTS.items()
+        }
+        self.controls["profile"] = Dropdown(
+            options=profile_names(), description="Profile", **_look("256px")
+        )
+        self._sliders = {
+            name: Slider([("unknown", _UNKNOWN)], label, tooltip=option, look=_look("232px"))
+            for name, (label, option, _) in _SIZES.items()
+        }
+        self.controls |= {name: each.choice for name, each in self._sliders.items()}
+        self.controls["blocks_in_cache"] = Checkbox(
+            description="Index and filter blocks in the cache",
+            indent=False,
+            layout=Layout(width="auto"),
+        )
+        for name, (label, tip) in _DATA.items():
+            self.controls[name] = Text(
+                description=label,
+                tooltip=tip,
+                placeholder="unknown",
+                continuous_update=False,
+                **_look("232px"),
+            )
+        self.controls["profile"].observe(self._fill, "value")
+        super().__init__(self._rows())
+        self.offer(profile)
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that is chosen, with what the sliders say instead of it."""
+        base = self._base()
+        told = {option: self.controls[name].value for name, (_, option, _) in _SIZES.items()}
+        told["cache_index_and_filter_blocks"] = self.controls["blocks_in_cache"].value
+        changes = {
+            option: value
+            for option, value in told.items()
+            if value not in (_UNKNOWN, getattr(base, option))
+        }
+        return base.changed(**changes) if changes else base
+
+    def plan(self) -> MemoryPlan:
+        """Return the plan.
+
+        Raises
+        ------
+        ConfigurationError
+            If something is no number, or options contradict each other.
+        """
+        counts = {name: self.controls[name].value for name in _COUNTS}
+        data: dict[str, Any] = {
+            name: _whole(label, self.controls[name].value) for name, (label, _) in _DATA.items()
+        }
+        return plan_memory(self.profile, **counts, **data)
+
+    def tell(self, **told: Any) -> None:
+        """Give some controls their values; a size that is not on a slider is put there.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is no such control, or it can't have such a value.
+        """
+        for name, value in told.items():
+            if name not in self.controls:
+                message = f"Nothing is called {name!r} here."
+                raise ConfigurationError(message, hint=f"There are {', '.join(self.controls)}.")
+            if name == "profile":
+                self.offer(profile_given(value))
+            elif name in _SIZES:
+                self._slide(name, value)
+            elif name in _DATA:
+                self.controls[name].value = "" if value is None else str(value)
+            else:
+                self._set(name, value)
+
+    def offer(self, profile: Profile) -> None:
+        """Choose a profile, which is offered beside the named ones if it is none of them."""
+        name = profile.name
+        if name not in profile_names() or profile_named(name) != profile:
+            name = f"{shortened(plain(name or 'no name'), _LONGEST_NAME)} (given)"
+            self._own = {name: profile}
+            self.controls["profile"].options = (name, *profile_names())
+        self.controls["profile"].value = name
+        self._fill()
+
+    def _rows(self) -> list[HBox]:
+        named = (tuple(_COUNTS), ("profile", "blocks_in_cache"), tuple(_SIZES), tuple(_DATA))
+        parts = self.controls | self._sliders
+        rows = [HBox([parts[name] for name in names]) for names in named]
+        for row in rows:
+            row.add_class("kst-wraps")
+        return rows
+
+    def _base(self) -> Profile:
+        name = self.controls["profile"].value
+        return self._own[name] if name in self._own else profile_named(name)
+
+    def _fill(self, _: object = None) -> None:
+        """Have the sliders say what the profile does."""
+        base = self._base()
+        for name, (_, option, _) in _SIZES.items():
+            self._slide(name, getattr(base, option))
+        self.controls["blocks_in_cache"].value = bool(base.cache_index_and_filter_blocks)
+
+    def _slide(self, name: str, value: int | None) -> None:
+        label, _, offered = _SIZES[name]
+        if value is not None and (isinstance(value, bool) or value < 0):
+            message = f"{label} can't be {value!r}."
+            raise ConfigurationError(message, hint="Give a whole number, not below 0.")
+        values = {*offered, *([] if value is None else [value])}
+        control = self.controls[name]
+        shown = str if name == "memtables" else format_bytes
+        options = [(shown(each), each) for each in sorted(values)]
+        control.options = [("unknown", _UNKNOWN)] * (value is None) + options
+        control.value = _UNKNOWN if value is None else value
+
+    def _set(self, name: str, value: Any) -> None:
+        control = self.controls[name]
+        if name in _COUNTS and not (isinstance(value, int) and 1 <= value <= _MOST):
+            message = f"{name}={value!r:.80} is no number of them."
+            raise ConfigurationError(message, hint=f"Give a whole number from 1 to {_MOST:,}.")
+        control.value = value
+
+
+def _look(width: str) -> dict[str, Any]:
+    return {"style": {"description_width": "112px"}, "layout": Layout(width=width)}
+
+
+def _whole(label: str, text: str) -> int | None:
+    digits = text.replace(",", "").replace("_", "").strip()
+    if not digits:
+        return None
+    if not digits.isdecimal():
+        message = f"{label}: {text!r:.80} is no whole number."
+        raise ConfigurationError(message, hint="Write it as 1,000,000; nothing is unknown.")
+    return int(digits)
+
+
+_COLUMNS = ("term", "each", "times", "in all", "how")
+
+
+class MemoryPanel(Panel):
+    """Say how many stores there are and what they are opened with, and see what memory they need.
+
+    Each size has a list with its label, which the keyboard works, and a slider for the mouse;
+    :meth:`set` takes the same by name.
+
+    Parameters
+    ----------
+    thing
+        What to measure beside the formula: a store that is open, or the folder of one; a live run;
+        or what ``memory()`` or ``spark_memory()`` returned. Or a plan, to compare with. None: the
+        formula alone.
+    profile
+        The profile to begin with, or the name of one; None: that of the store or run, or Kafka
+        Streams' own.
+
+    Examples
+    --------
+    >>> panel = MemoryPanel(profile="kafka_streams")
+    >>> panel.set(partitions=40, segments=3, memtable_bytes=32 << 20, block_cache_bytes=16 << 20)
+    >>> panel.plan.total_bytes >> 20
+    13440
+    >>> panel
+    MemoryPanel(40 x 3 x 1 = 120 RocksDB instances: at least 13.1 GiB)
+    >>> panel.close()
+    """
+
+    def __init__(
+        self,
+        thing: Any = None,
+        *,
+        profile: Profile | str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._thing: Any = thing
+        self._measured: Measured | None = None
+        self._keeps_profile = profile is not None
+        self._said, self._words, self._shown = Shown(), Shown(), Shown()
+        self._newest = Newest(self._tell)
+        self._measuring = Newest(self._tell)
+        self.plan: MemoryPlan | None = None
+        self.form = MemoryControls(profile_given("kafka_streams" if profile is None else profile))
+        for control in self.form.controls.values():
+            control.observe(self._change, "value")
+        self.again = Button(description="Measure again")
+        self.again.on_click(lambda _: self.measure())
+        self.again.layout.display = "none" if thing is None else ""
+        children = [self.form, self.again, self._said, self._words, self._shown]
+        super().__init__("Memory of RocksDB", children, self._static)
+        self.on_close(self._end)
+        self._change()
+        if thing is not None:
+            self._measuring.ask(lambda: self._measure(takes=True))
+
+    def set(self, **told: Any) -> None:
+        """Give controls their values; what makes no sense is said.
+
+        Parameters
+        ----------
+        **told
+            As :func:`kstoolkit.plan_memory` names them: ``partitions``, ``segments``, ``stores``,
+            ``column_families``, ``profile``, ``memtable_bytes``, ``memtables``,
+            ``block_cache_bytes``, ``keys``, ``key_bytes``, ``value_bytes``, ``iterators``; and
+            ``blocks_in_cache``, whether index and filter blocks are in the cache.
+        """
+        try:
+            self.form.tell(**told)
+        except KstoolkitError as error:
+            self._tell(str(error))
+
+    def measure(self) -> None:
+        """Measure again."""
+        self._measuring.ask(self._measure)
+
+    def wait(self) -> None:
+        """Wait until it is measured and drawn."""
+        self._measuring.wait()
+        self._newest.wait()
+
+    def __repr__(self) -> str:
+        return f"MemoryPanel({self._in_words()})"
+
+    def _change(self, _: object = None) -> None:
+        try:
+            self.plan = self.form.plan()
+            self._said.put(Html())
+        except ConfigurationError as error:
+            self._tell(str(error))
+            return
+        told = [f"{self._in_words()}{self._largest()}.", self._not_in_it()]
+        told += [] if self._measured is None else [self._measured.words]
+        self._words.put(joined(*(element("p", each) for each in told if each)))
+        self._newest.ask(self._draw)
+
+    def _draw(self) -> None:
+        from kstoolkit.plots.memory import draw_memory  # noqa: PLC0415 - draws: in its thread
+
+        plan, found = self.plan, self._measured
+        if plan is None:
+            return
+        bars = [bar_of_plan("formula", plan), *(() if found is None else found.bars)]
+        needs = self._in_words().partition(": ")[2]
+        said = f"RocksDB needs {needs} for {counted(plan.instances, 'instances')} by the formula"
+        paid = [each for each in plan.terms if each.total_bytes == 0]
+        notes = [f"{each.term}: {each.formula}" for each in paid]
+        self._shown.draw(lambda ax: draw_memory(ax, bars, said, notes))
+
+    def _measure(self, *, takes: bool = False) -> None:
+        """Measure; the first time, what is found is taken over into the controls; in a thread."""
+
+        self._said.say("Measuring …")
+        self._measured = found = measured(self._thing)
+        self._said.put(Html())
+        if takes and found.told:
+            told = found.told
+            if self._keeps_profile:
+                told = {name: value for name, value in told.items() if name != "profile"}
+            self.form.tell(**told)
+        self._change()
+
+    def _in_words(self) -> str:
+        plan, told = self.plan, self.form.controls
+        if plan is None:
+            return "unknown"
+        counts = [format_count(told[name].value) for name in ("partitions", "segments", "stores")]
+        least = "at least" if self._lacking() else "at most"
+        instances = counted(plan.instances, "RocksDB instances")
+        return f"{' x '.join(counts)} = {instances}: {least} {format_bytes(plan.total_bytes)}"
+
+    def _largest(self) -> str:
+        known = [each for each in self.plan.terms if each.total_bytes] if self.plan else []
+        if not known:
+            return ""
+        largest = max(known, key=lambda each: each.total_bytes or 0)
+        return f", most of it for {largest.term}: {format_bytes(largest.total_bytes)}"
+
+    def _lacking(self) -> list[str]:
+        terms = self.plan.terms if self.plan is not None else ()
+        return [each.term for each in terms if each.total_bytes is None]
+
+    def _not_in_it(self) -> str:
+        lacking = self._lacking()
+        return f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
+
+    def _tell(self, why: str) -> None:
+        self._said.say(" ".join(why.splitlines()))
+
+    def _end(self) -> None:
+        for newest in (self._measuring, self._newest):
+            newest.stop()
+
+    def _static(self) -> Html:
+        terms = self.plan.terms if self.plan is not None else ()
+        rows = [
+            (
+                each.term,
+                format_bytes(each.each_bytes),
+                "shared by all" if each.shared else format_count(each.count),
+                format_bytes(each.total_bytes),
+                each.unknown.get("total_bytes", each.formula),
+            )
+            for each in terms
+        ]
+        return joined(
+            *(each.html() for each in (self._said, self._words, self._shown)),
+            table_html(_COLUMNS, rows),
+        )
+
+
+_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
+_SPARK = "RocksDB, Spark's estimate"
+_HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is there beside the formula.
+
+    Parameters
+    ----------
+    bars
+        What was measured, or planned before.
+    words
+        The same in a sentence.
+    told
+        What it tells of the formula's numbers, by the names of the controls.
+    """
+
+    bars: tuple[Bar, ...] = ()
+    words: str = ""
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+def measured(thing: Any) -> Measured:
+    """Return what a thing says of memory, measured now if it can be.
+
+    Parameters
+    ----------
+    thing
+        A store, its folder, a run, a plan, or a record of what was measured before.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is nothing of the kind, or a store whose memory is not known, as Spark's are.
+    KstoolkitError
+        If the store can't be opened, or the run does not run.
+    """
+    match thing:
+        case MemoryPlan():
+            bars = (bar_of_plan("the plan given", thing),)
+            return Measured(bars, f"Given: {_total(thing)}.", dict(thing.given))
+        case MemoryParts():
+            return _of_parts([thing])
+        case str() | os.PathLike():
+            with open_store(thing) as store:
+                return _of_store(store)
+    if isinstance(thing, Records) and all(isinstance(each, MemoryParts) for each in thing):
+        return _of_parts(list(thing))
+    if isinstance(thing, MeasuredStore | HasRows):
+        return _of_store(thing)
+    return _of_application(thing)
+
+
+def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
+    """Return a plan as a bar: its terms, and of the unknown ones why.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
+    Part(name='memtables', size=134217728, why_unknown='not told')
+    """
+    return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
+
+
+def _of_store(store: Any) -> Measured:
+    if not hasattr(store, "memory"):
+        message = f"The memory of {store!r:.80} can't be measured: it is not open as RocksDB is."
+        hint = "Of a run that is live, give the run; of Spark's settings, choose the profile."
+        raise ConfigurationError(message, hint=hint)
+    segments = getattr(store, "segments", None)
+    found = store.memory()
+    parts = [found] if isinstance(found, MemoryParts) else list(found)
+    one = store if segments is None else segments.largest()[1]
+    return _of_parts(parts, _told_by(one, parts, is_segmented=segments is not None))
+
+
+def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dict[str, Any]:
+    """Return what a store's options and files say of the numbers in the formula."""
+    ssts = store.ssts()
+    entries = sum(each.num_entries for each in ssts)
+    told: dict[str, Any] = {"segments": len(parts)} if is_segmented else {}
+    told["column_families"] = len(store.column_families)
+    if (profile := store.profile()) is not None:
+        told["profile"] = profile
+    caches = [
+        term.each_bytes
+        for each in parts
+        if each.plan is not None
+        for term in each.plan.terms
+        if term.term == "block cache" and term.each_bytes is not None
+    ]
+    told |= {"block_cache_bytes": max(caches)} if caches else {}
+    if entries:
+        told["keys"] = entries
+        keys = _mean((each.raw_key_bytes for each in ssts), entries)
+        told["key_bytes"] = None if keys is None else max(0, keys - _KEY_TRAILER_BYTES)
+        told["value_bytes"] = _mean((each.raw_value_bytes for each in ssts), entries)
+    return told
+
+
+def _mean(sizes: Iterable[int | None], count: int) -> int | None:
+    listed = list(sizes)
+    known = [each for each in listed if each is not None]
+    return round(sum(known) / count) if len(known) == len(listed) else None
+
+
+def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> Measured:
+    whys = {name: why for each in parts for name, why in each.unknown.items()}
+    in_cache = any(each.memtables_in_cache for each in parts)
+    names = {
+        "memtables_bytes": "memtables",
+        "memtables_pinned_bytes": "memtables, kept by iterators",
+        "block_cache_usage_bytes": "block cache",
+        "table_readers_bytes": "table readers",
+    }
+    shown = {
+        name: label
+        for name, label in names.items()
+        if not (in_cache and name.startswith("memtables"))
+    }
+    sums = {name: _sum(getattr(each, name) for each in parts) for name in (*shown, "total_bytes")}
+    bar = Bar(
+        "measured in this process",
+        tuple(
+            StackedPart(label, sums[name], whys.get(name, "not told"))
+            for name, label in shown.items()
+        ),
+    )
+    total = sums["total_bytes"]
+    known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"
+    of = "" if len(parts) == 1 else f" for {counted(len(parts), 'segments')}, one after the other"
+    return Measured((bar,), f"Measured in this process{of}: {known}.", told or {})
+
+
+def _of_application(thing: Any) -> Measured:
+    """Return what a run says, or what was measured of Spark before."""
+    from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - as above
+        SparkMemory,
+        profile_of_settings,
+        session_with_java,
+        spark_memory,
+    )
+    from kstoolkit.pipeline.run import Run  # noqa: PLC0415 - as above
+
+    if isinstance(thing, SparkMemory):
+        return _of_spark(thing, {})
+    if isinstance(thing, Run):
+        memory = spark_memory(query=thing)
+        settings = session_with_java().conf.getAll
+        return _of_spark(memory, {"profile": profile_of_settings(settings)})
+    message = f"The memory of {thing!r:.80} can't be told."
+    raise ConfigurationError(message, hint=_HINT)
+
+
+def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
+    size = memory.state.rocksdb_bytes
+    why = memory.state.unknown.get("rocksdb_bytes", "not told")
+    words = format_bytes(size) if size is not None else f"unknown ({why})"
+    bars = (Bar(_SPARK, (part_of(memory.state, "rocksdb_bytes", "RocksDB"),)),)
+    if memory.state.num_stores:
+        told = told | {"partitions": memory.state.num_stores}
+    return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)
+
+
+def _total(plan: MemoryPlan) -> str:
+    size = format_bytes(plan.total_bytes)
+    return f"{size} for {counted(plan.instances, 'RocksDB instances')}"
+
+
+def _sum(sizes: Iterable[int | None]) -> int | None:
+    listed = list(sizes)
+    known = [each for each in listed if each is not None]
+    return sum(known) if len(known) == len(listed) else None
