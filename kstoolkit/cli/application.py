@@ -6,26 +6,18 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import (
-    advising,
-    broker,
-    data,
-    lab,
-    lagging,
-    logs,
-    looking,
-    measuring,
-    producing,
-    profiles,
-    replicas,
-    results,
-    stores,
-    upkeep,
-)
-from kstoolkit.cli.endings import ending
-from kstoolkit.cli.run import run
-from kstoolkit.cli.supervise import supervise
-from kstoolkit.cli.terminal import say
+from kstoolkit.cli import kafka as broker
+from kstoolkit.cli import kafka as lagging
+from kstoolkit.cli import kafka as producing
+from kstoolkit.cli import lab, measuring, replicas, results, stores
+from kstoolkit.cli import lab as profiles
+from kstoolkit.cli import results as data
+from kstoolkit.cli import results as upkeep
+from kstoolkit.cli import rocksdb as advising
+from kstoolkit.cli import rocksdb as logs
+from kstoolkit.cli import rocksdb as looking
+from kstoolkit.cli.run import run, supervise
+from kstoolkit.cli.terminal import ending, say
 
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 _CODES = """\b

@@ -1,34 +1,645 @@
-"""Commands that find stores, and show what their applications keep in them."""
+"""Commands that find stores, and show what their applications keep in them.
+
+Arguments and options of the commands that read rows of stores, and the store they choose.
+
+Stores that were found, as a table for people, with a line for each thing that is unclear.
+
+What rows are asked for by, as a shell passes it on: keys, beginnings of keys, moments.
+
+Changelog topics as what commands read: beside a store, alone, or to restore from.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.asking import key_given, moment_given, prefix_given
-from kstoolkit.cli.flags import reasons_in_flags
-from kstoolkit.cli.kafkaoptions import KAFKA_CONFIG
-from kstoolkit.cli.options import AS_JSON
-from kstoolkit.cli.storeoptions import (
-    BATCH,
-    DETAILS,
-    FAMILY,
-    KEY_SERDE,
-    KIND,
-    OTHER_FOLDERS,
-    SINCE,
-    STORE,
-    UNTIL,
-    VALUE_SERDE,
-    VERSION,
-    WINDOW_SIZE,
-    check_not_empty,
+from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, settings_of
+from kstoolkit.cli.terminal import (
+    in_flags,
+    left_out_as_notes,
+    note,
+    print_json,
+    print_table,
+    reasons_in_flags,
+    say,
 )
-from kstoolkit.cli.storetable import as_told, store_table, unclear
-from kstoolkit.cli.terminal import note, print_json, print_table, say
-from kstoolkit.cli.topics import PARTITION, opened_at
-from kstoolkit.units import format_count
+from kstoolkit.errors import ConfigurationError
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from kstoolkit.kafka.outputs import KafkaChangelog
+    from kstoolkit.stores.discovery.found import FoundStore
+    from kstoolkit.stores.opening import OpenedStore
+    from kstoolkit.stores.rows.readable import HasRows
+
+
+SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
+
+DETAILS = typer.Option(
+    False,
+    "--details",
+    help="With --json: what rows tell beside key and value, where they do.",
+    show_default=False,
+)
+STORE = typer.Argument(
+    ...,
+    metavar="PATH",
+    help="One store: the folder of a RocksDB, the one that holds the segments of a store, a level "
+    "of a replica, or of a checkpoint of Spark's the folder of a partition, of an operator, or the "
+    "checkpoint's own, if it has one operator.",
+    show_default=False,
+)
+KEY_SERDE = typer.Option(
+    None,
+    metavar="NAME",
+    help=f"How to read keys: {SERDES}.  [default: guessed]",
+    show_default=False,
+)
+VALUE_SERDE = typer.Option(
+    None, metavar="NAME", help="How to read values.  [default: guessed]", show_default=False
+)
+KIND = typer.Option(
+    None,
+    metavar="NAME",
+    help="What kind of store it is: key-value, window, session, versioned, and more.  "
+    "[default: recognised]",
+    show_default=False,
+)
+WINDOW_SIZE = typer.Option(
+    None,
+    metavar="W",
+    help="How long its windows are, as '60 seconds'.  [default: not known]",
+    show_default=False,
+)
+FAMILY = typer.Option(
+    None,
+    "--column-family",
+    metavar="NAME",
+    help="Only this column family; of Spark's state, a variable, or a store of a join.  "
+    "[default: those that the application writes to]",
+    show_default=False,
+)
+OTHER_FOLDERS = typer.Option(
+    None,
+    "--other-folder",
+    metavar="PATH",
+    help="A folder elsewhere with files of the store; may be given several times.  [default: those "
+    "that the store names]",
+    show_default=False,
+)
+VERSION = typer.Option(
+    None,
+    metavar="N",
+    help="Spark's state as it was at this version: stores tells which there are.  "
+    "[default: the latest]",
+    show_default=False,
+)
+BATCH = typer.Option(
+    None,
+    metavar="N",
+    help="Spark's state as this micro-batch left it: batch 6 leaves version 7.  "
+    "[default: the latest]",
+    show_default=False,
+)
+
+VERSIONS = typer.Option(
+    None,
+    metavar="N N",
+    help="Spark's state at these versions, of A and of B.  [default: the latest]",
+    show_default=False,
+)
+BATCHES = typer.Option(
+    None,
+    metavar="N N",
+    help="Spark's state as these micro-batches left it, of A and of B.  [default: the latest]",
+    show_default=False,
+)
+ACTION = typer.Option(
+    None,
+    metavar="NAME",
+    help="Of kstoolkit's counts, compare those of one action, as a long.  [default: each, as JSON]",
+    show_default=False,
+)
+NAMED = typer.Option(
+    None,
+    "--store",
+    metavar="NAME",
+    help="Of a folder that is not one store, such as a state directory: all partitions of the "
+    "store of this name.  [default: the folder is the store]",
+    show_default=False,
+)
+TOTAL = typer.Option(
+    False, "--total", help="Of kstoolkit's counts, compare the sums of all actions, as a long."
+)
+SINCE = typer.Option(
+    None,
+    metavar="T",
+    help="Only rows from this moment on, as 2026-03-03T12:00Z or in epoch ms: that of the window's "
+    "start, or without windows the row's own.  [default: all]",
+    show_default=False,
+)
+UNTIL = typer.Option(
+    None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
+)
+
+
+@contextmanager
+def opened_store(
+    path: str, *, version: int | None = None, batch: int | None = None, **told: Any
+) -> Iterator[OpenedStore]:
+    """Yield a store, at the version that is asked for.
+
+    Parameters
+    ----------
+    path, told
+        As :func:`kstoolkit.open_store` takes them.
+    version, batch
+        Which state, of a store of Spark's; None: the latest.
+
+    Raises
+    ------
+    ConfigurationError
+        If the path is empty, there are no versions to choose from, or both are given.
+    KstoolkitError
+        If there is no such store or version.
+    """
+    from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
+
+    check_not_empty(path)
+    with left_out_as_notes(), open_store(path, **told) as store:
+        if isinstance(store, SparkStore) and (version, batch) != (None, None):
+            yield store.at(version, batch=batch)
+            return
+        _check_is_latest(path, version=version, batch=batch)
+        yield store
+
+
+@contextmanager
+def opened_side(
+    path: str,
+    counted: dict[str, Any],
+    *,
+    store: str | None = None,
+    version: int | None = None,
+    batch: int | None = None,
+    **told: Any,
+) -> Iterator[HasRows]:
+    """Yield one side of a comparison: what kstoolkit counted, or a store of any engine.
+
+    Parameters
+    ----------
+    path, version, batch, told
+        As :func:`opened_store` takes them.
+    counted
+        How to count: see :func:`kstoolkit.stores.comparing.folders.own_counts`.
+    store
+        The name of a store, of which all partitions below ``path`` are meant.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are no versions to choose from, or no such windows.
+    KstoolkitError
+        If it can't be read.
+    """
+    from kstoolkit.stores.comparing.folders import (  # noqa: PLC0415
+        opened_partitions,
+        own_counts,
+    )
+
+    check_not_empty(path)
+    with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:
+        if ours is None and store is None:
+            with opened_store(path, version=version, batch=batch, **told) as found:
+                yield found
+            return
+        _check_is_latest(path, version=version, batch=batch)
+        if ours is not None:
+            yield ours
+            return
+        with opened_partitions(path, str(store), **told) as parts:
+            yield parts
+
+
+def check_not_empty(path: str) -> None:
+    """Refuse an empty path, which would be this folder: a variable of the shell's is not set.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is empty.
+    """
+    if not path:
+        message = "The path is empty."
+        raise ConfigurationError(message, hint="Give a folder; this one is a dot.")
+
+
+def _check_is_latest(path: str, *, version: int | None, batch: int | None) -> None:
+    for what, number in (("version", version), ("batch", batch)):
+        if number is not None:
+            message = (
+                f"There is no {what} {number} of {path}: only Spark's checkpoints keep several."
+            )
+            raise ConfigurationError(message, hint="Leave it out: the state as it is now is read.")
+
+
+DOUBTFUL = 0.5
+
+
+def as_told(found: FoundStore, kind: str) -> FoundStore:
+    """Return a store of the kind that somebody says, unless its own is known well.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is no such kind.
+    """
+    from kstoolkit.formats.streams.kinds import kinds_named  # noqa: PLC0415 - loads Arrow
+
+    kinds_named(kind)
+    if found.kind is not None and not _is_doubtful(found):
+        return found
+    unknown = {name: why for name, why in found.unknown.items() if name != "kind"}
+    return replace(found, kind=kind, confidence=1.0, reasons=("it was told",), unknown=unknown)
+
+
+def store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the lines of a table; columns that say nothing of any are left out."""
+    columns = {
+        name: cell
+        for name, (cell, is_wanted) in _columns(root).items()
+        if is_wanted is None or any(map(is_wanted, found))
+    }
+    return list(columns), [[cell(each) for cell in columns.values()] for each in found]
+
+
+def unclear(found: Sequence[FoundStore]) -> Iterator[str]:
+    """Yield why kinds are unknown, one line a reason."""
+    reasons = Counter(
+        each.unknown.get("kind", "nothing tells it") for each in found if each.kind is None
+    )
+    for why, count in reasons.items():
+        whose = "1 store" if count == 1 else f"{format_count(count)} stores"
+        yield f"The kind of {whose} is unknown: {in_flags(why).rstrip('.')}."
+
+
+Column = tuple["Callable[[FoundStore], str]", "Callable[[FoundStore], bool] | None"]
+
+
+def _columns(root: Path) -> dict[str, Column]:
+    """Return what tells each cell, and whether a store has one of that column to tell."""
+    return {
+        "store": (lambda each: each.store, None),
+        "kind": (_kind, None),
+        "engine": (lambda each: each.engine, None),
+        "application": (lambda each: each.application or "unknown", None),
+        "part": (_part, None),
+        "segments": (_segments, None),
+        "size": (lambda each: format_bytes(each.size_bytes), None),
+        "entries": (lambda each: format_count(each.num_entries), None),
+        "starts (UTC)": (_starts, lambda each: bool(each.segments)),
+        "versions": (_versions, lambda each: each.engine == "spark"),
+        "offset": (_offset, lambda each: each.offset is not None),
+        "closed": (_closed, lambda each: each.engine == "kafka-streams"),
+        "folder": (lambda each: _below(each, root), None),
+    }
+
+
+def _kind(found: FoundStore) -> str:
+    if found.kind is None:
+        return "unknown"
+    return f"{found.kind}?" if _is_doubtful(found) else found.kind
+
+
+def _is_doubtful(found: FoundStore) -> bool:
+    return found.confidence is not None and found.confidence < DOUBTFUL
+
+
+def _part(found: FoundStore) -> str:
+    return found.task or ("all" if found.partition is None else str(found.partition))
+
+
+def _segments(found: FoundStore) -> str:
+    return format_count(len(found.segments)) if found.segments else "none"
+
+
+def _starts(found: FoundStore) -> str:
+    """Return when the earliest segment starts, and the latest."""
+    from kstoolkit.stores.growth.verdict import moment_text  # noqa: PLC0415 - loads Arrow
+
+    if not found.segments:
+        return "none"
+    first, last = (moment_text(found.segments[at].start_ms).removesuffix(" UTC") for at in (0, -1))
+    return first if first == last else f"{first} to {last}"
+
+
+def _versions(found: FoundStore) -> str:
+    if found.versions is None:
+        return "unknown" if found.engine == "spark" else "none"
+    oldest, newest = found.versions
+    return str(newest) if oldest == newest else f"{oldest} to {newest}"
+
+
+def _offset(found: FoundStore) -> str:
+    return "none" if found.engine == "spark" else format_count(found.offset)
+
+
+def _closed(found: FoundStore) -> str:
+    if found.is_locked:
+        return "in use"
+    return "none" if found.engine == "spark" else found.closed or "unknown"
+
+
+def _below(found: FoundStore, root: Path) -> str:
+    return "." if found.path == str(root) else str(Path(found.path).relative_to(root))
+
+
+_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+_EPOCH_MS = re.compile(r"-?\d+")
+_DATE_DIGITS = 8  # 20260303 is a day
+
+
+def key_given(text: str | None, store: OpenedStore) -> Any:
+    """Return the key that a text stands for in a store.
+
+    Parameters
+    ----------
+    text
+        The bytes in hex, as ``0x00ff``; of Spark's stores, columns in JSON; else what the serde of
+        the store's keys writes.
+    store
+        Whose key it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is no JSON, of Spark's stores, and begins as an object.
+    """
+    from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - loads RocksDB
+
+    if text is None:
+        return None
+    if _HEX.fullmatch(text):
+        return bytes.fromhex(text[2:])
+    if not isinstance(store, SparkStore) or not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"The key {text!r} is no JSON: {error}."
+        hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
+        raise ConfigurationError(message, hint=hint) from None
+
+
+def prefix_given(text: str | None) -> str | bytes | None:
+    """Return the beginning of keys that a text stands for.
+
+    Examples
+    --------
+    >>> prefix_given("an"), prefix_given("0x616e")
+    ('an', b'an')
+    """
+    if text is None or not _HEX.fullmatch(text):
+        return text
+    return bytes.fromhex(text[2:])
+
+
+def moment_given(text: str | None) -> str | int | None:
+    """Return a moment as :data:`kstoolkit.replica.records.Moment`: digits are epoch ms.
+
+    Eight digits are a day, as in ISO 8601.
+
+    Examples
+    --------
+    >>> moment_given("1772539920000"), moment_given("20260303"), moment_given("2026-03-03T12:00Z")
+    (1772539920000, '20260303', '2026-03-03T12:00Z')
+    """
+    if text is None or not _EPOCH_MS.fullmatch(text) or len(text) == _DATE_DIGITS:
+        return text
+    return int(text)
+
+
+PARTITION = typer.Option(
+    None,
+    min=0,
+    metavar="N",
+    help="Of a changelog topic of Kafka Streams, only this partition.  [default: that of the task "
+    "in whose folder the other store lies, or all]",
+    show_default=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What one side of a comparison is read as, and how to reach a topic.
+
+    Parameters
+    ----------
+    path
+        A store, a changelog, a run's output folder, or a topic's address.
+    counted
+        The action, or the total, of kstoolkit's counts.
+    config
+        The file with the settings of the connection.
+    partition
+        Of a topic, which partition.
+    told
+        As :func:`kstoolkit.cli.stores.opened_side` takes it.
+    """
+
+    path: str
+    counted: dict[str, Any]
+    config: str | None
+    partition: int | None
+    told: dict[str, Any]
+
+    @property
+    def is_topic(self) -> bool:
+        """Whether it is a topic's address."""
+        from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
+
+        return parse_address(self.path) is not None
+
+    def __str__(self) -> str:
+        return self.path
+
+
+@contextmanager
+def both_sides(a: Side, b: Side) -> Iterator[tuple[HasRows, HasRows]]:
+    """Yield both sides of a comparison; a topic is read as the store beside it is.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is told that is of neither.
+    KstoolkitError
+        If one can't be read.
+    """
+    if a.partition is not None and not (a.is_topic or b.is_topic):
+        message = f"--partition {a.partition} is of topics, and neither side is one."
+        raise ConfigurationError(message, hint="Leave it out, or give the folder of the task.")
+    with ExitStack() as opening:
+        if a.is_topic and not b.is_topic:
+            other = opening.enter_context(_opened(b, None))
+            one = opening.enter_context(_opened(a, other))
+        else:
+            one = opening.enter_context(_opened(a, None))
+            other = opening.enter_context(_opened(b, one))
+        _check_counts((a, one), (b, other))
+        yield one, other
+
+
+@contextmanager
+def opened_at(
+    path: str, *, config: str | None, partition: int | None, **told: Any
+) -> Iterator[Any]:
+    """Yield one store, or what a topic stands for.
+
+    Parameters
+    ----------
+    path
+        As :func:`kstoolkit.cli.stores.opened_store` takes it, or a topic's address.
+    config, partition
+        As of :class:`Side`.
+    told
+        As :func:`kstoolkit.cli.stores.opened_store` takes it.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is told that is not of it.
+    KstoolkitError
+        If it can't be read.
+    """
+    side = Side(path, {}, config, partition, told)
+    if side.is_topic:
+        with _topic(side, None) as topic:
+            yield topic
+        return
+    if partition is not None:
+        message = f"--partition {partition} is of topics, and {path!r} is none."
+        raise ConfigurationError(message, hint="Leave it out, or give the folder of the task.")
+    with opened_store(path, **told) as store:
+        yield store
+
+
+def say_expired(one: HasRows, other: HasRows) -> None:
+    """Say which differences are none: windows that a store has dropped, and its topic still has."""
+    from kstoolkit.operations.topicstore import begins_ms  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.rows.folded import FoldedRecords  # noqa: PLC0415 - as above
+
+    stores = [each for each in (one, other) if not isinstance(each, FoldedRecords)]
+    begins = begins_ms(stores[0]) if len(stores) == 1 else None
+    if begins is not None:
+        moment = datetime.fromtimestamp(begins / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        note(
+            f"The store's first segment begins at {moment}: older windows are expired in it, while "
+            f"a topic keeps them longer. --since {moment} leaves them out."
+        )
+
+
+def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog:
+    """Return what a replica is restored from: a topic, also that of a run's folder; or a folder.
+
+    Raises
+    ------
+    ConfigurationError
+        If it begins like a topic's address, and is none.
+    """
+    from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - as above
+    from kstoolkit.operations.topicstore import topic_of_run  # noqa: PLC0415 - as above
+
+    check_not_empty(changelog)
+    if parse_address(changelog) is not None:
+        return kafka_changelog(changelog, options=settings_of(config))
+    return topic_of_run(changelog, settings_of(config)) or changelog
+
+
+@contextmanager
+def _opened(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
+    if side.is_topic:
+        with _topic(side, beside) as topic:
+            yield topic
+        return
+    check_not_empty(side.path)
+    counts = _of_run(side)
+    if counts is not None:
+        yield counts
+        return
+    with opened_side(side.path, side.counted, **side.told) as store:
+        yield store
+
+
+@contextmanager
+def _topic(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
+    from kstoolkit.events.topics import address_of  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.operations.topicstore import reading_as, topic_store  # noqa: PLC0415 - RocksDB
+
+    _check_is_of_topics(side)
+    names = ("kind", "key_serde", "value_serde", "window_size")
+    with topic_store(
+        address_of(side.path, None),
+        beside=beside,
+        read_as=reading_as(**{name: side.told.get(name) for name in names}),
+        partition=side.partition,
+        counted=side.counted,
+        options=settings_of(side.config),
+        progress=sys.stderr.isatty(),
+        only_counts=False,
+    ) as topic:
+        yield topic
+
+
+def _of_run(side: Side) -> HasRows | None:
+    """Return the counts of a run that writes them to a topic; None of all else."""
+    from kstoolkit.operations.topicstore import counts_of_run, topic_of_run  # noqa: PLC0415 - Arrow
+    from kstoolkit.units import parse_duration  # noqa: PLC0415 - as above
+
+    topic = topic_of_run(side.path, settings_of(side.config))
+    if topic is None:
+        return None
+    size = side.told.get("window_size")
+    size_ms = None if size is None else parse_duration(size)
+    return counts_of_run(topic, side.path, window_ms=size_ms, counted=side.counted)
+
+
+def _check_is_of_topics(side: Side) -> None:
+    flags = {"version": "version", "batch": "batch", "column_family": "column-family"}
+    for name, flag in {**flags, "other_folders": "other-folder"}.items():
+        if side.told.get(name) is not None:
+            message = f"--{flag} is of stores on disk, and {side.path} is a topic."
+            raise ConfigurationError(message, hint="Leave it out.")
+
+
+def _check_counts(*sides: tuple[Side, HasRows]) -> None:
+    """Refuse to count actions where neither side has any."""
+    from kstoolkit.operations.topicstore import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
+    from kstoolkit.stores.comparing.folders import is_own_counts  # noqa: PLC0415 - as above
+
+    if not any(sides[0][0].counted.values()):
+        return
+    ours = (
+        isinstance(store, CountedTopic) or is_own_counts(side.path) or topic_of_run(side.path)
+        for side, store in sides
+    )
+    if not any(ours):
+        message = f"Neither {sides[0][0]} nor {sides[1][0]} holds counts of kstoolkit's."
+        raise ConfigurationError(message, hint="Leave --action and --total out.")
+
 
 FOLDER = typer.Argument(
     ...,

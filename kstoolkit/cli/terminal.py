@@ -1,21 +1,47 @@
-"""What people and programs read: text that can't harm a terminal, tables, JSON lines, CSV."""
+"""What people and programs read: text that can't harm a terminal, tables, JSON lines, CSV.
+
+Hints that name arguments of Python, in the words of the command line.
+
+How a command ends: with a sentence and a code, never with a traceback.
+
+What a store says beside its rows: a line on stderr each, instead of a warning of Python's.
+
+A time in which brokers do not answer: what a command that goes on and on says and does.
+"""
 
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
 import os
 import re
+import signal
 import sys
+import threading
+import time
+import traceback
 import unicodedata
+import warnings
 from bisect import bisect_right
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import typer
+
+from kstoolkit.errors import KstoolkitError, RestartsSpent, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import FrameType
+
+    from kstoolkit.errors import KafkaError
 
 
 WIDEST_CELL = 44
@@ -147,3 +173,266 @@ def _width(text: str) -> int:
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )
+
+
+_SENTENCES = {"unknown", "verdict"}
+
+_FLAGS = {
+    "action": "--action",
+    "bound_bytes": "--bound-bytes",
+    "column_family": "--column-family",
+    "instances": "--instances",
+    "iterators": "--iterators",
+    "key": "--key",
+    "kind": "--kind",
+    "look": "--look",
+    "other_folders": "--other-folder",
+    "over": "--over",
+    "overwrite": "--overwrite",
+    "pid": "--pid",
+    "profile": "--profile",
+    "retention": "--retention",
+    "since": "--since",
+    "topic": "--topic",
+    "total": "--total",
+    "until": "--until",
+    "version": "--version",
+    "window_size": "--window-size",
+}
+_ARGUMENT = re.compile(
+    rf"(?<![\w(])(?P<name>{'|'.join(_FLAGS)})=(?P<value>\.\.\.|True|\[\.\.\.\]|\['[^']*'\]|(?![\[\w]))"
+)
+_NO_FOLDERS = "other_folders=[] "
+_WORDS = {
+    "Give scratch= (or TMPDIR) ": "Set TMPDIR to ",
+    "Give the key's bytes instead": "Give the key's bytes in hex, as --key 0x00ff",
+    "the prefix in bytes": "the prefix in hex, as --prefix 0x00ff",
+    "Read another version of": "Read another --version of",
+    "give rows(since=..., until=...), or raise disk_bytes": "give --since or --until",
+    _NO_FOLDERS: f"in Python, {_NO_FOLDERS}",
+}
+
+
+def in_flags(text: str) -> str:
+    """Return a text in which arguments that the commands have as options are named as those.
+
+    Examples
+    --------
+    >>> in_flags("no bound is given: bound_bytes=...")
+    'no bound is given: --bound-bytes'
+    >>> in_flags("Give them as other_folders=[...], or other_folders=['a/SSTs'].")
+    "Give them as --other-folder PATH, or --other-folder 'a/SSTs'."
+    >>> in_flags("Give scratch= (or TMPDIR) a folder of your own.")
+    'Set TMPDIR to a folder of your own.'
+    """
+    for argument, words in _WORDS.items():
+        text = text.replace(argument, words)
+    return _ARGUMENT.sub(_flag, text)
+
+
+def _flag(match: re.Match[str]) -> str:
+    value = match["value"]
+    if value.startswith("["):
+        value = "PATH" if value == "[...]" else value[1:-1]
+        return f"{_FLAGS[match['name']]} {value}"
+    return _FLAGS[match["name"]]
+
+
+def reasons_in_flags(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as it is, but for the sentences in it: keys and values are the user's.
+
+    Examples
+    --------
+    >>> reasons_in_flags({"key": "retention=", "unknown": {"offset": "give retention="}})
+    {'key': 'retention=', 'unknown': {'offset': 'give --retention'}}
+    """
+    return {
+        name: _in_flags(value) if name in _SENTENCES else _of_part(value)
+        for name, value in told.items()
+    }
+
+
+def _of_part(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_of_part(each) for each in value]
+    return reasons_in_flags(value) if isinstance(value, dict) else value
+
+
+def _in_flags(told: Any) -> Any:
+    """Return sentences; anything else there is the user's, as a column that is called so."""
+    match told:
+        case dict():
+            return {name: _in_flags(why) for name, why in told.items()}
+        case list():
+            return [_in_flags(sentence) for sentence in told]
+        case str():
+            return in_flags(told)
+    return told
+
+
+@contextmanager
+def hints_in_flags() -> Iterator[None]:
+    """Let what goes wrong meanwhile say what to do in the words of the command line."""
+    try:
+        yield
+    except KstoolkitError as error:
+        error.hint = None if error.hint is None else in_flags(error.hint)
+        raise
+
+
+FAULT, MISTAKE, INTERRUPTED, NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
+"""Exit codes; the last three are what a shell makes of SIGINT, SIGPIPE and SIGTERM."""
+
+TRY_LATER = 75
+"""What ``sysexits.h`` calls a failure that passes: the restarts of an hour are spent."""
+
+TRACEBACK = "KSTOOLKIT_TRACEBACK"
+
+_OF_PATHS = {errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ}
+_AGAIN_S = 1.0
+"""A system that ends a process and its group sends SIGTERM twice; what comes later is meant so."""
+
+Given = ParamSpec("Given")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: whatever cleans up after Ctrl-C does so now, too."""
+
+
+def ending(command: Callable[Given, None]) -> Callable[Given, None]:
+    """Return a command that says in a sentence what went wrong, and ends with the code for it.
+
+    Examples
+    --------
+    >>> @ending
+    ... def fails() -> None:
+    ...     raise OSError(28, "No space left on device", "out/run.json")
+    >>> try:
+    ...     fails()
+    ... except typer.Exit as end:
+    ...     print(end.exit_code)
+    1
+    """
+
+    @wraps(command)
+    def ended(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        try:
+            with _terminable():
+                command(*args, **kwargs)
+            sys.stdout.flush()
+        except typer.Exit:
+            raise
+        except KeyboardInterrupt as stopped:
+            note("Stopped.")
+            code = TERMINATED if isinstance(stopped, Terminated) else INTERRUPTED
+            raise typer.Exit(code) from None
+        except BrokenPipeError:
+            _stop_writing()
+            raise typer.Exit(NOBODY_READS) from None
+        except Exception as error:  # noqa: BLE001 - nobody shall be met by a traceback
+            raise typer.Exit(_explain(error)) from None
+
+    return ended
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end what runs as Ctrl-C does, unless somebody minds it already."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    heard = -_AGAIN_S
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        nonlocal heard
+        before, heard = heard, monotonic()
+        if heard - before >= _AGAIN_S:
+            raise Terminated
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _explain(error: Exception) -> int:
+    """Say what happened and what to do, and return the code to end with."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    message, hint = _words(error)
+    note(f"Error: {message}")
+    if hint:
+        note(f"Hint: {in_flags(hint)}")
+    if isinstance(error, RestartsSpent):
+        return TRY_LATER
+    return MISTAKE if isinstance(error, UserError) or _is_of_a_path(error) else FAULT
+
+
+def _is_of_a_path(error: Exception) -> bool:
+    """Return whether the system refuses a path: it is too long, say, or not for this user."""
+    if isinstance(error, OSError):
+        return error.errno in _OF_PATHS
+    return _has_null(error)
+
+
+def _has_null(error: Exception) -> bool:
+    return isinstance(error, ValueError) and str(error).startswith("embedded null ")
+
+
+def _words(error: Exception) -> tuple[str, str | None]:
+    if isinstance(error, KstoolkitError):
+        return error.message, error.hint
+    if isinstance(error, OSError) and error.strerror:
+        place = "" if error.filename is None else f": {error.filename}"
+        return f"{error.strerror}{place}.", None
+    if _has_null(error):
+        return "A path has a character 0 in it, which no file's name can have.", None
+    first = (str(error).splitlines() or ["no reason given"])[0]
+    hint = f"Set {TRACEBACK}=1 to see where. Nothing that was counted is lost."
+    return f"{type(error).__name__}, which should not happen: {first}", hint
+
+
+def _stop_writing() -> None:
+    """Send to nowhere what is still to be written: whoever read has enough, as in ``| head``."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def left_out_as_notes() -> Iterator[None]:
+    """Let each part of a store that is left out be a line on stderr, as other remarks are."""
+    from kstoolkit.stores.rows.readable import LeftOutWarning  # noqa: PLC0415 - with its room
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LeftOutWarning)
+        warnings.showwarning = lambda told, *_args, **_more: note(str(told))
+        yield
+
+
+PATIENCE_SECONDS, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
+
+
+@dataclass(slots=True)
+class Outage:
+    """A time without an answer: of whom, since when, and how long the pauses have grown."""
+
+    what: str
+    began: float = field(default_factory=time.monotonic)
+    pause: float = FIRST_PAUSE_SECONDS
+
+    def next_pause(self, error: KafkaError) -> float:
+        """Say what is waited for, and return for how many seconds.
+
+        Raises
+        ------
+        KafkaError
+            If it lasts for ten minutes already.
+        """
+        if time.monotonic() - self.began > PATIENCE_SECONDS:
+            raise error
+        note(f"{self.what} can't be read ({error.message.rstrip('.')}); waiting for it.")
+        pause, self.pause = self.pause, min(2 * self.pause, LONGEST_PAUSE_SECONDS)
+        return pause

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import typer
 
-from kstoolkit.cli.endings import Terminated, ending
+from kstoolkit.cli.terminal import Terminated, ending
 from kstoolkit.errors import InputError, KstoolkitError, RunFailed
 from tests.cli.commands import PROGRAM, ROOT, answered, given, started
 
@@ -84,7 +84,7 @@ def test_a_command_that_works_returns() -> None:
 
 MANY_LINES = """
 import sys
-from kstoolkit.cli.endings import ending
+from kstoolkit.cli.terminal import ending
 from kstoolkit.cli.terminal import print_json
 import typer
 try:

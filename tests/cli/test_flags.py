@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import kstoolkit
-from kstoolkit.cli.flags import hints_in_flags, in_flags, reasons_in_flags
+from kstoolkit.cli.terminal import hints_in_flags, in_flags, reasons_in_flags
 from kstoolkit.errors import InputError
 from tests.cli.commands import given
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.cli.storeoptions import SERDES
+from kstoolkit.cli.stores import SERDES
 from kstoolkit.formats.serdes import SERDE_NAMES
 from tests.cli.commands import given, rows
 from tests.rocksdb.madestores import appearance

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from kstoolkit.cli.run import run
-from kstoolkit.cli.supervise import supervise
+from kstoolkit.cli.run import run, supervise
 from tests.cli.commands import COLUMNS, answered, given, rows, started
 from tests.pipeline.harness import newest
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.cli.flags import in_flags
+from kstoolkit.cli.terminal import in_flags
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import (
     MissingFileError,
