@@ -6,16 +6,7 @@ from importlib.metadata import version as version_of
 
 import typer
 
-from kstoolkit.cli import kafka as broker
-from kstoolkit.cli import kafka as lagging
-from kstoolkit.cli import kafka as producing
-from kstoolkit.cli import lab, measuring, replicas, results, stores
-from kstoolkit.cli import lab as profiles
-from kstoolkit.cli import results as data
-from kstoolkit.cli import results as upkeep
-from kstoolkit.cli import rocksdb as advising
-from kstoolkit.cli import rocksdb as logs
-from kstoolkit.cli import rocksdb as looking
+from kstoolkit.cli import kafka, lab, measuring, replicas, results, rocksdb, stores
 from kstoolkit.cli.run import run, supervise
 from kstoolkit.cli.terminal import ending, say
 
@@ -83,10 +74,10 @@ for command in (
     results.summary,
     results.report,
     results.find,
-    looking.inspect,
-    looking.levels,
-    advising.memory,
-    advising.advice,
+    rocksdb.inspect,
+    rocksdb.levels,
+    rocksdb.memory,
+    rocksdb.advice,
     stores.stores,
     stores.rows,
     measuring.diff,
@@ -94,20 +85,20 @@ for command in (
     measuring.export,
     replicas.restore,
     replicas.get,
-    upkeep.compact,
-    data.simulate,
-    producing.produce,
-    lagging.lag,
-    lagging.reset,
-    logs.log,
-    profiles.profile,
+    results.compact,
+    results.simulate,
+    kafka.produce,
+    kafka.lag,
+    kafka.reset,
+    rocksdb.log,
+    lab.profile,
 ):
     app.command(command.__name__)(ending(command))
 app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
-samples.command("fetch")(ending(data.fetch))
+samples.command("fetch")(ending(results.fetch))
 app.add_typer(brokers, name="broker")
-brokers.command("start")(ending(broker.start))
-brokers.command("stop")(ending(broker.stop))
-brokers.command("status")(ending(broker.status))
-app.command("doctor")(ending(upkeep.doctor))
+brokers.command("start")(ending(kafka.start))
+brokers.command("stop")(ending(kafka.stop))
+brokers.command("status")(ending(kafka.status))
+app.command("doctor")(ending(results.doctor))

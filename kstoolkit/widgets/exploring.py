@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 _RUN = "kstoolkit.pipeline.run.Run"
-_FINDINGS = "findingspanel.FindingsPanel"
-_STORES = "storepanel.StorePanel"
-_MEMORY = "memorypanel.MemoryPanel"
+_FINDINGS = "findings.FindingsPanel"
+_STORES = "stores.StorePanel"
+_MEMORY = "memory.MemoryPanel"
 _MONITOR = "runmonitor.RunMonitor"
-_PROFILE = "profilepanel.ProfilePanel"
-_LAB = "compactionlab.CompactionLab"
+_PROFILE = "profiles.ProfilePanel"
+_LAB = "lab.CompactionLab"
 
 PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,

@@ -337,7 +337,6 @@ class MemoryPanel(Panel):
 
     def _measure(self, *, takes: bool = False) -> None:
         """Measure; the first time, what is found is taken over into the controls; in a thread."""
-
         self._said.say("Measuring …")
         self._measured = found = measured(self._thing)
         self._said.put(Html())
