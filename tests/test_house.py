@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
-FLOOR = {"errors", "markup", "units", "views", "windows"}
-WORK = {"java", "environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
-WORK |= {"rocksdb", "stores", "kafka", "operations"}
+FLOOR = {"errors", "markup", "records", "units", "windows"}
+WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
+WORK |= {"rocksdb", "replica", "stores", "kafka", "operations"}
 
 MAY_IMPORT = {
     "errors": set[str](),
     "markup": set[str](),
     "units": {"errors"},
-    "views": set[str](),
-    "java": {"errors"},
-    "environment": {"errors", "units", "java"},
+    "records": {"markup", "units"},
+    "environment": {"errors", "units"},
     "windows": {"errors", "units"},
     "formats": {"errors", "units"},
     "counters": FLOOR | {"formats"},
@@ -34,12 +33,11 @@ MAY_IMPORT = {
     "events": FLOOR | {"formats"},
     "pipeline": FLOOR
     | {"environment", "formats", "counters", "changelog", "findings", "events", "kafka"},
-    "rocksdb": {"errors", "markup", "units", "views"},
-    "stores": FLOOR | {"formats", "counters", "changelog", "rocksdb"},
-    "kafka": FLOOR | {"java", "environment", "formats", "counters", "changelog", "events"},
-    "operations": FLOOR
-    | {"environment", "formats", "counters", "changelog", "events"}
-    | {"pipeline", "rocksdb", "stores", "kafka"},
+    "rocksdb": FLOOR - {"windows"},
+    "replica": FLOOR | {"formats", "counters", "changelog", "rocksdb"},
+    "stores": FLOOR | {"formats", "counters", "changelog", "rocksdb", "replica"},
+    "kafka": FLOOR | {"environment", "formats", "counters", "changelog", "events"},
+    "operations": FLOOR | WORK,
     "plots": FLOOR | WORK,
     "report": FLOOR | WORK | {"plots"},
     "widgets": FLOOR | WORK | {"plots"},
@@ -49,13 +47,12 @@ MAY_IMPORT = {
 }
 """Which rooms each room may import from, beside itself."""
 
-READS = {"records", "faults", "files"}
+READS = {"faults", "files"}
 
 MAY_IMPORT_IN_ROCKSDB = {
-    "records": set[str](),
     "faults": set[str](),
-    "metricnames": {"records"},
-    "files": {"records", "faults"},
+    "metricnames": set[str](),
+    "files": {"faults"},
     "log": READS,
     "profiles": READS,
     "memory": READS | {"profiles"},
@@ -73,13 +70,6 @@ JOINS = {
 }
 """Public verbs that reach further; never at import, and the other room knows nothing of theirs."""
 
-JOINING = {
-    ("kstoolkit.report.runreport", "report"),
-    ("kstoolkit.report.runreport", "report"),
-    ("kstoolkit.report.runreport", "report"),  # fills the report's records for run.report(path)
-}
-"""Whole modules that do such a verb's work; the verb alone imports them, when it is asked."""
-
 SHIPS_THE_PACKAGE = {"kstoolkit.pipeline.stream"}
 """Who needs the package as a whole: to send it by value to nodes that have not installed it."""
 
@@ -90,7 +80,7 @@ ONLY_IN = {
     "prometheus_client": {"operations"},
     "py4j": {"operations", "pipeline"},
     "pyspark": {"events", "operations", "pipeline"},
-    "rocksdict": {"rocksdb", "stores"},
+    "rocksdict": {"replica", "rocksdb", "stores"},
     "typer": {"cli"},
 }
 """Where a package that is large, or that talks to something, may be imported."""
@@ -180,7 +170,6 @@ def test_rooms_import_only_along_the_arrows() -> None:
         if found.room
         and found.target.startswith("kstoolkit.")
         and room_of(found.target) not in MAY_IMPORT[found.room] | {found.room}
-        and (found.module, room_of(found.target)) not in JOINING
         and not (found.later and (found.module, room_of(found.target)) in JOINS)
     ]
     assert not wrong
@@ -195,17 +184,6 @@ def test_the_rooms_of_rocksdb_import_only_along_their_own_arrows() -> None:
             allowed = MAY_IMPORT_IN_ROCKSDB[room] | {room}
             wrong += [str(found)] * (target not in allowed and not found.for_types)
     assert not wrong
-
-
-def test_modules_that_join_rooms_are_imported_only_when_they_are_asked() -> None:
-    joining = {module for module, _ in JOINING}
-    wrong = [
-        str(found)
-        for found in IMPORTS
-        if found.target in joining and found.module not in joining and found.at_import
-    ]
-    assert not wrong
-    assert joining <= {found.target for found in IMPORTS}
 
 
 @pytest.mark.parametrize("package", sorted(ONLY_IN))
