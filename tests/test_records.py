@@ -22,7 +22,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lag import LagOfPartition, TopicLag
 from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
-from kstoolkit.plots.drawing import DRAWN_BY, drawer
+from kstoolkit.plots.drawing import _DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
 from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.opening import open_store
@@ -84,8 +84,8 @@ def classes() -> list[type[Viewed]]:
 
 def is_drawn(kind: type[Viewed]) -> bool:
     names = {each.__name__ for each in kind.__mro__}
-    qualified = {name for name in DRAWN_BY if f"{kind.__module__}.{kind.__name__}".endswith(name)}
-    return bool(qualified or names & DRAWN_BY.keys())
+    qualified = {name for name in _DRAWN_BY if f"{kind.__module__}.{kind.__name__}".endswith(name)}
+    return bool(qualified or names & _DRAWN_BY.keys())
 
 
 def is_drawn_together(thing: object) -> bool:
@@ -105,7 +105,7 @@ def test_every_record_is_drawn_or_says_why_not(kind: type[Viewed]) -> None:
 
 def test_no_plot_stands_for_a_class_that_is_gone() -> None:
     names = {each.__name__ for each in classes()}
-    named = {re.sub(r"Records\[(\w+)\]", r"\1", each).rpartition(".")[2] for each in DRAWN_BY}
+    named = {re.sub(r"Records\[(\w+)\]", r"\1", each).rpartition(".")[2] for each in _DRAWN_BY}
     assert named <= names | {"Records"}
     assert NO_PLOT.keys() <= names
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 TIME = pa.timestamp("ms", tz="UTC")
-SCHEMA = pa.schema(
+_SCHEMA = pa.schema(
     [
         pa.field("window_ms", pa.int64()),
         pa.field("window_start", TIME),
@@ -50,10 +50,10 @@ SCHEMA = pa.schema(
 """The columns, as every reader sees them."""
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-CODED = SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
+_CODED = _SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
 """The same, texts by dictionary: how they are at hand."""
 
-GROUPS_KEY = "kstoolkit.row_groups"
+_GROUPS_KEY = "kstoolkit.row_groups"
 _GROUP_ROWS = 8_000_000
 
 
@@ -76,7 +76,7 @@ class ChangelogWriter:
         self.rows = 0
         # Without Arrow's own schema inside, every reader sees plain strings.
         self._file = pq.ParquetWriter(
-            path, CODED, compression="zstd", store_schema=False, write_page_checksum=True
+            path, _CODED, compression="zstd", store_schema=False, write_page_checksum=True
         )
 
     def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
@@ -99,18 +99,18 @@ class ChangelogWriter:
                 columns[3].cast(pa.int64()),
                 pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows),
             ],
-            schema=CODED,
+            schema=_CODED,
         )
 
     def close(self) -> None:
         """Write the file's end, with what its row groups hold."""
         told = {"buckets": self.buckets, "groups": self.groups}
-        self._file.add_key_value_metadata({GROUPS_KEY: json.dumps(told)})
+        self._file.add_key_value_metadata({_GROUPS_KEY: json.dumps(told)})
         self._file.close()
 
 
 @contextmanager
-def understood(path: Path) -> Iterator[None]:
+def _understood(path: Path) -> Iterator[None]:
     """Raise what Arrow makes of bytes that are not as they should be as an error of ours.
 
     What the system says (no such file, no permission) passes as it is.
@@ -137,20 +137,22 @@ def opened(path: Path) -> pq.ParquetFile:
         If it is damaged, or lacks a column.
     """
     try:
-        with understood(path):
+        with _understood(path):
             file = pq.ParquetFile(
                 path, read_dictionary=["user", "action"], page_checksum_verification=True
             )
     except KeyError as error:
         raise _lacking(path, error.args[0].decode()) from error
-    for name in SCHEMA.names:
+    for name in _SCHEMA.names:
         if name not in file.schema_arrow.names:
             file.close()
             raise _lacking(path, name)
     return file
 
 
-def told_groups(file: pq.ParquetFile, path: Path) -> tuple[int | None, tuple[tuple[int, int], ...]]:
+def _told_groups(
+    file: pq.ParquetFile, path: Path
+) -> tuple[int | None, tuple[tuple[int, int], ...]]:
     """Return what the file says of its row groups: among how many buckets, and what each holds.
 
     Returns
@@ -163,9 +165,9 @@ def told_groups(file: pq.ParquetFile, path: Path) -> tuple[int | None, tuple[tup
     FormatError
         If what it says makes no sense.
     """
-    text = (file.metadata.metadata or {}).get(GROUPS_KEY.encode())
+    text = (file.metadata.metadata or {}).get(_GROUPS_KEY.encode())
     # Arrow hands metadata on to whatever is written from a table, true or not by then.
-    if text is None or not file.schema_arrow.equals(CODED):
+    if text is None or not file.schema_arrow.equals(_CODED):
         return None, ()
     try:
         told = json.loads(text)
@@ -189,7 +191,7 @@ def _in_a_line(why: object) -> str:
 
 def _lacking(path: Path, column: str) -> FormatError:
     message = f"{path} is no part of a changelog: it has no column {column!r}."
-    return FormatError(message, hint=f"It takes: {', '.join(SCHEMA.names)}.")
+    return FormatError(message, hint=f"It takes: {', '.join(_SCHEMA.names)}.")
 
 
 _COUNTER = ["window_start", "user", "action", "count"]
@@ -227,7 +229,7 @@ class CountsFile:
             If it is damaged, or lacks a column.
         """
         with opened(path) as file:
-            buckets, groups = told_groups(file, path)
+            buckets, groups = _told_groups(file, path)
             return cls(path, file.metadata.num_rows, buckets, groups)
 
     def window_lengths_ms(self) -> set[int]:
@@ -283,7 +285,7 @@ class CountsFile:
         window_ms
             Only in rows of windows of this length.
         """
-        with opened(self.path) as file, understood(self.path):
+        with opened(self.path) as file, _understood(self.path):
             if self.buckets is None:
                 spans = [_read_span(file, column, window_ms)]
             else:
@@ -309,7 +311,7 @@ class CountsFile:
         ]
 
     def _lengths_ms(self) -> pa.ChunkedArray:
-        with opened(self.path) as file, understood(self.path):
+        with opened(self.path) as file, _understood(self.path):
             return file.read(["window_ms"])["window_ms"].cast(pa.int64())
 
     def _picked(self, groups: list[int]) -> Iterator[pa.Table]:
@@ -321,7 +323,7 @@ class CountsFile:
 
 
 def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:
-    with understood(path):
+    with _understood(path):
         many = file.metadata.row_group(number).num_rows >= _WORTH_THREADS
         table = file.read_row_group(number, _COUNTER, use_threads=many)
         table.validate(full=True)  # the head of a page has no checksum
@@ -331,8 +333,8 @@ def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:
 def _filtered(path: Path, window_ms: int) -> Iterator[pa.Table]:
     columns = ["window_ms", *_COUNTER]
     # Other tools have their own widths of text, and their own units of time.
-    types = pa.schema([CODED.field(name) for name in columns])
-    with opened(path) as file, understood(path):
+    types = pa.schema([_CODED.field(name) for name in columns])
+    with opened(path) as file, _understood(path):
         for batch in file.iter_batches(columns=columns):
             table = pa.Table.from_batches([batch]).select(columns).cast(types)
             if any(column.null_count for column in table.columns):
@@ -358,7 +360,7 @@ def _of_bucket(counters: Counters, number: int, buckets: int) -> Counters:
 
 
 def _told_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:
-    told = file.metadata.row_group(number).column(SCHEMA.get_field_index(column)).statistics
+    told = file.metadata.row_group(number).column(_SCHEMA.get_field_index(column)).statistics
     if told is not None and told.has_min_max:
         return int(told.min_raw), int(told.max_raw)
     return _span(file.read_row_group(number, [column])[column])

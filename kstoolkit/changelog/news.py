@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 
-AT_ONCE = 4_000_000  # records that are read at once
+_AT_ONCE = 4_000_000  # records that are read at once
 _FOLDED_AT_ONCE = 1 << 20
 
 
@@ -53,7 +53,7 @@ class Dated:
         return Dated(self.counters.take(chosen), self.changed_ms[chosen])
 
 
-def newest_of(parts: Iterable[Dated]) -> Dated:
+def _newest_of(parts: Iterable[Dated]) -> Dated:
     """Return the newest of every key; ``parts`` come in the order that they were written.
 
     Examples
@@ -63,7 +63,7 @@ def newest_of(parts: Iterable[Dated]) -> Dated:
     >>> def told(count, when):
     ...     counters = Counters.of(np.array([0]), who, what, np.array([count], np.uint64))
     ...     return Dated(counters, np.array([when]))
-    >>> newest = newest_of([told(5, 1), told(9, 2)])
+    >>> newest = _newest_of([told(5, 1), told(9, 2)])
     >>> newest.counters.count.tolist(), newest.changed_ms.tolist()
     ([9], [2])
     """
@@ -123,11 +123,11 @@ class News:
     def pieces(self, window_ms: int) -> int:
         """Return in how many pieces of users to read: one, if that fits into memory."""
         rows = self.rows(window_ms)
-        if rows <= AT_ONCE:
+        if rows <= _AT_ONCE:
             return 1
         told = self._asked(lambda files: {file.buckets or 1 for file in files})
         buckets = told.pop() if len(told) == 1 else 1
-        return buckets if buckets > 1 else -(-rows // AT_ONCE)
+        return buckets if buckets > 1 else -(-rows // _AT_ONCE)
 
     def rows(self, window_ms: int | None = None) -> int:
         """Return how many records there are, of all windows or of one length."""
@@ -173,7 +173,7 @@ class News:
             Only windows that begin in here, epoch ms UTC.
         """
         return self._asked(
-            lambda files: newest_of(
+            lambda files: _newest_of(
                 part for file in files for part in _parts(file, window_ms, bucket, starts)
             )
         )

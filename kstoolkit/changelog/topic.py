@@ -65,7 +65,7 @@ class TopicCounts:
     gone: WindowKeys
 
 
-def records_of(
+def _records_of(
     counters: Counters, *, size_ms: int, changed_ms: NDArray[np.int64] | int
 ) -> tuple[pa.Array, pa.Array]:
     """Return keys and values, one record for each user and window, as Arrow large binary.
@@ -84,7 +84,7 @@ def records_of(
     --------
     >>> who, what = pa.array(["Anna", "Anna", "Bo"]), pa.array(["read", "edit", "read"])
     >>> counted = Counters.of(np.array([0, 0, 0]), who, what)
-    >>> keys, values = records_of(counted, size_ms=60_000, changed_ms=5)
+    >>> keys, values = _records_of(counted, size_ms=60_000, changed_ms=5)
     >>> len(keys), values[1].as_py().hex(" ")
     (2, '02 12 01 01 18 05 22 04 72 65 61 64')
     """
@@ -120,7 +120,7 @@ def counters_of(
     Examples
     --------
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
-    >>> keys, values = records_of(counted, size_ms=60_000, changed_ms=5)
+    >>> keys, values = _records_of(counted, size_ms=60_000, changed_ms=5)
     >>> told = counters_of([*keys.to_pylist(), keys[0].as_py()], [*values.to_pylist(), None])
     >>> told[60_000].counters.to_batch().to_pydict()["user"], told[60_000].gone.names.to_pylist()
     (['b'], ['a'])
@@ -190,12 +190,12 @@ def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatErr
     return FormatError(message, hint="Give a topic that only kstoolkit writes to.")
 
 
-MOST_BYTES = 900_000
+_MOST_BYTES = 900_000
 """How long a block is at most: a broker takes a record of 1 MiB, if it is not told otherwise."""
 
 
-def blocks_of(
-    counters: Counters, first: BlockKey, *, most_bytes: int = MOST_BYTES
+def _blocks_of(
+    counters: Counters, first: BlockKey, *, most_bytes: int = _MOST_BYTES
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values: one record if it is small enough, else more; none of no counts.
 
@@ -216,7 +216,7 @@ def blocks_of(
     >>> import pyarrow as pa
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
     >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
-    >>> [BlockKey.decode(key).part for key, _ in blocks_of(counted, key, most_bytes=1)]
+    >>> [BlockKey.decode(key).part for key, _ in _blocks_of(counted, key, most_bytes=1)]
     [0, 1]
     """
     blocks = _cut(counters, most_bytes) if len(counters) else ()
@@ -247,7 +247,7 @@ def counters_of_blocks(
     >>> import pyarrow as pa
     >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
     >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
-    >>> [(key, block)] = blocks_of(counted, key)
+    >>> [(key, block)] = _blocks_of(counted, key)
     >>> counters_of_blocks([key], [block], [9])[60_000].changed_ms.tolist()
     [9, 9]
     """
@@ -339,15 +339,15 @@ class OutboxWriter:
                 part=0,
                 size_ms=window_ms,
             )
-            blocks = list(blocks_of(counters, first))
+            blocks = list(_blocks_of(counters, first))
             self._write(pa.array([k for k, _ in blocks]), pa.array([v for _, v in blocks]))
         else:
-            self._write(*records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms))
+            self._write(*_records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms))
 
     def forget(self, window_ms: int, counters: Counters) -> None:
         """Write tombstones of the users' windows that some counts are of."""
         if not self.outbox.blocks:
-            keys, _ = records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms)
+            keys, _ = _records_of(counters, size_ms=window_ms, changed_ms=self.changed_ms)
             self._write(keys, pa.nulls(len(keys), pa.binary()))
 
     def close(self) -> None:

@@ -199,13 +199,13 @@ def produce(
         raise typer.Exit(FAULT)
 
 
-READER = typer.Argument(
+_READER = typer.Argument(
     ...,
     metavar="OUT|SERVERS",
     help="The output folder of a run on a topic; or, with --group, kafka://host:port.",
     show_default=False,
 )
-GROUP = typer.Option(
+_GROUP = typer.Option(
     None,
     metavar="NAME",
     help="A consumer group: a group.id, or the application.id of Kafka Streams.  [default: a run]",
@@ -218,9 +218,9 @@ _SCHEME = "kafka://"
 
 
 def lag(
-    reader: str = READER,
+    reader: str = _READER,
     *,
-    group: str | None = GROUP,
+    group: str | None = _GROUP,
     topic: str | None = TOPIC,
     over: str = typer.Option(
         "5 seconds",
@@ -255,7 +255,7 @@ def lag(
 
 
 def reset(
-    reader: str = READER,
+    reader: str = _READER,
     *,
     to: str = typer.Option(
         ...,
@@ -264,7 +264,7 @@ def reset(
         "0=500,1=20.",
         show_default=False,
     ),
-    group: str | None = GROUP,
+    group: str | None = _GROUP,
     topic: str | None = TOPIC,
     execute: bool = typer.Option(
         False, "--execute", help="Do it.  [default: say what it would do]"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse
 
 
-def print_growth(found: Growth, *, as_json: bool) -> None:
+def _print_growth(found: Growth, *, as_json: bool) -> None:
     """Print a verdict and tables for people, or one JSON object."""
     if as_json:
         print_json([reasons_in_flags(found.to_dict())])
@@ -127,18 +127,18 @@ B = typer.Argument(
     help="The other one.  [default: A, at the second of --versions or --batches]",
     show_default=False,
 )
-BY_VALUE = typer.Option(
+_BY_VALUE = typer.Option(
     False,
     "--by-value",
     help="Compare what bytes stand for, not the bytes: a long of 3 is then a 3 in JSON.",
 )
-TO = typer.Option(
+_TO = typer.Option(
     ...,
     metavar="FILE",
     help="Where to: .parquet, .jsonl or .csv; the texts also with .gz or .zst.",
     show_default=False,
 )
-OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there is one.")
+_OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there is one.")
 _DIFFERENCES = typer.Option(
     None,
     min=0,
@@ -146,7 +146,7 @@ _DIFFERENCES = typer.Option(
     help=f"How many differences to print.  [default: {SHOWN}, and with --json or --to all]",
     show_default=False,
 )
-DIFF_TO = typer.Option(
+_DIFF_TO = typer.Option(
     None,
     "--to",
     metavar="FILE",
@@ -155,19 +155,19 @@ DIFF_TO = typer.Option(
 )
 
 
-RETENTION = typer.Option(
+_RETENTION = typer.Option(
     None,
     metavar="DURATION",
     help="How long the store keeps rows.  [default: inferred from its segments]",
     show_default=False,
 )
-NOW = typer.Option(
+_NOW = typer.Option(
     None,
     metavar="T",
     help="The moment to count back from.  [default: that of its newest row]",
     show_default=False,
 )
-BY = typer.Option(
+_BY = typer.Option(
     None,
     "--by",
     metavar="FIELD",
@@ -175,7 +175,7 @@ BY = typer.Option(
     "several together.  [default: all that every key has, and each field alone]",
     show_default=False,
 )
-TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
+_TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
 
 
 def diff(
@@ -184,7 +184,7 @@ def diff(
     *,
     since: str | None = SINCE,
     until: str | None = UNTIL,
-    by_value: bool = BY_VALUE,
+    by_value: bool = _BY_VALUE,
     key_serde: str | None = KEY_SERDE,
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
@@ -198,8 +198,8 @@ def diff(
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
     limit: int | None = _DIFFERENCES,
-    to: str | None = DIFF_TO,
-    overwrite: bool = OVERWRITE,
+    to: str | None = _DIFF_TO,
+    overwrite: bool = _OVERWRITE,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print in which rows two stores differ.
@@ -258,8 +258,8 @@ def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_j
 def export(
     path: str = STORE,
     *,
-    to: str = TO,
-    overwrite: bool = OVERWRITE,
+    to: str = _TO,
+    overwrite: bool = _OVERWRITE,
     key_serde: str | None = KEY_SERDE,
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
@@ -289,8 +289,8 @@ def export(
 def growth(
     path: str = STORE,
     *,
-    retention: str | None = RETENTION,
-    now: str | None = NOW,
+    retention: str | None = _RETENTION,
+    now: str | None = _NOW,
     key_serde: str | None = KEY_SERDE,
     value_serde: str | None = VALUE_SERDE,
     kind: str | None = KIND,
@@ -299,8 +299,8 @@ def growth(
     version: int | None = VERSION,
     batch: int | None = BATCH,
     other_folders: list[str] | None = OTHER_FOLDERS,
-    by: list[str] | None = BY,
-    top: int = TOP,
+    by: list[str] | None = _BY,
+    top: int = _TOP,
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
@@ -319,4 +319,4 @@ def growth(
     with opened_at(path, config=kafka_config, partition=partition, **told) as store:
         told_now = moment_given(now)
         found = grown(store, retention=retention, now=told_now, by=by or None, top=top)
-    print_growth(found, as_json=as_json)
+    _print_growth(found, as_json=as_json)

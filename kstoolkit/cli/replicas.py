@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Window
 
 
-SHOW_SECONDS = 0.5
+_SHOW_SECONDS = 0.5
 
 
-def keep_up(
+def _keep_up(
     standby: Standby, *, quiet: bool, told: Callable[[Lag, int], None] | None = None
 ) -> int:
     """Follow until SIGINT or SIGTERM comes, and return how many segments were dropped.
@@ -75,7 +75,7 @@ def keep_up(
             if standby.records > expired_at:
                 expired_at = standby.records
                 dropped += standby.expire()
-            asked.wait(SHOW_SECONDS)
+            asked.wait(_SHOW_SECONDS)
     return dropped
 
 
@@ -118,7 +118,7 @@ def _lag(lag: Lag, followed: int) -> str:
     )
 
 
-LOOK = "1 second"
+_LOOK = "1 second"
 
 STORE = typer.Argument(..., metavar="STORE", help="The folder of a replica.", show_default=False)
 
@@ -199,8 +199,8 @@ def restore(
             dropped = replica.expire()
             if follow:
                 told = None if served is None else served.tell
-                with replica.follow(source, every=every or LOOK, listener=listener) as standby:
-                    dropped += keep_up(standby, quiet=quiet, told=told)
+                with replica.follow(source, every=every or _LOOK, listener=listener) as standby:
+                    dropped += _keep_up(standby, quiet=quiet, told=told)
             _warn_of_unknown(keep or {}, replica.windows)
             figures = _figures(replica, dropped)
     if as_json:

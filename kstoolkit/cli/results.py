@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
-ROWS_AT_A_TIME = 50_000
+_COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
+_ROWS_AT_A_TIME = 50_000
 
 
 def counts(
@@ -69,7 +69,7 @@ def counts(
     if as_json:
         print_json(_count_rows(found))
     elif as_csv:
-        print_csv(COUNT_FIELDS, _count_rows(found))
+        print_csv(_COUNT_FIELDS, _count_rows(found))
     elif found.empty:
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")
@@ -194,8 +194,8 @@ def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
 
 
 def _parts(found: Findings) -> Iterator[Findings]:
-    for start in range(0, len(found), ROWS_AT_A_TIME):
-        yield found[start : start + ROWS_AT_A_TIME]
+    for start in range(0, len(found), _ROWS_AT_A_TIME):
+        yield found[start : start + _ROWS_AT_A_TIME]
 
 
 def _opened(out: str) -> Run:
@@ -220,15 +220,15 @@ def _check_one_format(*, as_json: bool, as_csv: bool) -> None:
 
 def _count_rows(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield counts as rows for programs, from columns and some at a time."""
-    for start in range(0, len(found), ROWS_AT_A_TIME):
-        part = found.iloc[start : start + ROWS_AT_A_TIME]
+    for start in range(0, len(found), _ROWS_AT_A_TIME):
+        part = found.iloc[start : start + _ROWS_AT_A_TIME]
         columns = [
             _epoch_ms(part["window_start"]),
             _epoch_ms(part["window_end"]),
-            *(part[name].tolist() for name in COUNT_FIELDS[2:]),
+            *(part[name].tolist() for name in _COUNT_FIELDS[2:]),
         ]
         for row in zip(*columns, strict=True):
-            yield dict(zip(COUNT_FIELDS, row, strict=True))
+            yield dict(zip(_COUNT_FIELDS, row, strict=True))
 
 
 def _epoch_ms(times: pd.Series[pd.Timestamp]) -> list[int]:
@@ -237,8 +237,8 @@ def _epoch_ms(times: pd.Series[pd.Timestamp]) -> list[int]:
 
 
 def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    for start in range(0, len(frame), ROWS_AT_A_TIME):
-        part = frame.iloc[start : start + ROWS_AT_A_TIME]
+    for start in range(0, len(frame), _ROWS_AT_A_TIME):
+        part = frame.iloc[start : start + _ROWS_AT_A_TIME]
         columns = [part[name].tolist() for name in part.columns]
         for row in zip(*columns, strict=True):
             yield dict(zip(part.columns, row, strict=True))
@@ -297,7 +297,7 @@ def doctor(as_json: bool = AS_JSON_OBJECT) -> None:
         raise typer.Exit(FAULT)
 
 
-REAL_SAMPLES = ("wikiticker",)
+_REAL_SAMPLES = ("wikiticker",)
 
 
 class Format(StrEnum):
@@ -390,11 +390,11 @@ def fetch(
     wikiticker: 39,244 edits of Wikipedia by 10,531 users on 12 September 2015, 2.3 MiB, as
     published with Apache Druid; CC BY-SA 3.0.
     """
-    if name not in REAL_SAMPLES:
-        near = get_close_matches(name, REAL_SAMPLES, n=1)
+    if name not in _REAL_SAMPLES:
+        near = get_close_matches(name, _REAL_SAMPLES, n=1)
         guess = f"Did you mean {near[0]!r}? " if near else ""
         message = f"There is no sample {name!r}."
-        raise InputError(message, hint=f"{guess}There is: {', '.join(REAL_SAMPLES)}.")
+        raise InputError(message, hint=f"{guess}There is: {', '.join(_REAL_SAMPLES)}.")
     from kstoolkit.events.sample import fetch_wikiticker  # noqa: PLC0415 - loads Arrow
 
     path = fetch_wikiticker(to or f"data/{name}")

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 STORE = typer.Argument(
     ..., metavar="PATH", help="A store's folder, the one with a CURRENT file.", show_default=False
 )
-FAMILY = typer.Option(
+_FAMILY = typer.Option(
     None,
     "--column-family",
     metavar="NAME",
     help="Only this column family.  [default: all of them]",
     show_default=False,
 )
-OTHER_FOLDERS = typer.Option(
+_OTHER_FOLDERS = typer.Option(
     None,
     "--other-folder",
     metavar="PATH",
@@ -44,13 +44,13 @@ OTHER_FOLDERS = typer.Option(
     "snapshot of Spark's); may be given several times.  [default: those that the store names]",
     show_default=False,
 )
-WIDEST_KEY = 24
+_WIDEST_KEY = 24
 
 
 def inspect(
     path: str = STORE,
-    family: str | None = FAMILY,
-    other_folders: list[str] | None = OTHER_FOLDERS,
+    family: str | None = _FAMILY,
+    other_folders: list[str] | None = _OTHER_FOLDERS,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print a store at a glance, without touching it.
@@ -69,8 +69,8 @@ def inspect(
 
 def levels(
     path: str = STORE,
-    family: str | None = FAMILY,
-    other_folders: list[str] | None = OTHER_FOLDERS,
+    family: str | None = _FAMILY,
+    other_folders: list[str] | None = _OTHER_FOLDERS,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print what stands on each level of a store's tree.
@@ -121,33 +121,33 @@ def _cells(level: Level) -> list[str]:
 
 def _key(key: bytes) -> str:
     text = key.hex()
-    return text if len(text) <= WIDEST_KEY else f"{text[:WIDEST_KEY]}…"
+    return text if len(text) <= _WIDEST_KEY else f"{text[:_WIDEST_KEY]}…"
 
 
-BOUND = typer.Option(
+_BOUND = typer.Option(
     None,
     min=1,
     metavar="N",
     help="What RocksDB may take on the host, in bytes.  [default: no bound is judged]",
     show_default=False,
 )
-INSTANCES = typer.Option(
+_INSTANCES = typer.Option(
     1, min=1, metavar="N", help="How many stores like this one are open there at once."
 )
-PARTITIONS = typer.Option(
+_PARTITIONS = typer.Option(
     1, min=1, metavar="N", help="How many partitions the host has, each with so many instances."
 )
-SEGMENTS = typer.Option(
+_SEGMENTS = typer.Option(
     1, min=1, metavar="N", help="How many segments of each are open at once: a window store has 3."
 )
-ITERATORS = typer.Option(
+_ITERATORS = typer.Option(
     None,
     min=0,
     metavar="N",
     help="How many iterators are open at once in each.  [default: unknown]",
     show_default=False,
 )
-PID = typer.Option(
+_PID = typer.Option(
     None,
     min=1,
     metavar="N",
@@ -166,11 +166,11 @@ def memory(
     path: str = STORE,
     *,
     profile: str | None = PROFILE,
-    pid: int | None = PID,
-    instances: int = INSTANCES,
-    partitions: int = PARTITIONS,
-    segments: int = SEGMENTS,
-    iterators: int | None = ITERATORS,
+    pid: int | None = _PID,
+    instances: int = _INSTANCES,
+    partitions: int = _PARTITIONS,
+    segments: int = _SEGMENTS,
+    iterators: int | None = _ITERATORS,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:
     """Print what a store's writer may take in memory, and why.
@@ -203,9 +203,9 @@ def memory(
 def advice(
     path: str = STORE,
     *,
-    bound_bytes: int | None = BOUND,
-    instances: int = INSTANCES,
-    pid: int | None = PID,
+    bound_bytes: int | None = _BOUND,
+    instances: int = _INSTANCES,
+    pid: int | None = _PID,
     profile: str | None = PROFILE,
     as_json: bool = AS_JSON,
 ) -> None:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.pipeline import Pipeline
 
 
-TRIGGER = "10 seconds"
+_TRIGGER = "10 seconds"
 
 
 def run(
@@ -229,7 +229,7 @@ def run(
         ),
         findings_to=findings_given(findings_to, kafka_config, give_up_after),
         cascade=Cascade(
-            *lengths(windows), retention=retention, min_count=min_count, lateness=lateness
+            *_lengths(windows), retention=retention, min_count=min_count, lateness=lateness
         ),
         rules=None if rules is None else load_rules(rules),
         buckets=buckets,
@@ -246,14 +246,14 @@ def run(
         alive_file=alive_file,
     )
     before = work.events_before()
-    done = work.follow(trigger or TRIGGER) if follow else work.finish()
+    done = work.follow(trigger or _TRIGGER) if follow else work.finish()
     if as_json:
         print_json([done.summary().to_dict()])
     elif not quiet:
-        tell(done, out, before)
+        _tell(done, out, before)
 
 
-def lengths(windows: str) -> list[str]:
+def _lengths(windows: str) -> list[str]:
     """Return the windows that a text names, with commas between.
 
     Raises
@@ -263,7 +263,7 @@ def lengths(windows: str) -> list[str]:
 
     Examples
     --------
-    >>> lengths("1 minute, 5 minutes every 1 minute")
+    >>> _lengths("1 minute, 5 minutes every 1 minute")
     ['1 minute', '5 minutes every 1 minute']
     """
     named = [part.strip() for part in windows.split(",")]
@@ -282,7 +282,7 @@ def _check_bounded(**options: object) -> None:
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
 
 
-RESTARTS_PER_HOUR = 5
+_RESTARTS_PER_HOUR = 5
 
 
 def supervise(**options: Any) -> None:
@@ -300,7 +300,7 @@ def supervise(**options: Any) -> None:
       75  when the restarts of an hour are spent: try again later.
     """  # noqa: D301 - \b keeps the lines of the table apart
     if options["restarts_per_hour"] is None:
-        options["restarts_per_hour"] = RESTARTS_PER_HOUR
+        options["restarts_per_hour"] = _RESTARTS_PER_HOUR
     run(**options, follow=True)
 
 
@@ -371,9 +371,9 @@ class AliveFile:
             raise InputError(message, hint="Give another --alive-file.") from error
 
 
-TOP = 5
-LOOK_SECONDS = 0.5
-GO_ON = "The same command goes on from here."
+_TOP = 5
+_LOOK_SECONDS = 0.5
+_GO_ON = "The same command goes on from here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,7 +419,7 @@ class Work:
             If Ctrl-C stopped it.
         """
         _quieten_pyspark()
-        words = f"Stopped; nothing is lost. {GO_ON}"
+        words = f"Stopped; nothing is lost. {_GO_ON}"
         with self._serving(), _interruptible(INTERRUPTED, words):
             return self.pipeline.run(
                 self.out,
@@ -441,7 +441,7 @@ class Work:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
         _quieten_pyspark()
         with self._serving():
-            with _interruptible(0, f"Stopped before it began. {GO_ON}"):
+            with _interruptible(0, f"Stopped before it began. {_GO_ON}"):
                 run = self.pipeline.start(
                     self.out,
                     trigger=trigger,
@@ -454,7 +454,7 @@ class Work:
                 _wait(run, self._alive(trigger))
             finally:
                 run.stop()
-        note(f"Stopped. {GO_ON}")
+        note(f"Stopped. {_GO_ON}")
         return run
 
     def _alive(self, trigger: str) -> AliveFile | None:
@@ -528,14 +528,14 @@ def _wait(run: Run, alive: AliveFile | None) -> None:
 
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, ask)
-    while not asked.wait(LOOK_SECONDS):
+    while not asked.wait(_LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
             raise run.failure()
         if alive is not None:
             alive.look(run)
 
 
-def tell(run: Run, out: str, events_before: int | None) -> None:
+def _tell(run: Run, out: str, events_before: int | None) -> None:
     """Print what a run came to, its foremost findings, and what to type next."""
     summary = run.summary()
     for line in str(summary).splitlines():
@@ -546,7 +546,7 @@ def tell(run: Run, out: str, events_before: int | None) -> None:
     say()
     found = run.findings
     say(_heading(len(found)))
-    say_findings(found, TOP)
+    say_findings(found, _TOP)
     say()
     say("Next:")
     steps = _next_steps(run, out)
@@ -564,9 +564,9 @@ def _added(events: int) -> str:
 def _heading(found: int) -> str:
     if not found:
         return "Nothing was found: no count breaks a rule."
-    if found <= TOP:
+    if found <= _TOP:
         return "Found:"
-    return f"Found (the {TOP} that most deserve a look, of {format_count(found)}):"
+    return f"Found (the {_TOP} that most deserve a look, of {format_count(found)}):"
 
 
 def _next_steps(run: Run, out: str) -> list[tuple[str, str]]:

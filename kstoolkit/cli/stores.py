@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import HasRows
 
 
-SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
+_SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
-DETAILS = typer.Option(
+_DETAILS = typer.Option(
     False,
     "--details",
     help="With --json: what rows tell beside key and value, where they do.",
@@ -64,7 +64,7 @@ STORE = typer.Argument(
 KEY_SERDE = typer.Option(
     None,
     metavar="NAME",
-    help=f"How to read keys: {SERDES}.  [default: guessed]",
+    help=f"How to read keys: {_SERDES}.  [default: guessed]",
     show_default=False,
 )
 VALUE_SERDE = typer.Option(
@@ -156,7 +156,7 @@ UNTIL = typer.Option(
 
 
 @contextmanager
-def opened_store(
+def _opened_store(
     path: str, *, version: int | None = None, batch: int | None = None, **told: Any
 ) -> Iterator[OpenedStore]:
     """Yield a store, at the version that is asked for.
@@ -178,7 +178,7 @@ def opened_store(
     from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
 
-    check_not_empty(path)
+    _check_not_empty(path)
     with left_out_as_notes(), open_store(path, **told) as store:
         if isinstance(store, SparkStore) and (version, batch) != (None, None):
             yield store.at(version, batch=batch)
@@ -188,7 +188,7 @@ def opened_store(
 
 
 @contextmanager
-def opened_side(
+def _opened_side(
     path: str,
     counted: dict[str, Any],
     *,
@@ -202,7 +202,7 @@ def opened_side(
     Parameters
     ----------
     path, version, batch, told
-        As :func:`opened_store` takes them.
+        As :func:`_opened_store` takes them.
     counted
         How to count: see :func:`kstoolkit.stores.comparing.folders.own_counts`.
     store
@@ -220,10 +220,10 @@ def opened_side(
         own_counts,
     )
 
-    check_not_empty(path)
+    _check_not_empty(path)
     with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:
         if ours is None and store is None:
-            with opened_store(path, version=version, batch=batch, **told) as found:
+            with _opened_store(path, version=version, batch=batch, **told) as found:
                 yield found
             return
         _check_is_latest(path, version=version, batch=batch)
@@ -234,7 +234,7 @@ def opened_side(
             yield parts
 
 
-def check_not_empty(path: str) -> None:
+def _check_not_empty(path: str) -> None:
     """Refuse an empty path, which would be this folder: a variable of the shell's is not set.
 
     Raises
@@ -256,10 +256,10 @@ def _check_is_latest(path: str, *, version: int | None, batch: int | None) -> No
             raise ConfigurationError(message, hint="Leave it out: the state as it is now is read.")
 
 
-DOUBTFUL = 0.5
+_DOUBTFUL = 0.5
 
 
-def as_told(found: FoundStore, kind: str) -> FoundStore:
+def _as_told(found: FoundStore, kind: str) -> FoundStore:
     """Return a store of the kind that somebody says, unless its own is known well.
 
     Raises
@@ -276,7 +276,7 @@ def as_told(found: FoundStore, kind: str) -> FoundStore:
     return replace(found, kind=kind, confidence=1.0, reasons=("it was told",), unknown=unknown)
 
 
-def store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], list[list[str]]]:
+def _store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], list[list[str]]]:
     """Return the header and the lines of a table; columns that say nothing of any are left out."""
     columns = {
         name: cell
@@ -286,7 +286,7 @@ def store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], lis
     return list(columns), [[cell(each) for cell in columns.values()] for each in found]
 
 
-def unclear(found: Sequence[FoundStore]) -> Iterator[str]:
+def _unclear(found: Sequence[FoundStore]) -> Iterator[str]:
     """Yield why kinds are unknown, one line a reason."""
     reasons = Counter(
         each.unknown.get("kind", "nothing tells it") for each in found if each.kind is None
@@ -325,7 +325,7 @@ def _kind(found: FoundStore) -> str:
 
 
 def _is_doubtful(found: FoundStore) -> bool:
-    return found.confidence is not None and found.confidence < DOUBTFUL
+    return found.confidence is not None and found.confidence < _DOUBTFUL
 
 
 def _part(found: FoundStore) -> str:
@@ -372,7 +372,7 @@ _EPOCH_MS = re.compile(r"-?\d+")
 _DATE_DIGITS = 8  # 20260303 is a day
 
 
-def key_given(text: str | None, store: OpenedStore) -> Any:
+def _key_given(text: str | None, store: OpenedStore) -> Any:
     """Return the key that a text stands for in a store.
 
     Parameters
@@ -404,12 +404,12 @@ def key_given(text: str | None, store: OpenedStore) -> Any:
         raise ConfigurationError(message, hint=hint) from None
 
 
-def prefix_given(text: str | None) -> str | bytes | None:
+def _prefix_given(text: str | None) -> str | bytes | None:
     """Return the beginning of keys that a text stands for.
 
     Examples
     --------
-    >>> prefix_given("an"), prefix_given("0x616e")
+    >>> _prefix_given("an"), _prefix_given("0x616e")
     ('an', b'an')
     """
     if text is None or not _HEX.fullmatch(text):
@@ -457,7 +457,7 @@ class Side:
     partition
         Of a topic, which partition.
     told
-        As :func:`kstoolkit.cli.stores.opened_side` takes it.
+        As :func:`kstoolkit.cli.stores._opened_side` takes it.
     """
 
     path: str
@@ -511,11 +511,11 @@ def opened_at(
     Parameters
     ----------
     path
-        As :func:`kstoolkit.cli.stores.opened_store` takes it, or a topic's address.
+        As :func:`kstoolkit.cli.stores._opened_store` takes it, or a topic's address.
     config, partition
         As of :class:`Side`.
     told
-        As :func:`kstoolkit.cli.stores.opened_store` takes it.
+        As :func:`kstoolkit.cli.stores._opened_store` takes it.
 
     Raises
     ------
@@ -532,7 +532,7 @@ def opened_at(
     if partition is not None:
         message = f"--partition {partition} is of topics, and {path!r} is none."
         raise ConfigurationError(message, hint="Leave it out, or give the folder of the task.")
-    with opened_store(path, **told) as store:
+    with _opened_store(path, **told) as store:
         yield store
 
 
@@ -563,7 +563,7 @@ def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog
     from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - as above
     from kstoolkit.operations.topicstore import topic_of_run  # noqa: PLC0415 - as above
 
-    check_not_empty(changelog)
+    _check_not_empty(changelog)
     if parse_address(changelog) is not None:
         return kafka_changelog(changelog, options=settings_of(config))
     return topic_of_run(changelog, settings_of(config)) or changelog
@@ -575,12 +575,12 @@ def _opened(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
         with _topic(side, beside) as topic:
             yield topic
         return
-    check_not_empty(side.path)
+    _check_not_empty(side.path)
     counts = _of_run(side)
     if counts is not None:
         yield counts
         return
-    with opened_side(side.path, side.counted, **side.told) as store:
+    with _opened_side(side.path, side.counted, **side.told) as store:
         yield store
 
 
@@ -647,31 +647,31 @@ FOLDER = typer.Argument(
     help="A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder.",
     show_default=False,
 )
-KEY = typer.Option(
+_KEY = typer.Option(
     None,
     metavar="K",
     help="Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or "
     """some, as '{"user": "anna"}', or the value of the only one.  [default: all]""",
     show_default=False,
 )
-PREFIX = typer.Option(
+_PREFIX = typer.Option(
     None,
     metavar="P",
     help="Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.  "
     "[default: all]",
     show_default=False,
 )
-LIMIT = typer.Option(
+_LIMIT = typer.Option(
     None, min=0, metavar="N", help="How many rows to print.  [default: all]", show_default=False
 )
-TOLD_KIND = typer.Option(
+_TOLD_KIND = typer.Option(
     None,
     "--kind",
     metavar="NAME",
     help="What kind those stores are that do not tell it themselves.  [default: recognised]",
     show_default=False,
 )
-UNUSED_KEY_SERDE, UNUSED_VALUE_SERDE, UNUSED_WINDOW_SIZE = (
+_UNUSED_KEY_SERDE, _UNUSED_VALUE_SERDE, _UNUSED_WINDOW_SIZE = (
     typer.Option(
         None,
         f"--{name}",
@@ -681,7 +681,7 @@ UNUSED_KEY_SERDE, UNUSED_VALUE_SERDE, UNUSED_WINDOW_SIZE = (
     )
     for name in ("key-serde", "value-serde", "window-size")
 )
-LOOK = typer.Option(
+_LOOK = typer.Option(
     True,
     "--look/--no-look",
     help="Open each store through a shadow, where only its rows tell of what kind it is.",
@@ -691,11 +691,11 @@ LOOK = typer.Option(
 def stores(
     path: str = FOLDER,
     *,
-    look: bool = LOOK,
-    kind: str | None = TOLD_KIND,
-    _key_serde: str | None = UNUSED_KEY_SERDE,
-    _value_serde: str | None = UNUSED_VALUE_SERDE,
-    _window_size: str | None = UNUSED_WINDOW_SIZE,
+    look: bool = _LOOK,
+    kind: str | None = _TOLD_KIND,
+    _key_serde: str | None = _UNUSED_KEY_SERDE,
+    _value_serde: str | None = _UNUSED_VALUE_SERDE,
+    _window_size: str | None = _UNUSED_WINDOW_SIZE,
     as_json: bool = AS_JSON,
 ) -> None:
     """Print which stores lie under a folder.
@@ -707,14 +707,14 @@ def stores(
     """
     from kstoolkit.stores.discovery.discovering import discover  # noqa: PLC0415 - loads RocksDB
 
-    check_not_empty(path)
+    _check_not_empty(path)
     found = discover(path, look=look, progress=sys.stderr.isatty())
-    listed = [each if kind is None else as_told(each, kind) for each in found]
+    listed = [each if kind is None else _as_told(each, kind) for each in found]
     if as_json:
         print_json(reasons_in_flags(each.to_dict()) for each in listed)
     elif listed:
-        print_table(*store_table(listed, found.root))
-        for why in unclear(listed):
+        print_table(*_store_table(listed, found.root))
+        for why in _unclear(listed):
             note(why)
     else:
         note(f"No stores in {path}.")
@@ -725,8 +725,8 @@ def stores(
 def rows(
     path: str = STORE,
     *,
-    key: str | None = KEY,
-    prefix: str | None = PREFIX,
+    key: str | None = _KEY,
+    prefix: str | None = _PREFIX,
     since: str | None = SINCE,
     until: str | None = UNTIL,
     key_serde: str | None = KEY_SERDE,
@@ -736,12 +736,12 @@ def rows(
     family: str | None = FAMILY,
     version: int | None = VERSION,
     batch: int | None = BATCH,
-    limit: int | None = LIMIT,
+    limit: int | None = _LIMIT,
     other_folders: list[str] | None = OTHER_FOLDERS,
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON,
-    details: bool = DETAILS,
+    details: bool = _DETAILS,
 ) -> None:
     """Print the rows of a store, as its application sees them.
 
@@ -769,8 +769,8 @@ def rows(
         other_folders=other_folders or None,
     ) as store:
         found = store.rows(
-            key=key_given(key, store),
-            prefix=prefix_given(prefix),
+            key=_key_given(key, store),
+            prefix=_prefix_given(prefix),
             since=moment_given(since),
             until=moment_given(until),
             limit=limit,

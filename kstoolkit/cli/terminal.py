@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kstoolkit.errors import KafkaError
 
 
-WIDEST_CELL = 44
+_WIDEST_CELL = 44
 
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
@@ -80,12 +80,12 @@ def quieten_libraries() -> None:
     logging.getLogger().addHandler(logging.NullHandler())
 
 
-def visible(text: str) -> str:
+def _visible(text: str) -> str:
     r"""Return text in which nothing hides: no control of a terminal, no change of direction.
 
     Examples
     --------
-    >>> print(visible("Zoë \x1b[2J\n"))
+    >>> print(_visible("Zoë \x1b[2J\n"))
     Zoë \x1b[2J\n
     """
     return _UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
@@ -93,12 +93,12 @@ def visible(text: str) -> str:
 
 def say(text: str = "") -> None:
     """Print a line of a result to stdout, in which nothing hides."""
-    sys.stdout.write(f"{visible(text)}\n")
+    sys.stdout.write(f"{_visible(text)}\n")
 
 
 def note(text: str) -> None:
     """Print a line to stderr, beside the result."""
-    sys.stderr.write(f"{visible(text)}\n")
+    sys.stderr.write(f"{_visible(text)}\n")
 
 
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
@@ -123,7 +123,7 @@ def print_csv(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+    return {name: _visible(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> None:
@@ -143,7 +143,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     Anna      9
     名前  1,234
     """
-    shown = [[visible(cell) for cell in row] for row in [header, *rows]]
+    shown = [[_visible(cell) for cell in row] for row in [header, *rows]]
     for row in shown:
         row[:-1] = [_cut(cell) for cell in row[:-1]]
     widths = [max(map(_width, column)) for column in zip(*shown, strict=True)]
@@ -161,10 +161,10 @@ def _padded(cell: str, width: int, *, right: bool) -> str:
 
 
 def _cut(cell: str) -> str:
-    if _width(cell) <= WIDEST_CELL:
+    if _width(cell) <= _WIDEST_CELL:
         return cell
     ends = list(accumulate(map(_width, cell)))
-    return cell[: bisect_right(ends, WIDEST_CELL - 1)] + "…"
+    return cell[: bisect_right(ends, _WIDEST_CELL - 1)] + "…"
 
 
 def _width(text: str) -> int:
@@ -280,13 +280,13 @@ def hints_in_flags() -> Iterator[None]:
         raise
 
 
-FAULT, MISTAKE, INTERRUPTED, NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
+FAULT, MISTAKE, INTERRUPTED, _NOBODY_READS, TERMINATED = 1, 2, 130, 141, 143
 """Exit codes; the last three are what a shell makes of SIGINT, SIGPIPE and SIGTERM."""
 
-TRY_LATER = 75
+_TRY_LATER = 75
 """What ``sysexits.h`` calls a failure that passes: the restarts of an hour are spent."""
 
-TRACEBACK = "KSTOOLKIT_TRACEBACK"
+_TRACEBACK = "KSTOOLKIT_TRACEBACK"
 
 _OF_PATHS = {errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ}
 _AGAIN_S = 1.0
@@ -328,7 +328,7 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
             raise typer.Exit(code) from None
         except BrokenPipeError:
             _stop_writing()
-            raise typer.Exit(NOBODY_READS) from None
+            raise typer.Exit(_NOBODY_READS) from None
         except Exception as error:  # noqa: BLE001 - nobody shall be met by a traceback
             raise typer.Exit(_explain(error)) from None
 
@@ -359,14 +359,14 @@ def _terminable() -> Iterator[None]:
 
 def _explain(error: Exception) -> int:
     """Say what happened and what to do, and return the code to end with."""
-    if os.environ.get(TRACEBACK):
+    if os.environ.get(_TRACEBACK):
         traceback.print_exception(error)
     message, hint = _words(error)
     note(f"Error: {message}")
     if hint:
         note(f"Hint: {in_flags(hint)}")
     if isinstance(error, RestartsSpent):
-        return TRY_LATER
+        return _TRY_LATER
     return MISTAKE if isinstance(error, UserError) or _is_of_a_path(error) else FAULT
 
 
@@ -390,7 +390,7 @@ def _words(error: Exception) -> tuple[str, str | None]:
     if _has_null(error):
         return "A path has a character 0 in it, which no file's name can have.", None
     first = (str(error).splitlines() or ["no reason given"])[0]
-    hint = f"Set {TRACEBACK}=1 to see where. Nothing that was counted is lost."
+    hint = f"Set {_TRACEBACK}=1 to see where. Nothing that was counted is lost."
     return f"{type(error).__name__}, which should not happen: {first}", hint
 
 
@@ -412,7 +412,7 @@ def left_out_as_notes() -> Iterator[None]:
         yield
 
 
-PATIENCE_SECONDS, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
+_PATIENCE_SECONDS, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 600.0, 0.5, 10.0
 
 
 @dataclass(slots=True)
@@ -421,7 +421,7 @@ class Outage:
 
     what: str
     began: float = field(default_factory=time.monotonic)
-    pause: float = FIRST_PAUSE_SECONDS
+    pause: float = _FIRST_PAUSE_SECONDS
 
     def next_pause(self, error: KafkaError) -> float:
         """Say what is waited for, and return for how many seconds.
@@ -431,8 +431,8 @@ class Outage:
         KafkaError
             If it lasts for ten minutes already.
         """
-        if time.monotonic() - self.began > PATIENCE_SECONDS:
+        if time.monotonic() - self.began > _PATIENCE_SECONDS:
             raise error
         note(f"{self.what} can't be read ({error.message.rstrip('.')}); waiting for it.")
-        pause, self.pause = self.pause, min(2 * self.pause, LONGEST_PAUSE_SECONDS)
+        pause, self.pause = self.pause, min(2 * self.pause, _LONGEST_PAUSE_SECONDS)
         return pause

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
 WINDOWS_PER_SEGMENT = 60
 
 
-def segment_ms(cascade: Cascade, level: int) -> int:
+def _segment_ms(cascade: Cascade, level: int) -> int:
     """Return how long a segment is: as many windows as the next length has, but sixty at most.
 
     Examples
     --------
     >>> from kstoolkit.windows import Cascade
-    >>> [segment_ms(Cascade("1 minute", "1 hour", "1 day"), level) // 60_000 for level in range(3)]
+    >>> [_segment_ms(Cascade("1 minute", "1 hour", "1 day"), level) // 60_000 for level in range(3)]
     [60, 1440, 1440]
     """
     every_ms, size_ms = cascade.windows[level].every_ms, cascade.windows[level].size_ms
@@ -104,7 +104,7 @@ class Segments:
     level
         Whose they are.
     length_ms
-        How long each one is, see :func:`segment_ms`.
+        How long each one is, see :func:`_segment_ms`.
 
     Examples
     --------
@@ -233,7 +233,7 @@ class DictBlocks:
         yield from list(self.held)
 
 
-NEVER, FOREVER = -(1 << 62), 1 << 62
+NEVER, _FOREVER = -(1 << 62), 1 << 62
 """Before and after all times."""
 
 _NAME = "bucket's memory"
@@ -267,7 +267,7 @@ class Meta:
     @classmethod
     def new(cls, levels: int) -> Meta:
         """Return the memory of a bucket that has seen nothing."""
-        never, forever = (NEVER,) * levels, (FOREVER,) * levels
+        never, forever = (NEVER,) * levels, (_FOREVER,) * levels
         return cls(NEVER, never, never, forever, forever)
 
     def at(self, level: int, **figures: int) -> Meta:
@@ -426,8 +426,8 @@ class Bucket:
         due, rest = self._split(level, timely, is_due=is_due)
         turn.meta = turn.meta.at(
             level,
-            held_since_ms=since_ms if len(rest) else FOREVER,
-            held_from_ms=int(rest.start_ms.min(initial=FOREVER)),
+            held_since_ms=since_ms if len(rest) else _FOREVER,
+            held_from_ms=int(rest.start_ms.min(initial=_FOREVER)),
         )
         if is_due and len(rest):
             turn.done.backlog[level] = len(rest)
@@ -442,7 +442,7 @@ class Bucket:
 
     def _take_in(self, level: int, turn: _Turn) -> tuple[Counters, int]:
         """Return what the level takes of its inbox, and the stream time when the first came."""
-        timely, since_ms = [], FOREVER
+        timely, since_ms = [], _FOREVER
         for delta, clock_ms in turn.inbox[level]:
             came = delta.coarsen(self.cascade.windows[level])
             is_late = self._is_late(level, came, clock_ms, turn.meta.expired_ms[level])
@@ -529,7 +529,7 @@ class Bucket:
         return first_ms
 
     def _segments(self, level: int) -> Segments:
-        return Segments(self.blocks, level, segment_ms(self.cascade, level))
+        return Segments(self.blocks, level, _segment_ms(self.cascade, level))
 
 
 @dataclass(slots=True)

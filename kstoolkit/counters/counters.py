@@ -35,14 +35,14 @@ _ALL_ONES = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _WORD_BITS = np.uint64(64)
 
 
-def unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.int32]]]:
+def _unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.int32]]]:
     """Return one dictionary of all texts, and for each given one where its entries now stand.
 
     The first dictionary keeps its places, so codes that point into it stay valid.
 
     Examples
     --------
-    >>> merged, places = unify([pa.array(["a", "b"]), pa.array(["c", "a"])])
+    >>> merged, places = _unify([pa.array(["a", "b"]), pa.array(["c", "a"])])
     >>> merged.to_pylist(), [place.tolist() for place in places]
     (['a', 'b', 'c'], [[0, 1], [2, 0]])
     """
@@ -52,14 +52,14 @@ def unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.i
     return encoded.dictionary, np.split(places, ends[:-1])
 
 
-def as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:
+def _as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray[np.int32]]:
     """Return the distinct texts, and for each value which one it is.
 
     There must be no nulls, and a given dictionary must name each text once.
 
     Examples
     --------
-    >>> texts, codes = as_dictionary(pa.array(["x", "y", "x"]))
+    >>> texts, codes = _as_dictionary(pa.array(["x", "y", "x"]))
     >>> texts.to_pylist(), codes.tolist()
     (['x', 'y'], [0, 1, 0])
     """
@@ -256,8 +256,8 @@ class Counters:
         count: NDArray[np.uint64] | None = None,
     ) -> Counters:
         """Collapse rows into counters; each row counts once, or ``count`` times."""
-        user_texts, user = as_dictionary(users)
-        action_texts, action = as_dictionary(actions)
+        user_texts, user = _as_dictionary(users)
+        action_texts, action = _as_dictionary(actions)
         return _collapsed(user_texts, action_texts, user, action, start_ms, count)
 
     @classmethod
@@ -544,8 +544,8 @@ def _aligned(
     parts: Sequence[Counters],
 ) -> tuple[pa.Array, pa.Array, NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
     """Return one pair of dictionaries, and in its codes the key columns of all parts, in a row."""
-    users, user_places = unify([part.users for part in parts])
-    actions, action_places = unify([part.actions for part in parts])
+    users, user_places = _unify([part.users for part in parts])
+    actions, action_places = _unify([part.actions for part in parts])
     user = [places[part.user] for places, part in zip(user_places, parts, strict=True)]
     action = [places[part.action] for places, part in zip(action_places, parts, strict=True)]
     start_ms = np.concatenate([part.start_ms for part in parts])

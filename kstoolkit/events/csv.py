@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.event import Columns
 
 
-CHUNK_BYTES = 8 << 20
+_CHUNK_BYTES = 8 << 20
 _HEADER_BYTES = 1 << 20
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _SUBSTITUTE = "\x1a"
@@ -50,7 +50,7 @@ def csv_header(path: str | Path) -> list[str]:
 
 
 def read_csv(
-    path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES
+    path: str | Path, columns: Columns, *, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[Piece]:
     """Yield the file's records, some megabytes at a time.
 
@@ -77,7 +77,7 @@ def read_csv(
 
 
 def read_csv_rows(
-    path: str | Path, columns: Columns, *, chunk_bytes: int = CHUNK_BYTES
+    path: str | Path, columns: Columns, *, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[tuple[pa.RecordBatch, list[tuple[str, str]]]]:
     """Yield the file's rows with all their columns, and (raw text, why) of records that are none.
 
@@ -236,7 +236,7 @@ class _Clean:
         return read + b"\n" if is_last and not read.endswith(b"\n") else read
 
 
-BATCH_ROWS = 1 << 20
+_BATCH_ROWS = 1 << 20
 _DAMAGE = (pa.ArrowException, UnicodeDecodeError)
 
 
@@ -270,7 +270,7 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
         with pq.ParquetFile(
             path, read_dictionary=dictionaries, page_checksum_verification=True
         ) as file:
-            for batch in file.iter_batches(BATCH_ROWS, **chosen):
+            for batch in file.iter_batches(_BATCH_ROWS, **chosen):
                 yield _parquet_piece(batch, columns)
     except _DAMAGE as error:
         raise OSError(str(error)) from error

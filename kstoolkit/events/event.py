@@ -166,23 +166,23 @@ def _decoded(value: pa.Scalar) -> str | None:
         return None
 
 
-def is_missing(texts: pa.DictionaryArray) -> Mask:
+def _is_missing(texts: pa.DictionaryArray) -> Mask:
     """Return where there is no text, or an empty one.
 
     Examples
     --------
-    >>> is_missing(as_text(pa.array(["Zoë", None, ""]))).tolist()
+    >>> _is_missing(as_text(pa.array(["Zoë", None, ""]))).tolist()
     [False, True, True]
     """
     return _rows(texts, _lengths(texts) == 0, if_null=True)
 
 
-def is_longer(texts: pa.DictionaryArray, limit_bytes: int) -> Mask:
+def _is_longer(texts: pa.DictionaryArray, limit_bytes: int) -> Mask:
     """Return where a text has more bytes of UTF-8 than allowed.
 
     Examples
     --------
-    >>> is_longer(as_text(pa.array(["Zoë", None, "Zo"])), 3).tolist()
+    >>> _is_longer(as_text(pa.array(["Zoë", None, "Zo"])), 3).tolist()
     [True, False, False]
     """
     return _rows(texts, _lengths(texts) > limit_bytes, if_null=False)
@@ -388,7 +388,7 @@ def _one_iso(text: str) -> int | None:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
-DAY_MS = 86_400_000
+_DAY_MS = 86_400_000
 _CODES = ("no_user", "no_action", "no_time", "bad_time", "future_time", "long_user", "long_action")
 
 
@@ -407,7 +407,7 @@ class Limits:
         The unit of epoch numbers; told from their size if ``None``.
     """
 
-    future_ms: int = DAY_MS
+    future_ms: int = _DAY_MS
     text_bytes: int = 1024
     time_unit: TimeUnit | None = None
 
@@ -450,13 +450,13 @@ def judge(
     users, actions = as_text(users), as_text(actions)
     time_ms, readable = to_epoch_ms(times, limits.time_unit)
     checks: tuple[Mask, ...] = (
-        is_missing(users),
-        is_missing(actions),
+        _is_missing(users),
+        _is_missing(actions),
         np.array(times.is_null()) if times.null_count else np.bool_(False),  # noqa: FBT003 - a mask
         ~readable,
         time_ms > now_ms + limits.future_ms,
-        is_longer(users, limits.text_bytes),
-        is_longer(actions, limits.text_bytes),
+        _is_longer(users, limits.text_bytes),
+        _is_longer(actions, limits.text_bytes),
     )
     good = ~reduce(np.logical_or, checks)
     if good.all():
@@ -473,7 +473,7 @@ def judge(
     )
 
 
-LONGEST_RAW = 64 * 1024
+_LONGEST_RAW = 64 * 1024
 """Raw text beyond this many characters is cut, visibly."""
 
 REASONS = {
@@ -534,9 +534,9 @@ def _for_each(value: Sequence[str | None] | str | None, number: int) -> list[str
 
 def _cut(raw: str) -> str:
     raw = storable(raw)
-    if len(raw) <= LONGEST_RAW:
+    if len(raw) <= _LONGEST_RAW:
         return raw
-    return f"{raw[:LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
+    return f"{raw[:_LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
 
 
 def storable(text: str) -> str:

@@ -241,10 +241,10 @@ def read_events(
         If the file is damaged or gone: none of what was yielded may count then.
     """
     for piece in _READERS[format_of(path, file_format)](path, columns):
-        yield sift(piece, now_ms=now_ms, limits=limits, file=path)
+        yield _sift(piece, now_ms=now_ms, limits=limits, file=path)
 
 
-def sift(piece: Piece, *, now_ms: int, limits: Limits, file: str | None) -> Good:
+def _sift(piece: Piece, *, now_ms: int, limits: Limits, file: str | None) -> Good:
     """Judge the records of a piece: events here, dead letters there."""
     judged = judge(piece.times, piece.users, piece.actions, now_ms=now_ms, limits=limits)
     dead = []
@@ -276,12 +276,12 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
     if not is_plain(columns):
         return
     for path in paths[:_FIRST_FILES]:
-        names = column_names(path, file_format)
+        names = _column_names(path, file_format)
         if names:
             require(columns, names, path)
 
 
-def column_names(path: str, file_format: str | None = None) -> list[str]:
+def _column_names(path: str, file_format: str | None = None) -> list[str]:
     """Return the names that a file's first records have; none if it is empty or damaged.
 
     Examples
@@ -289,7 +289,7 @@ def column_names(path: str, file_format: str | None = None) -> list[str]:
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.json"
     >>> _ = path.write_text('{"time": 1, "user": "a"}')
-    >>> column_names(str(path))
+    >>> _column_names(str(path))
     ['time', 'user']
     """
     try:

@@ -114,7 +114,7 @@ class Lines:
         ]
 
 
-def shown(line: bytes) -> str:
+def _shown(line: bytes) -> str:
     """Return a line as text for people, whatever its bytes are."""
     return line.removesuffix(b"\r").decode("utf-8", "replace")
 
@@ -182,13 +182,13 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
     """
     for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
         lines = Lines.of(chunk)
-        if lines.may_be_objects(LONGEST_LINE_BYTES) and rows_in(chunk) == len(lines.starts):
+        if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
             yield _sifted_lines(chunk)
 
 
-def rows_in(chunk: bytes) -> int | None:
+def _rows_in(chunk: bytes) -> int | None:
     """Return how many objects a chunk holds; ``None`` if not all of it is such."""
     try:
         return _parsed(chunk, {}).num_rows if chunk.strip() else 0
@@ -202,16 +202,16 @@ def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
         if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
             continue
         try:
-            parse_record(line, (), LONGEST_LINE_BYTES)
-            good.append(shown(line))
+            _parse_record(line, (), LONGEST_LINE_BYTES)
+            good.append(_shown(line))
         except ValueError as error:
-            bad.append((shown(line), str(error)))
+            bad.append((_shown(line), str(error)))
     return good, bad
 
 
 def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
     """Parse a chunk at once; else its halves; else line by line."""
-    piece = parse_chunk(chunk, columns, types, longest_bytes)
+    piece = _parse_chunk(chunk, columns, types, longest_bytes)
     middle = chunk.find(b"\n", len(chunk) // 2) if piece is None else -1
     if piece is not None:
         yield piece
@@ -222,7 +222,7 @@ def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) ->
         yield from _pieces(chunk[middle + 1 :], columns, types, longest_bytes)
 
 
-def parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece | None:
+def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece | None:
     """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
     lines = Lines.of(chunk)
     if not lines.may_be_objects(longest_bytes):
@@ -257,21 +257,21 @@ def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: i
         if not line.strip() and len(line) <= longest_bytes:
             continue
         try:
-            rows.append(parse_record(line, columns, longest_bytes))
+            rows.append(_parse_record(line, columns, longest_bytes))
             lines.append(line)
         except ValueError as error:
-            unparseable.append((shown(line), str(error)))
+            unparseable.append((_shown(line), str(error)))
     if rows:
-        types.update(learnt(rows[0], columns))
-    texts = [pa.array([text_of(row.get(name)) for row in rows], _TEXT) for name in columns]
+        types.update(_learnt(rows[0], columns))
+    texts = [pa.array([_text_of(row.get(name)) for row in rows], _TEXT) for name in columns]
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
-        return [shown(lines[place]) for place in chosen]
+        return [_shown(lines[place]) for place in chosen]
 
     return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
 
 
-def parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
+def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
     """Return the object that a line, or a value of several lines, is.
 
     Raises
@@ -314,7 +314,7 @@ def _deep(line: bytes, columns: Iterable[str]) -> dict[str, Any]:
     return record
 
 
-def learnt(record: dict[str, Any], columns: Columns) -> Types:
+def _learnt(record: dict[str, Any], columns: Columns) -> Types:
     """Return the types of a record's fields, as far as columns of them read like single values.
 
     Users and actions that are fractions do not: an int among them would lose digits.
@@ -327,7 +327,7 @@ def learnt(record: dict[str, Any], columns: Columns) -> Types:
     }
 
 
-def text_of(value: Any) -> str | None:
+def _text_of(value: Any) -> str | None:
     """Return a value as text, as the chunk-wise parser and a cast would."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -343,7 +343,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 _FEW = 64
 _IN_QUOTES = rb'(?:[^"\\\r\n]|\\[^\r\n])*'
 _BROKEN_NAME = rb'\A(?:[^"]|"' + _IN_QUOTES + rb'")*"' + _IN_QUOTES + rb"\\?[\r\n]"
-NO_VALUE = "the record has no value"
+_NO_VALUE = "the record has no value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -424,7 +424,7 @@ def _are_objects(values: pa.Array) -> bool:
     lines = Lines.of(chunk)
     if len(lines.starts) != len(values) or not lines.may_be_objects(LONGEST_LINE_BYTES):
         return not len(values)
-    return rows_in(chunk) == len(values)
+    return _rows_in(chunk) == len(values)
 
 
 def _flat(values: pa.Array) -> pa.Array:
@@ -454,7 +454,7 @@ def _read_values(values: pa.Array, first: int, columns: Columns, types: Types) -
 
 
 def _at_once(values: pa.Array, first: int, columns: Columns, types: Types) -> Values | None:
-    piece = parse_chunk(_joined(values), columns, types, LONGEST_LINE_BYTES)
+    piece = _parse_chunk(_joined(values), columns, types, LONGEST_LINE_BYTES)
     if piece is None or len(piece.times) != len(values):
         return None
     rows = np.arange(first, first + len(values))
@@ -474,9 +474,9 @@ def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) ->
     """Parse each on its own, and learn the types from the first good one."""
     records, rows, unreadable = _sifted_values(values, first, columns)
     if records:
-        types.update(learnt(records[0], columns))
+        types.update(_learnt(records[0], columns))
     texts = [
-        pa.array([text_of(each.get(name)) for each in records], pa.string()) for name in columns
+        pa.array([_text_of(each.get(name)) for each in records], pa.string()) for name in columns
     ]
     return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
 
@@ -490,10 +490,10 @@ def _sifted_values(
     unreadable: list[tuple[int, str]] = []
     for row, value in enumerate(values.to_pylist(), first):
         if value is None or not value.strip():
-            unreadable.append((row, NO_VALUE))
+            unreadable.append((row, _NO_VALUE))
             continue
         try:
-            records.append(parse_record(value, columns, LONGEST_LINE_BYTES))
+            records.append(_parse_record(value, columns, LONGEST_LINE_BYTES))
             rows.append(row)
         except ValueError as error:
             unreadable.append((row, str(error)))

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _NULL = "null"
 
 
-def json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
+def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
     """Return each row as a JSON object in UTF-8.
 
     Numbers and booleans stay what they are, but what is no finite number is null; times are ISO
@@ -74,7 +74,7 @@ def json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
     Examples
     --------
     >>> rows = pa.record_batch({"0": ["Zoë", None], "1": [1.5, 2.0]})
-    >>> print(*(each.decode() for each in json_objects(rows, ["user", "size"])))
+    >>> print(*(each.decode() for each in _json_objects(rows, ["user", "size"])))
     {"user":"Zoë","size":1.5} {"user":null,"size":2.0}
     """
     if not rows.num_columns:
@@ -284,14 +284,14 @@ def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield deflate.flush() + struct.pack("<LL", checksum, size_bytes & 0xFFFFFFFF)
 
 
-def json_lines(events: pa.Table) -> Iterator[bytes]:
+def _json_lines(events: pa.Table) -> Iterator[bytes]:
     """Yield events as JSON lines, many at a time.
 
     Examples
     --------
     >>> row = {"time": 1_757_667_600_000, "user": "zoë.kim", "action": "edit"}
     >>> schema = pa.schema({"time": pa.timestamp("ms"), "user": pa.string(), "action": pa.string()})
-    >>> print(b"".join(json_lines(pa.Table.from_pylist([row], schema=schema))).decode(), end="")
+    >>> print(b"".join(_json_lines(pa.Table.from_pylist([row], schema=schema))).decode(), end="")
     {"time":"2025-09-12T09:00:00.000Z","user":"zoë.kim","action":"edit"}
     """
     head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
@@ -340,7 +340,7 @@ def _as_one(lines: pa.Array) -> bytes:
     return memoryview(lines.buffers()[2])[start:end].tobytes()
 
 
-_TEXT: dict[str, Callable[[pa.Table], Iterator[bytes]]] = {"json": json_lines, "csv": _csv}
+_TEXT: dict[str, Callable[[pa.Table], Iterator[bytes]]] = {"json": _json_lines, "csv": _csv}
 
 
 _ROWS = 20_000
@@ -431,7 +431,7 @@ def simulated_records(simulation: Simulation) -> Iterator[RawRecords]:
     events = simulation.events()
     for start in range(0, events.num_rows, _ROWS):
         some = events.slice(start, _ROWS).combine_chunks()
-        values = b"".join(json_lines(some)).split(b"\n")[:-1]
+        values = b"".join(_json_lines(some)).split(b"\n")[:-1]
         yield _records(values, some["user"].chunk(0), some["time"].chunk(0), None)
 
 
@@ -459,7 +459,7 @@ def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawR
         users, times = (
             rows.column(names.index(each)) for each in (columns.user, columns.event_time)
         )
-        found = _records(json_objects(rows, names), users, times, unit)
+        found = _records(_json_objects(rows, names), users, times, unit)
         yield _with_raw(found, [text.encode("utf-8", "replace") for text, _ in bad])
 
 
@@ -480,7 +480,7 @@ def _of_parquet(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[
     require(columns, names, path)
     for rows in read_parquet_rows(path, _ROWS):
         users, times = (rows.column(each) for each in (columns.user, columns.event_time))
-        yield _records(json_objects(rows, names), users, times, unit)
+        yield _records(_json_objects(rows, names), users, times, unit)
 
 
 def _records(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-SAMPLE = simulate(
+_SAMPLE = simulate(
     event_count=80_000,
     users=1_200,
     duration="2 days",
@@ -39,7 +39,7 @@ def _record(**fields: str | None) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-BAD_RECORDS = {
+_BAD_RECORDS = {
     "a line that is no JSON": f"{_TIME} WARN connection reset by peer",
     "a record cut off": _record(time=_TIME, user="maria.kim", action="edit")[:-12],
     "no user": _record(time=_TIME, action="view"),
@@ -57,23 +57,23 @@ BAD_RECORDS = {
 }
 """What is wrong with a record, and the record: one line each in one file of the sample."""
 
-WIKITICKER_FILE = "wikiticker-2015-09-12-sampled.json.gz"
-WIKITICKER_SHA256 = "7257469b475fb6576328acbc911351b21c896322a96925aec3692427437104e1"
-WIKITICKER_URL = (
+_WIKITICKER_FILE = "wikiticker-2015-09-12-sampled.json.gz"
+_WIKITICKER_SHA256 = "7257469b475fb6576328acbc911351b21c896322a96925aec3692427437104e1"
+_WIKITICKER_URL = (
     "https://raw.githubusercontent.com/apache/druid/master/examples/quickstart/tutorial/"
-    + WIKITICKER_FILE
+    + _WIKITICKER_FILE
 )
 
 # Spark takes no file whose name begins with an underscore for input.
 _LICENCE_FILE = "_wikiticker-licence.txt"
 _LICENCE = f"""\
-{WIKITICKER_FILE}: a sample of the edits of Wikipedia on 12 September 2015.
+{_WIKITICKER_FILE}: a sample of the edits of Wikipedia on 12 September 2015.
 
 Published by the authors of Apache Druid for their tutorial, in the repository apache/druid.
 (c) Wikipedia editors and contributors. Licence of the data: Creative Commons
 Attribution-ShareAlike 3.0, https://creativecommons.org/licenses/by-sa/3.0/
 
-sha256 {WIKITICKER_SHA256}
+sha256 {_WIKITICKER_SHA256}
 """
 _MOST_BYTES = 64 << 20
 """More than this is not the file that was asked for."""
@@ -87,7 +87,7 @@ def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> li
     folder
         Where to; made if need be.
     bad_records
-        Whether one file also holds a bad record of each kind in :data:`BAD_RECORDS`.
+        Whether one file also holds a bad record of each kind in :data:`_BAD_RECORDS`.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> li
     The bytes are those of the sample that comes along, where Python's zlib is the common one; a
     variant such as zlib-ng compresses the same content otherwise.
     """
-    written = SAMPLE.write(Path(folder) / "sample", files=_SAMPLE_FILES)
+    written = _SAMPLE.write(Path(folder) / "sample", files=_SAMPLE_FILES)
     if bad_records:
         _spoil(written[_FILE_WITH_BAD_RECORDS])
     return written
@@ -113,8 +113,8 @@ def write_sample(folder: str | PathLike[str], *, bad_records: bool = True) -> li
 def _spoil(path: Path) -> None:
     """Spread the bad records evenly over the lines of a file."""
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
-    distance = len(lines) // (len(BAD_RECORDS) + 1)
-    for number, record in reversed(list(enumerate(BAD_RECORDS.values(), start=1))):
+    distance = len(lines) // (len(_BAD_RECORDS) + 1)
+    for number, record in reversed(list(enumerate(_BAD_RECORDS.values(), start=1))):
         before = json.loads(lines[number * distance - 1])
         bad = record.replace(_TIME, before["time"])
         lines.insert(number * distance, f"{bad}\n".encode())
@@ -125,8 +125,8 @@ def _spoil(path: Path) -> None:
 def fetch_wikiticker(
     folder: str | PathLike[str],
     *,
-    url: str = WIKITICKER_URL,
-    sha256: str = WIKITICKER_SHA256,
+    url: str = _WIKITICKER_URL,
+    sha256: str = _WIKITICKER_SHA256,
     timeout: Duration = "30 seconds",
 ) -> Path:
     """Return the path of the real sample in ``folder``, downloaded if it is not there yet.
@@ -150,7 +150,7 @@ def fetch_wikiticker(
     OutputError
         If the folder can't be written.
     """
-    target = Path(folder) / WIKITICKER_FILE
+    target = Path(folder) / _WIKITICKER_FILE
     if not (target.is_file() and _sha256(target.read_bytes()) == sha256):
         body = _download(url, target, sha256, parse_duration(timeout))
         _check(body, url, sha256)

@@ -34,7 +34,7 @@ What abnormal users do: five kinds, each with what it adds and a label that says
 
 Examples
 --------
->>> for kind in KINDS.values():
+>>> for kind in _KINDS.values():
 ...     print(f"{kind.name}: {kind.description}")
 burst: a user does one thing very often for some minutes
 ramp: a user does one thing more and more often over hours, then stops
@@ -150,7 +150,7 @@ def log(values: Floats) -> Floats:
     return 2.0 * ratio * series + exponent * _LN_2
 
 
-def pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
+def _pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
     """Return a column for each of ``rows``, chosen by that row's weights.
 
     Parameters
@@ -163,7 +163,7 @@ def pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
     Examples
     --------
     >>> weights = np.array([[1.0, 1.0], [0.0, 3.0]])
-    >>> pick(weights, np.array([0, 0, 1]), np.array([0.2, 0.7, 0.2])).tolist()
+    >>> _pick(weights, np.array([0, 0, 1]), np.array([0.2, 0.7, 0.2])).tolist()
     [0, 1, 1]
     """
     columns = weights.shape[1]
@@ -176,14 +176,14 @@ def pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
     return chosen
 
 
-HOUR_MS = 3_600_000
+_HOUR_MS = 3_600_000
 
-DAILY_RHYTHM = np.array(
+_DAILY_RHYTHM = np.array(
     [3, 2, 1, 1, 1, 2, 4, 8, 14, 18, 20, 19, 16, 18, 20, 19, 17, 14, 12, 13, 14, 12, 8, 5], float
 )
 """How busy the hours of a user's day are; a user's phase says when that day begins."""
 
-HOME_PHASES = np.array([0, 0, 0, 1, 1, 2, 23, 5, 16, 18])
+_HOME_PHASES = np.array([0, 0, 0, 1, 1, 2, 23, 5, 16, 18])
 """Hours that a user's day is ahead of UTC: most live near it, some far away."""
 
 _FLATTENING_RANKS = 10
@@ -218,12 +218,12 @@ class Span:
     @property
     def hour_starts_ms(self) -> Ints:
         """Where its hours begin, counted from its own start."""
-        return np.arange(self.start_ms, self.end_ms, HOUR_MS, dtype=np.int64)
+        return np.arange(self.start_ms, self.end_ms, _HOUR_MS, dtype=np.int64)
 
     @property
     def widths_ms(self) -> Ints:
         """How long its hours are: the last one may be cut short."""
-        return np.minimum(HOUR_MS, self.end_ms - self.hour_starts_ms)
+        return np.minimum(_HOUR_MS, self.end_ms - self.hour_starts_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +261,12 @@ class Habits:
     mix: Floats
 
 
-def rates(users: int) -> Floats:
+def _rates(users: int) -> Floats:
     """Return each user's share of all events, the busiest user first.
 
     Examples
     --------
-    >>> [round(float(share), 3) for share in rates(3)]
+    >>> [round(float(share), 3) for share in _rates(3)]
     [0.365, 0.331, 0.304]
     """
     weights = 1.0 / np.arange(_FLATTENING_RANKS, users + _FLATTENING_RANKS)
@@ -274,15 +274,15 @@ def rates(users: int) -> Floats:
     return shares
 
 
-def share_out(draws: Draws, number: int, shares: Floats) -> Ints:
+def _share_out(draws: Draws, number: int, shares: Floats) -> Ints:
     """Return how many of ``number`` events each user makes, at random by its share."""
-    owners = pick(shares[np.newaxis, :], np.zeros(number, np.int64), draws.uniform(number))
+    owners = _pick(shares[np.newaxis, :], np.zeros(number, np.int64), draws.uniform(number))
     return np.bincount(owners, minlength=len(shares)).astype(np.int64)
 
 
 def habits(draws: Draws, users: int, actions: int) -> Habits:
     """Return habits for ``users``; the k-th action is done 1/k as often as the first."""
-    home = HOME_PHASES[draws.integers(0, len(HOME_PHASES), users)]
+    home = _HOME_PHASES[draws.integers(0, len(_HOME_PHASES), users)]
     taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
     return Habits(
         phase=(home + draws.integers(0, 2, users)) % 24,
@@ -316,22 +316,22 @@ def _act(draws: Draws, counts: Ints, habits: Habits, span: Span, first_hours: In
     rows = np.repeat(np.arange(len(counts)), counts)
     weights = _hour_weights(draws, habits.phase, span)
     weights[np.arange(weights.shape[1]) < first_hours[:, np.newaxis]] = 0.0
-    hours = pick(weights, rows, draws.uniform(len(rows)))
+    hours = _pick(weights, rows, draws.uniform(len(rows)))
     within = np.floor(draws.uniform(len(rows)) * span.widths_ms[hours]).astype(np.int64)
-    actions = pick(habits.mix, rows, draws.uniform(len(rows)))
+    actions = _pick(habits.mix, rows, draws.uniform(len(rows)))
     return Acts(rows, span.hour_starts_ms[hours] + within, actions)
 
 
 def _hour_weights(draws: Draws, phase: Ints, span: Span) -> Floats:
-    of_day = span.hour_starts_ms // HOUR_MS
-    rhythm = DAILY_RHYTHM[(of_day + phase[:, np.newaxis]) % len(DAILY_RHYTHM)]
+    of_day = span.hour_starts_ms // _HOUR_MS
+    rhythm = _DAILY_RHYTHM[(of_day + phase[:, np.newaxis]) % len(_DAILY_RHYTHM)]
     mood = draws.gamma(_BURSTINESS_SHAPE, rhythm.size).reshape(rhythm.shape)
     weights: Floats = rhythm * mood * span.widths_ms
     return weights
 
 
-MINUTE_MS = 60_000
-NO_ACTION = -1
+_MINUTE_MS = 60_000
+_NO_ACTION = -1
 """Stands for "several actions" among numbers of actions."""
 
 
@@ -384,7 +384,7 @@ class Stage:
 class Trouble:
     """What abnormal users of one kind add: a label's columns, and the events.
 
-    Users are numbered by their place; ``action`` is ``NO_ACTION`` where there are several.
+    Users are numbered by their place; ``action`` is ``_NO_ACTION`` where there are several.
     """
 
     since_ms: Ints
@@ -420,14 +420,14 @@ class Kind:
 
 def _burst(stage: Stage) -> Trouble:
     since = stage.moments(0.6, 0.9)
-    until = since + stage.lengths(2 * MINUTE_MS, 5 * MINUTE_MS, 1 / 20)
+    until = since + stage.lengths(2 * _MINUTE_MS, 5 * _MINUTE_MS, 1 / 20)
     counts = 240 + _times(stage.hourly, 15) + stage.draws.integers(0, 160, stage.number)
     return _one_action(stage, since, until, counts, place=_evenly_at_random)
 
 
 def _ramp(stage: Stage) -> Trouble:
     since = stage.moments(0.6, 0.75)
-    until = since + stage.lengths(6 * HOUR_MS, 8 * HOUR_MS, 1 / 5)
+    until = since + stage.lengths(6 * _HOUR_MS, 8 * _HOUR_MS, 1 / 5)
     counts = 300 + _times(stage.hourly, 40) + stage.draws.integers(0, 100, stage.number)
     return _one_action(stage, since, until, counts, place=_more_and_more)
 
@@ -435,7 +435,7 @@ def _ramp(stage: Stage) -> Trouble:
 def _low_and_slow(stage: Stage) -> Trouble:
     since = np.full(stage.number, stage.span.start_ms)
     until = np.full(stage.number, stage.span.end_ms)
-    distance = stage.draws.integers(4 * MINUTE_MS, 8 * MINUTE_MS, stage.number)
+    distance = stage.draws.integers(4 * _MINUTE_MS, 8 * _MINUTE_MS, stage.number)
     counts = np.maximum(24, stage.span.length_ms // distance)
     return _one_action(stage, since, until, counts, place=_at_even_distances)
 
@@ -443,8 +443,8 @@ def _low_and_slow(stage: Stage) -> Trouble:
 def _new_user_flood(stage: Stage) -> Trouble:
     """Make one campaign: all accounts begin within an hour, and do the same thing."""
     campaign = stage.moments(0.6, 0.9)[:1]
-    since = campaign + stage.lengths(0, HOUR_MS, 1 / 40)
-    until = since + stage.lengths(10 * MINUTE_MS, 20 * MINUTE_MS, 1 / 20)
+    since = campaign + stage.lengths(0, _HOUR_MS, 1 / 40)
+    until = since + stage.lengths(10 * _MINUTE_MS, 20 * _MINUTE_MS, 1 / 20)
     counts = 80 + _times(stage.hourly, 10) + stage.draws.integers(0, 80, stage.number)
     actions = np.repeat(stage.rare_actions()[:1], stage.number)
     return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=actions)
@@ -453,15 +453,15 @@ def _new_user_flood(stage: Stage) -> Trouble:
 def _shared_account(stage: Stage) -> Trouble:
     """Add a second person: another mix, and a day that begins half a day later."""
     own_start = stage.moments(0.5, 0.7)
-    first_hours = (own_start - stage.span.start_ms) // HOUR_MS
+    first_hours = (own_start - stage.span.start_ms) // _HOUR_MS
     since = stage.span.hour_starts_ms[first_hours]
-    hours_left = (stage.span.end_ms - since) / HOUR_MS
+    hours_left = (stage.span.end_ms - since) / _HOUR_MS
     counts = 300 + _times(stage.hourly * hours_left, 10)
     fresh = habits(stage.draws, stage.number, stage.actions)
     second = Habits((stage.phase + 12) % 24, fresh.mix)
     acts = act(stage.draws, counts, second, stage.span, first_hours=first_hours)
     until = np.full(stage.number, stage.span.end_ms)
-    return Trouble(since, until, np.full(stage.number, NO_ACTION), acts)
+    return Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
 
 
 def _times(hourly: Floats, factor: int) -> Ints:
@@ -501,7 +501,7 @@ def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
     return (slot + jitter) / np.repeat(counts, counts)
 
 
-KINDS = {
+_KINDS = {
     kind.name: kind
     for kind in (
         Kind(
@@ -581,17 +581,17 @@ class Scenario:
 
     def acts(self) -> Acts:
         """Return all events, in order of time."""
-        counts = share_out(Draws(self.seed, "shares"), self.event_count, rates(self.users))
+        counts = _share_out(Draws(self.seed, "shares"), self.event_count, _rates(self.users))
         ordinary = act(Draws(self.seed, "ordinary"), counts, self._habits(), self.span)
         return Acts.joined([ordinary, *(part.acts for part in self.parts())])
 
     def parts(self) -> list[Part]:
         """Return what is abnormal, kind by kind."""
-        return [self._part(kind, self._who(kind)) for kind in KINDS.values() if self._number(kind)]
+        return [self._part(kind, self._who(kind)) for kind in _KINDS.values() if self._number(kind)]
 
     def _part(self, kind: Kind, users: Ints) -> Part:
-        hours = self.span.length_ms / HOUR_MS
-        hourly = rates(self.users) * self.event_count / hours
+        hours = self.span.length_ms / _HOUR_MS
+        hourly = _rates(self.users) * self.event_count / hours
         stage = Stage(
             draws=Draws(self.seed, kind.name),
             span=self.span,
@@ -628,7 +628,7 @@ class Scenario:
 
 def _kinds(*, accounts: bool, until: Kind | None = None) -> list[Kind]:
     """Return the kinds that are accounts of their own, or are not, before the kind ``until``."""
-    kinds = list(KINDS.values())
+    kinds = list(_KINDS.values())
     return [
         kind
         for kind in kinds[: kinds.index(until) if until else None]
@@ -636,7 +636,7 @@ def _kinds(*, accounts: bool, until: Kind | None = None) -> list[Kind]:
     ]
 
 
-LABELS_SCHEMA = pa.schema(
+_LABELS_SCHEMA = pa.schema(
     {
         "user": pa.string(),
         "kind": pa.string(),
@@ -648,7 +648,7 @@ LABELS_SCHEMA = pa.schema(
 )
 
 
-def label_table(parts: Sequence[Part], names: pa.Array, actions: Sequence[str]) -> pa.Table:
+def _label_table(parts: Sequence[Part], names: pa.Array, actions: Sequence[str]) -> pa.Table:
     """Return a label for each abnormal user, kind by kind and name by name.
 
     Parameters
@@ -659,30 +659,30 @@ def label_table(parts: Sequence[Part], names: pa.Array, actions: Sequence[str]) 
         What users and actions are called.
     """
     tables = [_labels(part, names, actions) for part in parts]
-    labels = pa.concat_tables([LABELS_SCHEMA.empty_table(), *tables])
+    labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
     return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
 
 def _labels(part: Part, names: pa.Array, actions: Sequence[str]) -> pa.Table:
     trouble = part.trouble
-    action = pa.array(trouble.action, mask=trouble.action == NO_ACTION)
+    action = pa.array(trouble.action, mask=trouble.action == _NO_ACTION)
     columns = [
         names.take(pa.array(part.users)),
         pa.array(np.full(len(part.users), part.kind)),
-        pa.array(trouble.since_ms).cast(LABELS_SCHEMA.field("since").type),
-        pa.array(trouble.until_ms).cast(LABELS_SCHEMA.field("until").type),
+        pa.array(trouble.since_ms).cast(_LABELS_SCHEMA.field("since").type),
+        pa.array(trouble.until_ms).cast(_LABELS_SCHEMA.field("until").type),
         pa.array(actions, pa.string()).take(action),
         pa.array(trouble.extra_events),
     ]
-    return pa.Table.from_arrays(columns, schema=LABELS_SCHEMA)
+    return pa.Table.from_arrays(columns, schema=_LABELS_SCHEMA)
 
 
-def label_lines(labels: pa.Table) -> Iterator[bytes]:
+def _label_lines(labels: pa.Table) -> Iterator[bytes]:
     """Yield labels as JSON lines, with times in ISO 8601.
 
     Examples
     --------
-    >>> list(label_lines(LABELS_SCHEMA.empty_table()))
+    >>> list(_label_lines(_LABELS_SCHEMA.empty_table()))
     []
     """
     for label in labels.to_pylist():
@@ -711,7 +711,7 @@ torres wang weber yilmaz zhang
 """
 
 
-def user_names(draws: Draws, number: int) -> pa.Array:
+def _user_names(draws: Draws, number: int) -> pa.Array:
     """Return ``number`` different names in random order, such as ``"zoë.kim"``.
 
     Once all pairs of names are used up, they carry a number: ``"zoë.kim.2"``. None of them needs
@@ -720,7 +720,7 @@ def user_names(draws: Draws, number: int) -> pa.Array:
     Examples
     --------
     >>> from kstoolkit.events.simulator import Draws
-    >>> names = user_names(Draws(1, "names"), 10_000)
+    >>> names = _user_names(Draws(1, "names"), 10_000)
     >>> len(names), len(names.unique())
     (10000, 10000)
     """
@@ -735,16 +735,16 @@ def user_names(draws: Draws, number: int) -> pa.Array:
     return pc.binary_join_element_wise(pc.binary_join_element_wise(given, family, "."), suffix, "")
 
 
-EVENTS_SCHEMA = pa.schema(
+_EVENTS_SCHEMA = pa.schema(
     {"time": pa.timestamp("ms", tz="UTC"), "user": pa.string(), "action": pa.string()}
 )
 
-ACTIONS = ("view", "search", "edit", "comment", "download", "share")
+_ACTIONS = ("view", "search", "edit", "comment", "download", "share")
 
-ABNORMAL = {"burst": 3, "ramp": 3, "low-and-slow": 2, "new-user-flood": 6, "shared-account": 3}
+_ABNORMAL = {"burst": 3, "ramp": 3, "low-and-slow": 2, "new-user-flood": 6, "shared-account": 3}
 """How many abnormal users of each kind there are unless told otherwise."""
 
-START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+_START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 """A Monday morning: users are awake, so that history does not begin with its quietest hours."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -803,11 +803,11 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         """
         acts = self._scenario().acts()
         columns = [
-            pa.array(acts.time_ms).cast(EVENTS_SCHEMA.field("time").type),
+            pa.array(acts.time_ms).cast(_EVENTS_SCHEMA.field("time").type),
             self._names().take(pa.array(acts.user)),
             pa.array(self.actions, pa.string()).take(pa.array(acts.action)),
         ]
-        return pa.Table.from_arrays(columns, schema=EVENTS_SCHEMA)
+        return pa.Table.from_arrays(columns, schema=_EVENTS_SCHEMA)
 
     def labels(self) -> pa.Table:
         """Return who is abnormal, how, when and by how much: one row an abnormal user.
@@ -819,7 +819,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             (null where there are several) and extra_events: how many of the user's events
             between since and until an ordinary user would not have made.
         """
-        return label_table(self._scenario().parts(), self._names(), self.actions)
+        return _label_table(self._scenario().parts(), self._names(), self.actions)
 
     def write(
         self,
@@ -871,7 +871,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         )
         labels = folder.parent / "labels.json"
         with replacing(labels) as out:
-            out.writelines(label_lines(self.labels()))
+            out.writelines(_label_lines(self.labels()))
         return [*written, labels]
 
     def _scenario(self) -> Scenario:
@@ -886,7 +886,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         )
 
     def _names(self) -> pa.Array:
-        return user_names(Draws(self.seed, "names"), self._scenario().all_users)
+        return _user_names(Draws(self.seed, "names"), self._scenario().all_users)
 
 
 def simulate(
@@ -894,8 +894,8 @@ def simulate(
     event_count: int = 100_000,
     users: int = 1_000,
     duration: Duration = "2 days",
-    start: datetime = START,
-    actions: Sequence[str] = ACTIONS,
+    start: datetime = _START,
+    actions: Sequence[str] = _ACTIONS,
     seed: int = 0,
     abnormal: Mapping[str, int] | None = None,
 ) -> Simulation:
@@ -939,7 +939,7 @@ def simulate(
         start=start,
         actions=tuple(actions),
         seed=seed,
-        abnormal=dict(ABNORMAL if abnormal is None else abnormal),
+        abnormal=dict(_ABNORMAL if abnormal is None else abnormal),
     )
 
 
@@ -963,13 +963,13 @@ def _check_actions(actions: Sequence[str]) -> None:
 
 def _check_abnormal(abnormal: Mapping[str, int], users: int) -> None:
     for kind, number in abnormal.items():
-        if kind not in KINDS:
-            near = get_close_matches(kind, KINDS, n=1)
+        if kind not in _KINDS:
+            near = get_close_matches(kind, _KINDS, n=1)
             guess = f"Did you mean {near[0]!r}? " if near else ""
             message = f"There is no kind {kind!r} of abnormal user."
-            raise ConfigurationError(message, hint=f"{guess}There are: {', '.join(KINDS)}.")
+            raise ConfigurationError(message, hint=f"{guess}There are: {', '.join(_KINDS)}.")
         _check_number(f"The number of {kind!r}", number, 0)
-    astray = sum(number for kind, number in abnormal.items() if not KINDS[kind].is_account)
+    astray = sum(number for kind, number in abnormal.items() if not _KINDS[kind].is_account)
     if astray > users:
         message = f"{astray:,} of {users:,} ordinary users can't go astray."
         raise ConfigurationError(message, hint="Give more users, or fewer abnormal ones.")

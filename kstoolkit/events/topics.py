@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.event import Limits, TimeUnit
 
 
-CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
+_CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
 """The environment variable that names a file with settings of the connection."""
 
 
@@ -62,7 +62,7 @@ def read_options(path: str | Path) -> dict[str, str]:
 
 def options_of_environment() -> dict[str, str]:
     """Return the settings of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names, if it does."""
-    path = os.environ.get(CONFIG_FILE)
+    path = os.environ.get(_CONFIG_FILE)
     return read_options(path) if path else {}
 
 
@@ -140,7 +140,7 @@ RECORD_COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "ti
 Reader = Callable[[pa.RecordBatch], "pa.RecordBatch | pa.Table"]
 """From records, as columns :data:`RECORD_COLUMNS`, to the columns that events are made of."""
 
-MAX_RECORDS = 1_000_000
+_MAX_RECORDS = 1_000_000
 """What a micro-batch takes in, unless told otherwise."""
 
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
@@ -210,7 +210,7 @@ def kafka_topic(
     value: str | Reader = "json",
     starting: str | datetime | Mapping[int, int] = "earliest",
     schema: str | None = None,
-    max_records_per_batch: int = MAX_RECORDS,
+    max_records_per_batch: int = _MAX_RECORDS,
     give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
     max_future: Duration = "1 day",

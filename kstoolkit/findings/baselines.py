@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 
-VERSION = 1
+_VERSION = 1
 _BLOCK = "block of baselines"
 
 
@@ -72,7 +72,7 @@ def _encode_block(cells: pa.Table, protected: pa.Table) -> bytes:
     # As a global it could not be pickled, and so not travel to a cluster.
     options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
     sink = pa.BufferOutputStream()
-    sink.write(bytes([VERSION]))
+    sink.write(bytes([_VERSION]))
     for table in (cells, protected):
         with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
             writer.write_table(table)
@@ -87,8 +87,8 @@ def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
     FormatError
         If the version is unknown, or the bytes are no such block.
     """
-    if not block or block[0] != VERSION:
-        raise FormatError.version(_BLOCK, block[0] if block else 0, VERSION)
+    if not block or block[0] != _VERSION:
+        raise FormatError.version(_BLOCK, block[0] if block else 0, _VERSION)
     source = pa.BufferReader(pa.py_buffer(block)[1:])
     try:
         cells, protected = (pa.ipc.open_stream(source).read_all() for _ in range(2))
@@ -98,7 +98,7 @@ def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
     return cells, protected
 
 
-NEVER = -(1 << 62)
+_NEVER = -(1 << 62)
 _ACTION_BITS = 32
 _ACTION_MASK = (1 << _ACTION_BITS) - 1
 
@@ -114,7 +114,7 @@ class Cells:
     key
         User's place and action's place, ascending.
     first_ms, last_ms
-        The earliest and the latest window that had events; ``-NEVER`` and ``NEVER`` before any.
+        The earliest and the latest window that had events; ``-NEVER`` and ``_NEVER`` before any.
     last_count
         What was learnt from the latest window, which may still be open.
     total, squares
@@ -183,7 +183,7 @@ class Cells:
 
     def _insert(self, new: Integers) -> None:
         nothing = np.zeros(len(new), np.int64)
-        added = {"key": new, "first_ms": nothing - NEVER, "last_ms": nothing + NEVER}
+        added = {"key": new, "first_ms": nothing - _NEVER, "last_ms": nothing + _NEVER}
         order = np.argsort(np.concatenate([self.key, new]), kind="stable")
         for name in _COLUMNS:
             column = np.concatenate([getattr(self, name), added.get(name, nothing)])
@@ -202,7 +202,7 @@ class Cells:
         np.subtract.at(self.total, cell, learnt)
         np.subtract.at(self.squares, cell, learnt.astype(np.float64) ** 2)
         latest = cell[start_ms == self.last_ms[cell]]
-        self.last_ms[latest] = NEVER
+        self.last_ms[latest] = _NEVER
         self.last_count[latest] = 0
 
     def learn(self, cell: Integers, start_ms: int, count: Integers) -> None:
@@ -370,10 +370,10 @@ class Walk:
         self.passed = max(self.passed, end)
 
 
-PROTECT_BELOW = float(np.log(1e-4))
+_PROTECT_BELOW = float(np.log(1e-4))
 """A window whose upper tail is rarer than this is not learnt from."""
 
-PROTECT_FROM_COUNT = 5
+_PROTECT_FROM_COUNT = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -510,14 +510,14 @@ class Baselines:
     ) -> Flags:
         """Return which counts are not to be learnt from."""
         abnormal = np.zeros(len(cell), bool)
-        may = count >= PROTECT_FROM_COUNT
+        may = count >= _PROTECT_FROM_COUNT
         may &= self.cells.skipped[cell] < np.maximum(n, FEWEST_WINDOWS)
         rows = np.flatnonzero(may)
         expected = prior.take(self.cells.action[cell[rows]]).expect(n[rows], total[rows])
         # Most lie within one standard deviation, and need no closer look.
         far = np.flatnonzero(count[rows] > expected.mean + np.sqrt(expected.variance))
         rows = rows[far]
-        abnormal[rows] = expected.take(far).is_rarer(count[rows], PROTECT_BELOW)
+        abnormal[rows] = expected.take(far).is_rarer(count[rows], _PROTECT_BELOW)
         return abnormal
 
 

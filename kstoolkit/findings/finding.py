@@ -210,7 +210,7 @@ def in_short(finding: Finding) -> str:
     return f"{who}: {count} in {told['window']}, {', '.join(against)}"
 
 
-def finding_html(finding: Finding) -> str:
+def _finding_html(finding: Finding) -> str:
     """Return a finding as HTML: its sentence, and its evidence as a table."""
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{escape(what)}</th>"
@@ -220,7 +220,7 @@ def finding_html(finding: Finding) -> str:
     return f"<p>{escape(finding.sentence)}</p><table>{rows}</table>"
 
 
-def findings_html(caption: str, findings: Iterable[Finding]) -> str:
+def _findings_html(caption: str, findings: Iterable[Finding]) -> str:
     """Return findings as an HTML table, one a row."""
     head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
     body = "".join(f"<tr>{_cells(each)}</tr>" for each in findings)
@@ -262,7 +262,7 @@ FINDINGS_SCHEMA = pa.schema(
 )
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each."""
 
-SHOWN = 20
+_SHOWN = 20
 _RECORDS_AT_ONCE = 10_000
 _TOO_FEW = "unknown (too few peers with history yet)"
 _NO_BASELINE = "unknown (no baseline)"
@@ -357,7 +357,7 @@ class Finding(Viewed):
         return f"Finding({in_short(self)})"
 
     def _repr_html_(self) -> str:
-        return finding_html(self)
+        return _finding_html(self)
 
 
 class Findings(Viewed, Sequence[Finding]):
@@ -393,7 +393,7 @@ class Findings(Viewed, Sequence[Finding]):
         for batch in self.table.to_batches(max_chunksize=_RECORDS_AT_ONCE):
             yield from map(_record, batch.to_pylist())
 
-    def top(self, n: int = SHOWN) -> Findings:
+    def top(self, n: int = _SHOWN) -> Findings:
         """Return the ``n`` that most deserve a look: the best of each kind of rule in turn.
 
         Ceilings go by how far they are exceeded, the others by how improbable they are.
@@ -436,7 +436,7 @@ class Findings(Viewed, Sequence[Finding]):
     def _repr_html_(self) -> str:
         shown = self.top()
         note = f"; the top {len(shown)} are shown" if len(shown) < len(self) else ""
-        return findings_html(self._facts() + note, shown)
+        return _findings_html(self._facts() + note, shown)
 
     def _facts(self) -> str:
         if not len(self):

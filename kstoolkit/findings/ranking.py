@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
-FEWEST_ALIKE = 100
+_FEWEST_ALIKE = 100
 """A bucket of users of similar volume has at least so many, if there are so many at all."""
 
-RANKING_SCHEMA = pa.schema(
+_RANKING_SCHEMA = pa.schema(
     [
         pa.field("user", pa.string(), nullable=False),
         pa.field("score", pa.float64(), nullable=False),
@@ -79,7 +79,7 @@ def rank_users(
     Returns
     -------
     pyarrow.Table
-        Of :data:`RANKING_SCHEMA`.
+        Of :data:`_RANKING_SCHEMA`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def rank_users(
         "mix_share": pa.array(mix),
     }
     columns["reason"] = _reasons(columns, as_window(window).label)
-    ranked = pa.table([columns[name] for name in RANKING_SCHEMA.names], schema=RANKING_SCHEMA)
+    ranked = pa.table([columns[name] for name in _RANKING_SCHEMA.names], schema=_RANKING_SCHEMA)
     return ranked.sort_by([("score", "descending"), ("user", "ascending")])
 
 
@@ -153,11 +153,11 @@ def _buckets(n: Floats) -> tuple[Integers, Integers]:
     sizes = np.bincount(octave)
     bucket_of, sums = np.zeros(len(sizes), np.int64), [0]
     for level in range(len(sizes) - 1, -1, -1):
-        if sums[-1] >= FEWEST_ALIKE:
+        if sums[-1] >= _FEWEST_ALIKE:
             sums.append(0)
         sums[-1] += int(sizes[level])
         bucket_of[level] = len(sums) - 1
-    if len(sums) > 1 and sums[-1] < FEWEST_ALIKE:  # what is left at the bottom joins its neighbour
+    if len(sums) > 1 and sums[-1] < _FEWEST_ALIKE:  # what is left at the bottom joins its neighbour
         rest = sums.pop()
         sums[-1] += rest
         bucket_of = np.minimum(bucket_of, len(sums) - 1)

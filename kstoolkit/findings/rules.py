@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 _LARGEST = (1 << 63) - 1
 
 
-def whole_match(pattern: str) -> str:
+def _whole_match(pattern: str) -> str:
     """Return the regular expression that the whole of a text must match."""
     return rf"\A(?:{pattern})\z"
 
@@ -87,14 +87,14 @@ def names(field: str, values: Any) -> tuple[str, ...]:
     return given
 
 
-def regular(pattern: Any) -> str:
+def _regular(pattern: Any) -> str:
     """Return a regular expression of RE2, which any input matches in linear time."""
     hint = "Write a regular expression of RE2's syntax, such as 'bot-[0-9]+'."
     if not isinstance(pattern, str):
         message = f"pattern = {pattern!r} is no text."
         raise ConfigurationError(message, hint=hint)
     try:
-        pc.match_substring_regex(pa.array([""]), whole_match(pattern))
+        pc.match_substring_regex(pa.array([""]), _whole_match(pattern))
         pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid as error:
         message = f"The pattern {pattern!r} is no regular expression: {error}."
@@ -221,7 +221,7 @@ class Exempt:
                 message, hint="Write Exempt(['Anna', 'Bob']) or Exempt(pattern='bot-.*')."
             )
         object.__setattr__(self, "users", None if users is None else names("users", users))
-        object.__setattr__(self, "pattern", None if pattern is None else regular(pattern))
+        object.__setattr__(self, "pattern", None if pattern is None else _regular(pattern))
 
     @property
     def name(self) -> str:
@@ -283,7 +283,7 @@ def exempted(rules: Iterable[Rule], users: pa.Array | pa.ChunkedArray) -> Any:
     found = pc.invert(pc.is_valid(users))
     for rule in rules:
         if isinstance(rule, Exempt) and rule.pattern is not None:
-            found = pc.or_(found, pc.match_substring_regex(users, whole_match(rule.pattern)))
+            found = pc.or_(found, pc.match_substring_regex(users, _whole_match(rule.pattern)))
         elif isinstance(rule, Exempt):
             found = pc.or_(found, pc.is_in(users, value_set=pa.array(rule.users, pa.string())))
     return found
@@ -314,10 +314,10 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
     except UnicodeDecodeError as error:
         message = f"{where} is no TOML: {error}."
         raise ConfigurationError(message, hint=_EXAMPLE) from error
-    return rules_from_toml(text, where)
+    return _rules_from_toml(text, where)
 
 
-def rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
+def _rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
     r"""Return the rules of a TOML document, in its order.
 
     Parameters
@@ -334,7 +334,7 @@ def rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
 
     Examples
     --------
-    >>> rules_from_toml("[[rule]]\nkind = 'Exempt'\nusers = ['Anna']")
+    >>> _rules_from_toml("[[rule]]\nkind = 'Exempt'\nusers = ['Anna']")
     (Exempt(users=('Anna',), pattern=None),)
     """
     try:
@@ -364,7 +364,7 @@ def rules_to_json(rules: Iterable[Rule]) -> str:
     >>> rules_to_json([Ceiling("1 minute", 100)])
     '[{"kind": "Ceiling", "window": "1 minute", "count": 100}]'
     """
-    return json.dumps([rule_table(rule) for rule in rules], ensure_ascii=False)
+    return json.dumps([_rule_table(rule) for rule in rules], ensure_ascii=False)
 
 
 def rules_from_json(text: str) -> tuple[Rule, ...]:
@@ -381,12 +381,12 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
     )
 
 
-def rule_table(rule: Rule) -> dict[str, Any]:
+def _rule_table(rule: Rule) -> dict[str, Any]:
     """Return a rule as the table that a file has of it: its kind, and what was given.
 
     Examples
     --------
-    >>> rule_table(Ceiling("1 minute", 100))
+    >>> _rule_table(Ceiling("1 minute", 100))
     {'kind': 'Ceiling', 'window': '1 minute', 'count': 100}
     """
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
@@ -436,13 +436,13 @@ def _unknown(where: str, what: str, found: object, allowed: list[str]) -> Config
 _LAST_SHORT = 0xFFFF
 
 
-def rules_to_toml(rules: Iterable[Rule]) -> str:
+def _rules_to_toml(rules: Iterable[Rule]) -> str:
     """Return rules as :func:`~kstoolkit.load_rules` reads them.
 
     Examples
     --------
     >>> from kstoolkit.findings.rules import Ceiling
-    >>> print(rules_to_toml([Ceiling("1 minute", 100, actions=["log in"])]))
+    >>> print(_rules_to_toml([Ceiling("1 minute", 100, actions=["log in"])]))
     [[rule]]
     kind = "Ceiling"
     window = "1 minute"
@@ -450,7 +450,7 @@ def rules_to_toml(rules: Iterable[Rule]) -> str:
     actions = ["log in"]
     <BLANKLINE>
     """
-    return "\n".join(_table(rule_table(rule)) for rule in rules)
+    return "\n".join(_table(_rule_table(rule)) for rule in rules)
 
 
 def _table(fields: dict[str, Any]) -> str:
@@ -460,13 +460,13 @@ def _table(fields: dict[str, Any]) -> str:
 
 def _value(value: object) -> str:
     if isinstance(value, str):
-        return toml_text(value)
+        return _toml_text(value)
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     return repr(value)
 
 
-def toml_text(value: str) -> str:
+def _toml_text(value: str) -> str:
     r"""Return a text as TOML writes it, on one line; what is unseen stands as its code point.
 
     Raises
@@ -476,7 +476,7 @@ def toml_text(value: str) -> str:
 
     Examples
     --------
-    >>> print(toml_text('a "b"\\c\n'))
+    >>> print(_toml_text('a "b"\\c\n'))
     "a \"b\"\\c\u000A"
     """
     if any("\ud800" <= char <= "\udfff" for char in value):
@@ -595,12 +595,12 @@ def _is_bare(content: bytes) -> bool:
 
 
 def _before(place: Path, begin_with: Iterable[Rule]) -> bytes:
-    return place.read_bytes() if place.exists() else rules_to_toml(begin_with).encode()
+    return place.read_bytes() if place.exists() else _rules_to_toml(begin_with).encode()
 
 
 def _exemption(user: str, note: str) -> str:
     comment = f"# {plain(shortened(note, _LONGEST_NOTE))}\n" if note else ""
-    return comment + rules_to_toml([Exempt([user])])
+    return comment + _rules_to_toml([Exempt([user])])
 
 
 def _added(before: bytes, rule: str) -> bytes:
@@ -629,7 +629,7 @@ def _replace(place: Path, content: bytes) -> None:
 
 def _check(hidden: Path, place: Path) -> None:
     try:
-        rules_from_toml(hidden.read_text(encoding="utf-8"), str(place))
+        _rules_from_toml(hidden.read_text(encoding="utf-8"), str(place))
     except ConfigurationError as error:
         message = f"No rule can be added to {str(place)!r}: {error.message}"
         raise ConfigurationError(message, hint=_ONE_LIST) from error

@@ -11,7 +11,7 @@ continued fraction); Gautschi 1979 (the incomplete gamma's).
 Examples
 --------
 >>> import numpy as np
->>> log_upper_tail(np.array([0, 3, 4000]), np.array([1.0]), np.array([2.0])).round(6)
+>>> _log_upper_tail(np.array([0, 3, 4000]), np.array([1.0]), np.array([2.0])).round(6)
 array([ 0.00000000e+00, -2.07944200e+00, -2.77258872e+03])
 
 What count to expect of a cell's next window, and how improbable another one is.
@@ -68,19 +68,19 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
-HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
-STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 """Bernoulli terms of Stirling's series: enough for 1e-16 where the argument is 10 or more."""
 
-SERIES_FROM = 10
-NEARLY_EQUAL = 0.1
-PRECISION = 1e-15
-MOST_STEPS = 20_000
-STEPS_PER_CHECK = 4
-NEARLY_POISSON = 1e-13
+_SERIES_FROM = 10
+_NEARLY_EQUAL = 0.1
+_PRECISION = 1e-15
+_MOST_STEPS = 20_000
+_STEPS_PER_CHECK = 4
+_NEARLY_POISSON = 1e-13
 
 
-def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
+def _log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
     """Return ln P(X >= count), for X with this mean and variance.
 
     Parameters
@@ -99,14 +99,14 @@ def log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Fl
 
     Examples
     --------
-    >>> log_upper_tail([1, 61], [6.0], [12.0]).round(3).tolist()
+    >>> _log_upper_tail([1, 61], [6.0], [12.0]).round(3).tolist()
     [-0.016, -29.659]
     """
     x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
     x, m, v = np.broadcast_arrays(x, m, v)
     tail = np.where(np.isnan(m + v), np.nan, 0.0)
     certain = (x <= 0) | np.isnan(tail)
-    poisson = ~certain & (v - m <= m * NEARLY_POISSON)
+    poisson = ~certain & (v - m <= m * _NEARLY_POISSON)
     negative_binomial = ~(certain | poisson)
     tail[poisson] = _poisson(x[poisson], m[poisson])
     tail[negative_binomial] = _negative_binomial(
@@ -173,14 +173,14 @@ def _quantile(share: float, mean: Floats, variance: Floats) -> NDArray[np.int64]
     high = np.ceil(mean + np.sqrt(variance / (1 - share))).astype(np.int64)
     while np.any(high - low > 1):
         middle = low + (high - low) // 2
-        enough = log_upper_tail(middle + 1, mean, variance) <= limit
+        enough = _log_upper_tail(middle + 1, mean, variance) <= limit
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
 
 
 def _poisson(x: Floats, m: Floats) -> Floats:
     """P(X >= x) is the lower incomplete gamma P(x, m)."""
-    log_p = -_stirling_rest(x) - _deviance(x, m) - HALF_LOG_TAU - 0.5 * np.log(x)
+    log_p = -_stirling_rest(x) - _deviance(x, m) - _HALF_LOG_TAU - 0.5 * np.log(x)
     tail = np.empty_like(x)
     above = x > m
     tail[above] = log_p[above] + np.log(_converge(_gamma_series, x[above], m[above]))
@@ -217,18 +217,18 @@ def _log_probability(x: Floats, r: Floats, q: Floats, y: Floats) -> Floats:
     n = x + r
     centre = _stirling_rest(n) - _stirling_rest(x) - _stirling_rest(r)
     spread = _deviance(x, n * y) + _deviance(r, n * q)
-    return centre - spread - HALF_LOG_TAU + 0.5 * np.log(r / (n * x))
+    return centre - spread - _HALF_LOG_TAU + 0.5 * np.log(r / (n * x))
 
 
 def _stirling_rest(z: Floats) -> Floats:
     """Return ln Γ(z + 1) less Stirling's first terms, (z + ½) ln z - z + ½ ln 2π."""
     rest = np.empty_like(z)
-    large = z >= SERIES_FROM
+    large = z >= _SERIES_FROM
     rest[large] = _stirling_series(z[large])
     small = z[~large]
-    shifted = small + SERIES_FROM
+    shifted = small + _SERIES_FROM
     log_gamma = (shifted + 0.5) * np.log(shifted) - shifted + _stirling_series(shifted)
-    steps = np.prod([small + step for step in range(1, SERIES_FROM + 1)], axis=0)
+    steps = np.prod([small + step for step in range(1, _SERIES_FROM + 1)], axis=0)
     rest[~large] = log_gamma - np.log(steps) - (small + 0.5) * np.log(small) + small
     return rest
 
@@ -236,7 +236,7 @@ def _stirling_rest(z: Floats) -> Floats:
 def _stirling_series(z: Floats) -> Floats:
     inverse_square = 1 / (z * z)
     total = np.zeros_like(z)
-    for term in reversed(STIRLING):
+    for term in reversed(_STIRLING):
         total = total * inverse_square + term
     return total / z
 
@@ -244,7 +244,7 @@ def _stirling_series(z: Floats) -> Floats:
 def _deviance(x: Floats, m: Floats) -> Floats:
     """Return x ln(x / m) + m - x without cancellation where the two are near (Loader's bd0)."""
     deviance = x * np.log(x / m) + m - x
-    near = np.abs(x - m) < NEARLY_EQUAL * (x + m)
+    near = np.abs(x - m) < _NEARLY_EQUAL * (x + m)
     deviance[near] = _near_deviance(x[near], m[near])
     return deviance
 
@@ -268,10 +268,10 @@ def _converge(steps: Callable[..., Floats], *arguments: Floats) -> Floats:
 def _gamma_series(x: Floats, m: Floats) -> Floats:
     """Return the sum of m^k / ((x + 1) ... (x + k)), for x > m."""
     total, term = np.ones_like(x), np.ones_like(x)
-    for step in range(1, MOST_STEPS):
+    for step in range(1, _MOST_STEPS):
         term = term * (m / (x + step))
         total = total + term
-        if np.all(term <= PRECISION * total):
+        if np.all(term <= _PRECISION * total):
             break
     return total
 
@@ -281,11 +281,11 @@ def _gamma_fraction(x: Floats, m: Floats) -> Floats:
     b = m + 1 - x
     d = 1 / b
     c, fraction = np.full_like(x, 1e300), d
-    for step in range(1, MOST_STEPS):
+    for step in range(1, _MOST_STEPS):
         a, b = -step * (step - x), b + 2
         d, c = 1 / (a * d + b), b + a / c
         fraction = fraction * (c * d)
-        if np.all(np.abs(c * d - 1) <= PRECISION):
+        if np.all(np.abs(c * d - 1) <= _PRECISION):
             break
     return fraction
 
@@ -297,12 +297,12 @@ def _beta_fraction(a: Floats, b: Floats, y: Floats, q: Floats, above: Floats) ->
     fixed = np.stack([a, b, y, q, c, b / a, c1])
     # Numerators and denominators, scaled so that the latest denominator is one.
     moving = np.stack([np.zeros_like(a), c1 / c, c1 / c])
-    for step in range(1, MOST_STEPS):
+    for step in range(1, _MOST_STEPS):
         last = moving[-1]
         moving = _beta_step(step, fixed, moving)
-        if step % STEPS_PER_CHECK == 0:
+        if step % _STEPS_PER_CHECK == 0:
             fraction[going] = now = moving[-1]
-            rest = np.abs(now - last) > PRECISION * now
+            rest = np.abs(now - last) > _PRECISION * now
             if not rest.any():
                 break
             # Most rows take tens of steps, large counts thousands: these go on alone.
@@ -371,9 +371,9 @@ class Expectation:
     def log_tail(self, count: ArrayLike) -> Floats:
         """Return ln P(X >= count) for the next window."""
         x = np.asarray(count, np.float64)
-        tail = log_upper_tail(x, self.mean, self.variance)
+        tail = _log_upper_tail(x, self.mean, self.variance)
         rows = np.flatnonzero((tail < _RARE) & (self.dispersion > 0))
-        tail[rows] = _average(log_upper_tail(x[rows], *self.take(rows).at_nodes()))
+        tail[rows] = _average(_log_upper_tail(x[rows], *self.take(rows).at_nodes()))
         return tail
 
     def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> NDArray[np.bool_]:
@@ -439,7 +439,7 @@ def _average(log_p: Floats) -> Floats:
     return np.asarray(np.logaddexp.reduce(log_p + np.log(_WEIGHTS)[:, None], axis=0))
 
 
-FEWEST_PEERS = 30
+_FEWEST_PEERS = 30
 """Fewer cells with history than this say nothing about peers."""
 
 FEWEST_WINDOWS = 12
@@ -477,7 +477,7 @@ class Prior:
     def of_sums(cls, sums: Floats, everyone: Floats) -> Prior:
         """Return the prior of each row of :func:`moment_sums`.
 
-        A row with fewer than :data:`FEWEST_PEERS` peers takes ``everyone``, the row of all actions.
+        A row with fewer than :data:`_FEWEST_PEERS` peers takes ``everyone``, the row of all actions.
 
         Examples
         --------
@@ -489,10 +489,10 @@ class Prior:
         >>> (prior.alpha / prior.beta).tolist(), prior.peers.tolist()
         ([2.0, 2.0], [40.0, 40.0])
         """
-        few = sums[:, 1:2] < FEWEST_PEERS
+        few = sums[:, 1:2] < _FEWEST_PEERS
         used = np.where(few, everyone, sums)
         _, pooled, excess, mean, square, mean_per_n, square_per_n = used.T
-        enough = (pooled >= FEWEST_PEERS) & (mean > 0)
+        enough = (pooled >= _FEWEST_PEERS) & (mean > 0)
         k = np.where(enough, pooled, np.nan)
         dispersion = np.maximum(excess / np.where(enough, square, np.nan), 0)
         mu = mean / k

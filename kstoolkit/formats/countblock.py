@@ -144,7 +144,7 @@ def _damaged(block: bytes, what: str) -> FormatError:
 
 
 _LAYOUT = Struct(">iiqiq")
-LENGTH_BYTES = _LAYOUT.size
+_LENGTH_BYTES = _LAYOUT.size
 """How long such a key is."""
 
 _INT32, _INT64 = 2**31, 2**63
@@ -205,7 +205,7 @@ class BlockKey(NamedTuple):
         >>> BlockKey.decode(BlockKey(5, 1, 7, 1, 60_000).encode())
         BlockKey(bucket=5, epoch=1, batch=7, part=1, size_ms=60000)
         """
-        if len(key) != LENGTH_BYTES:
+        if len(key) != _LENGTH_BYTES:
             raise _no_key(key)
         bucket, epoch, batch, part, minus_ms = _LAYOUT.unpack(key)
         if min(bucket, epoch, batch, part) < 0 or not -_INT64 < minus_ms < 0:

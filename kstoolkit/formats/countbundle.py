@@ -153,7 +153,7 @@ def numbers_of(
     return numbers
 
 
-VERSION = 1
+_VERSION = 1
 _NAME = "CountBundle"
 _IDS, _COUNTS, _UPDATED = 0x0A, 0x12, 0x18  # tags: number of the field, and its wire type
 _AROUND = 7  # varints of a bundle beside its ids and counts
@@ -211,8 +211,8 @@ def decode(value: bytes) -> Bundle:
     >>> decode(bytes([1, 0x0A, 2, 0, 3, 0x12, 2, 61, 7, 0x18, 5]))
     Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5)
     """
-    if not value or value[0] != VERSION:
-        raise FormatError.version(_NAME, value[0] if value else 0, VERSION)
+    if not value or value[0] != _VERSION:
+        raise FormatError.version(_NAME, value[0] if value else 0, _VERSION)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
@@ -241,7 +241,7 @@ def encode_many(bundles: Bundles) -> pa.Array:
     of_counts = _places(begins + 5 + size, size)
     varints[of_ids] = bundles.action_id
     varints[of_counts] = bundles.count
-    varints[begins], varints[begins + 1], varints[begins + 3 + size] = VERSION, _IDS, _COUNTS
+    varints[begins], varints[begins + 1], varints[begins + 3 + size] = _VERSION, _IDS, _COUNTS
     varints[first[1:] - 2] = _UPDATED
     varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     varints[begins + 2] = _sums(widths_of(varints[of_ids]), size)
@@ -292,7 +292,7 @@ def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray
     counts = begins + 3 + size
     ids, amounts = varints[_places(begins + 3, size)], varints[_places(counts + 2, size)]
     return bool(
-        (varints[begins] == VERSION).all()
+        (varints[begins] == _VERSION).all()
         and (ids <= _LARGEST_ID).all()
         and (varints[begins + 1] == _IDS).all()
         and (varints[counts] == _COUNTS).all()

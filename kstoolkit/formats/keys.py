@@ -13,7 +13,7 @@ minute from 00:00 of 12 September 2015 on::
 
 A size is larger than zero. Below zero, the key is one of a block of many users' counts
 (:mod:`kstoolkit.formats.countblock`): so a record without a value, a tombstone, is told apart too.
-Keys shorter than :data:`SHORTEST_TOPIC_KEY_BYTES` are no windows of anybody.
+Keys shorter than :data:`_SHORTEST_TOPIC_KEY_BYTES` are no windows of anybody.
 
 The key of a replica: whose counts, of which window.
 
@@ -94,7 +94,7 @@ def encode_replica_keys(
     return pc.binary_join_element_wise(chosen, starts.cast(pa.large_binary()), nothing)
 
 
-def decode_replica_key(key: bytes) -> tuple[str, int]:
+def _decode_replica_key(key: bytes) -> tuple[str, int]:
     """Return the user and the window start.
 
     Raises
@@ -104,7 +104,7 @@ def decode_replica_key(key: bytes) -> tuple[str, int]:
 
     Examples
     --------
-    >>> decode_replica_key(encode_replica_key("Anna", -60_000))
+    >>> _decode_replica_key(encode_replica_key("Anna", -60_000))
     ('Anna', -60000)
     """
     text = key[_SALT_BYTES:-_START_BYTES]
@@ -164,7 +164,7 @@ def _no_replica_key(key: bytes) -> FormatError:
 
 
 _NUMBER_BYTES: Final = 8
-SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
+_SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
 """The length of the key of a user without a name."""
 
 
@@ -263,7 +263,7 @@ def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     (['Bo', 'Anna'], [0, 9], [60000, 60000])
     """
     column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
-    _check_topic_keys(column, column.lengths >= SHORTEST_TOPIC_KEY_BYTES)
+    _check_topic_keys(column, column.lengths >= _SHORTEST_TOPIC_KEY_BYTES)
     size_ms = column.integers(_NUMBER_BYTES, at=-_NUMBER_BYTES)
     _check_topic_keys(column, size_ms > 0)
     start_ms = column.integers(_NUMBER_BYTES, at=-2 * _NUMBER_BYTES)
@@ -284,7 +284,7 @@ def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
     [False, True, False]
     """
     column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
-    found: NDArray[np.bool_] = column.lengths >= SHORTEST_TOPIC_KEY_BYTES
+    found: NDArray[np.bool_] = column.lengths >= _SHORTEST_TOPIC_KEY_BYTES
     found[found] = column.take(found).integers(_NUMBER_BYTES, at=-_NUMBER_BYTES) < 0
     return found
 

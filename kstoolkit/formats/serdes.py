@@ -112,7 +112,7 @@ def _of_lengths(column: ByteColumn, wrong: NDArray[np.bool_], why: str) -> dict[
     return {row: told[length] for row, length in zip(rows, lengths, strict=True)}
 
 
-DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
+_DECODERS: dict[str, Callable[[ByteColumn], Decoded]] = {
     "string": _string,
     "long": _number_serde(8, "i8"),
     "integer": _number_serde(4, "i4"),
@@ -168,7 +168,7 @@ def _text_bytes(value: Any) -> bytes:
         raise ConfigurationError(message, hint="Give whole characters, or bytes.") from error
 
 
-ENCODERS: dict[str, Callable[[Any], bytes]] = {
+_ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "string": _text_bytes,
     "uuid": _text_bytes,
     "bytes": _bare,
@@ -181,7 +181,7 @@ ENCODERS: dict[str, Callable[[Any], bytes]] = {
 }
 
 
-SERDE_NAMES = tuple(DECODERS)
+SERDE_NAMES = tuple(_DECODERS)
 """The names that :func:`serde_of` knows; each may be that of the key inside a windowed one."""
 
 _WINDOWED = {"time": time_windowed, "session": session_windowed}
@@ -242,12 +242,12 @@ def serde_of(serde: str | Serde | Callable[[bytes], Any]) -> Serde:
     name = serde.strip().lower()
     if windowed := _WINDOWED_NAME.fullmatch(name):
         return _windowed(windowed[1], serde_of(windowed[2]))
-    decode = DECODERS.get(name)
+    decode = _DECODERS.get(name)
     if decode is None:
         message = f"There is no serde {serde!r}."
         hint = f"Give one of {', '.join(SERDE_NAMES)}, or time-windowed(string) and the like."
         raise ConfigurationError(message, hint=hint)
-    return Serde(name, decode, ENCODERS.get(name))
+    return Serde(name, decode, _ENCODERS.get(name))
 
 
 def _windowed(kind: str, inner: Serde) -> Serde:

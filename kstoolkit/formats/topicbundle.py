@@ -19,7 +19,7 @@ kstoolkit writes the fields in the order count, updated_at_ms, action, and a tim
     02 | 12 02 3d 07 | 18 80 80 b2 fd fb 29 | 22 04 72 65 61 64 | 22 04 65 64 69 74
          counts 61, 7   2015-09-12 03:49:57    "read"              "edit"
 
-Version 1 in a topic is no bundle but a block of many users' counts (:data:`BLOCK_VERSION`,
+Version 1 in a topic is no bundle but a block of many users' counts (:data:`_BLOCK_VERSION`,
 :mod:`kstoolkit.formats.countblock`); the bundles of that version
 (:mod:`kstoolkit.formats.countbundle`) lie in stores.
 
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-VERSION = 2
+_VERSION = 2
 """The first byte of a bundle in a topic."""
 
-BLOCK_VERSION = countblock.VERSION
+_BLOCK_VERSION = countblock.VERSION
 """The first byte of a block of many users' counts in a topic."""
 
 _NAME = "CountBundle"
@@ -93,7 +93,7 @@ _MESSAGE = message_class(
 )
 
 
-def decode(value: bytes | None) -> ActionBundle:
+def _decode(value: bytes | None) -> ActionBundle:
     """Return one bundle, with its fields in any order.
 
     Raises
@@ -104,10 +104,10 @@ def decode(value: bytes | None) -> ActionBundle:
 
     Examples
     --------
-    >>> decode(bytes.fromhex("02 12 02 3d 07 18 05 22 04 72656164 22 04 65646974"))
+    >>> _decode(bytes.fromhex("02 12 02 3d 07 18 05 22 04 72656164 22 04 65646974"))
     ActionBundle(actions=['read', 'edit'], counts=[61, 7], updated_at_ms=5)
     """
-    if not value or value[0] != VERSION:
+    if not value or value[0] != _VERSION:
         raise _of_another_version(value)
     try:
         message = _MESSAGE.FromString(value[1:])
@@ -120,9 +120,9 @@ def decode(value: bytes | None) -> ActionBundle:
 
 
 def _of_another_version(value: bytes | None) -> FormatError:
-    if value and value[0] > VERSION:
-        return FormatError.version(_NAME, value[0], VERSION)
-    if value and value[0] == BLOCK_VERSION:
+    if value and value[0] > _VERSION:
+        return FormatError.version(_NAME, value[0], _VERSION)
+    if value and value[0] == _BLOCK_VERSION:
         message = f"{len(value):,} bytes that are a block of many users' counts, no {_NAME}."
         return FormatError(message, hint="Their key says so too: read them as blocks.")
     if value is None:
@@ -137,7 +137,7 @@ def _damaged(value: bytes) -> FormatError:
     return FormatError(message, hint=hint)
 
 
-COUNTS, UPDATED, ACTION = 0x12, 0x18, 0x22  # tags: number of the field, and its wire type
+_COUNTS, _UPDATED, _ACTION = 0x12, 0x18, 0x22  # tags: number of the field, and its wire type
 _LONGEST_LENGTH = 5  # bytes that a length takes at most: protobuf's are below 2 GiB
 _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
@@ -176,7 +176,7 @@ class BundleLayout:
         """Find the parts of all bundles."""
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
         starts, ends = column.starts, column.ends
-        is_ours = (_bytes_at(data, starts) == VERSION) & (_bytes_at(data, starts + 1) == COUNTS)
+        is_ours = (_bytes_at(data, starts) == _VERSION) & (_bytes_at(data, starts + 1) == _COUNTS)
         length, counts_at, is_read = _varints_at(data, starts + 2, _LONGEST_LENGTH)
         counts_bytes = length.astype(np.int64)
         is_ours &= is_read & (counts_at + counts_bytes <= ends)
@@ -184,7 +184,7 @@ class BundleLayout:
         size, is_whole = _sizes(data, counts_at, counts_bytes)
         at = counts_at + counts_bytes
         updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST)
-        is_ours &= is_whole & is_read & (_bytes_at(data, at) == UPDATED)
+        is_ours &= is_whole & is_read & (_bytes_at(data, at) == _UPDATED)
         size[~is_ours] = 0
         walk = _Walk.over(data, at_actions, ends, size)
         is_ours &= walk.is_ours
@@ -317,7 +317,7 @@ class _Walk:
         """Go on behind one action of each of these bundles."""
         tag = _bytes_at(self.data, self.at[bundles])
         length, text_at, is_read = _varints_at(self.data, self.at[bundles] + 1, _LONGEST_LENGTH)
-        self.is_ours[bundles] &= is_read & (tag == ACTION)
+        self.is_ours[bundles] &= is_read & (tag == _ACTION)
         place = self.first[bundles] + number
         self.begins[place] = text_at
         self.stops[place] = self.at[bundles] = text_at + length.astype(np.int64)
@@ -338,7 +338,7 @@ def _texts_in(data: bytes, most: int) -> list[tuple[int, int]]:
     """Return where the actions lie that follow each other from the beginning on."""
     found: list[tuple[int, int]] = []
     at = 0
-    while at < len(data) and data[at] == ACTION and len(found) < most:
+    while at < len(data) and data[at] == _ACTION and len(found) < most:
         length, begin = 0, at + 1
         for place, byte in enumerate(data[begin : begin + _LONGEST_LENGTH]):
             length |= (byte & (MORE - 1)) << (7 * place)
@@ -439,7 +439,7 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     try:
         texts = action.dictionary.cast(pa.string())
     except pa.ArrowInvalid:  # no UTF-8; which record it is in, protobuf tells
-        return ActionBundles.of([decode(value) for value in column.to_list()])
+        return ActionBundles.of([_decode(value) for value in column.to_list()])
     codes = np.asarray(action.indices, dtype=np.int32)
     return ActionBundles(layout.size, codes, layout.counts(), layout.updated_at_ms, texts)
 
@@ -450,7 +450,7 @@ def _in_front(bundles: ActionBundles) -> pa.Array:
     first = run_edges(size + _AROUND)
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
-    varints[begins], varints[begins + 1], varints[ends - 2] = VERSION, COUNTS, UPDATED
+    varints[begins], varints[begins + 1], varints[ends - 2] = _VERSION, _COUNTS, _UPDATED
     varints[begins + 2] = run_sums(widths_of(bundles.count), size)
     varints[run_places(begins + 3, size)] = bundles.count
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
@@ -461,7 +461,7 @@ def _texts(bundles: ActionBundles) -> pa.Array:
     """Return the actions of each bundle: tag, length and text, one behind the other."""
     texts = bundles.actions.cast(pa.large_binary())
     lengths = np.asarray(pc.binary_length(texts)).astype(np.uint64)
-    varints = np.full(2 * len(lengths), ACTION, np.uint64)
+    varints = np.full(2 * len(lengths), _ACTION, np.uint64)
     varints[1::2] = lengths
     tags = _cells(varints, np.arange(0, len(varints) + 1, 2))
     fields = pc.binary_join_element_wise(tags, texts, pa.scalar(b"", pa.large_binary()))
@@ -480,7 +480,7 @@ def _cells(varints: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
 
 def _as_ours(column: ByteColumn, others: NDArray[np.bool_]) -> ByteColumn:
     """Return the column with the bundles that others wrote written as ours are."""
-    read = ActionBundles.of([decode(value) for value in column.take(others).to_list()])
+    read = ActionBundles.of([_decode(value) for value in column.take(others).to_list()])
     both = pa.concat_arrays([column.to_arrow(), encode_many(read)])
     place = np.arange(len(column))
     place[others] = len(column) + np.arange(len(read))

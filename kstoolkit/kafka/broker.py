@@ -64,16 +64,16 @@ if TYPE_CHECKING:
     from os import PathLike
 
 
-KAFKA_VERSION = "4.3.1"
+_KAFKA_VERSION = "4.3.1"
 """The newest release whose parts are all published."""
 
-BROKER_JARS = (
-    Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+_BROKER_JARS = (
+    Artifact("org.apache.kafka", "kafka_2.13", _KAFKA_VERSION),
     # Without it Kafka logs nothing at all. The version is that of the slf4j-api that Kafka brings.
     Artifact("org.slf4j", "slf4j-simple", "1.7.36"),
 )
 
-DATA = "data"
+_DATA = "data"
 """Where in its folder the broker keeps its records."""
 
 PROPERTIES = "server.properties"
@@ -139,16 +139,16 @@ def properties(port: int, controller_port: int) -> str:
     >>> print(properties(21_000, 21_001).splitlines()[5])
     advertised.listeners=PLAINTEXT://127.0.0.1:21000
     """
-    return _PROPERTIES.format(port=port, controller_port=controller_port, data=DATA)
+    return _PROPERTIES.format(port=port, controller_port=controller_port, data=_DATA)
 
 
-def java_options(jars: Path) -> list[str]:
+def _java_options(jars: Path) -> list[str]:
     """Return the options with which Java runs the broker out of a folder of jars.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> java_options(Path("cache"))[-2:]
+    >>> _java_options(Path("cache"))[-2:]
     ['-cp', 'cache/*']
     """
     logger = "-Dorg.slf4j.simpleLogger"
@@ -231,7 +231,7 @@ class Process:
 
     Examples
     --------
-    >>> process_with(os.getpid()).is_alive()
+    >>> _process_with(os.getpid()).is_alive()
     True
     >>> Process(os.getpid(), "earlier").is_alive()
     False
@@ -242,7 +242,7 @@ class Process:
 
     def is_alive(self) -> bool:
         """Return whether it still runs; one that only waits to be buried does not."""
-        return process_with(self.pid) == self
+        return _process_with(self.pid) == self
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it is gone."""
@@ -260,12 +260,12 @@ class Process:
         return True
 
 
-def process_with(pid: int) -> Process | None:
+def _process_with(pid: int) -> Process | None:
     """Return the process that has this number now, if there is one and it runs.
 
     Examples
     --------
-    >>> process_with(2**22 + 1) is None
+    >>> _process_with(2**22 + 1) is None
     True
     """
     state, started = _linux(pid) if (_PROC / "self" / "stat").exists() else _posix(pid)
@@ -354,7 +354,7 @@ class BrokerFolder:
     @property
     def is_formatted(self) -> bool:
         """Whether Kafka has made it its own: that is done once."""
-        return (self.path / DATA / "meta.properties").is_file()
+        return (self.path / _DATA / "meta.properties").is_file()
 
     def identity(self) -> Identity | None:
         """Return the broker's, or ``None`` if none was ever started here.
@@ -429,7 +429,7 @@ class BrokerFolder:
             os.close(lock)
 
 
-def default_folder() -> Path:
+def _default_folder() -> Path:
     """Return this user's own: ``kstoolkit/broker`` in ``XDG_DATA_HOME`` or ``~/.local/share``.
 
     Raises
@@ -446,7 +446,7 @@ def default_folder() -> Path:
     return data / "kstoolkit" / "broker"
 
 
-def is_free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     """Return whether a program could listen at this port of loopback now."""
     with socket.socket() as asked:
         # As Java does: a connection that was closed a moment ago is in nobody's way.
@@ -461,7 +461,7 @@ def is_free(port: int) -> bool:
 
 def _free_ports(count: int) -> list[int]:
     shuffled = random.sample(_PORTS, len(_PORTS))
-    free = list(islice(filter(is_free, shuffled), count))
+    free = list(islice(filter(_is_free, shuffled), count))
     if len(free) < count:
         message = f"No port from {_PORTS.start} to {_PORTS.stop - 1} is free."
         raise EnvironmentFault(message, hint="End programs that listen there.")
@@ -506,7 +506,7 @@ _DETACH = '"$@" </dev/null >>broker.log 2>&1 & echo $!'
 """Leaves the broker to the system: it is nobody's child, so that nobody has to wait for its end."""
 
 
-def format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -> None:
+def _format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -> None:
     """Make the folder Kafka's own, which is done once.
 
     Raises
@@ -529,7 +529,7 @@ def format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -
         raise _failure(folder, "could not be formatted")
 
 
-def run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
+def _run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
     """Run the broker in a session of its own, and return its process.
 
     Raises
@@ -545,13 +545,13 @@ def run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
         start_new_session=True,  # Ctrl-C in this terminal is not meant for it
         check=True,
     )
-    process = process_with(int(started.stdout))
+    process = _process_with(int(started.stdout))
     if process is None:
         raise _failure(folder, "ended at once")
     return process
 
 
-def await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
+def _await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
     """Wait until the broker answers.
 
     Raises
@@ -569,12 +569,12 @@ def await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
 
 
 @contextmanager
-def ended_unless(process: Process) -> Iterator[None]:
+def _ended_unless(process: Process) -> Iterator[None]:
     """End the process if what is done meanwhile fails, or somebody loses patience with it."""
     try:
         yield
     except BaseException:
-        kill(process)
+        _kill(process)
         raise
 
 
@@ -582,10 +582,10 @@ def stop(process: Process) -> None:
     """Ask a broker to end, wait for it, and end it after 30 s if it does not."""
     process.signal(signal.SIGTERM)
     if not process.is_gone_within(_STOP_S):
-        kill(process)
+        _kill(process)
 
 
-def kill(process: Process) -> None:
+def _kill(process: Process) -> None:
     """End a broker at once.
 
     Raises
@@ -658,7 +658,7 @@ class Broker:
         if folder is not None and not os.fspath(folder):
             message = "The broker's folder has no name: it is ''."
             raise ConfigurationError(message, hint="Name it, or leave it out for your own.")
-        path = default_folder() if folder is None else Path(folder).absolute()
+        path = _default_folder() if folder is None else Path(folder).absolute()
         self._folder = BrokerFolder(path)
         self._tell, self._port = tell, port
         self._ran_before = False
@@ -713,7 +713,7 @@ class Broker:
             self._check_port()
             running = self._running()
             if running:
-                await_ready(self._folder, running, self._known().port)
+                _await_ready(self._folder, running, self._known().port)
             else:
                 self._start_anew()
         return self
@@ -738,7 +738,7 @@ class Broker:
         """End it at once, as a crash would; nothing that it acknowledged is lost."""
         running = self._running()
         if running:
-            kill(running)
+            _kill(running)
 
     def __enter__(self) -> Self:
         """Start it."""
@@ -765,18 +765,18 @@ class Broker:
         return ran[0] if ran and ran[0].is_alive() else None
 
     def _start_anew(self) -> None:
-        jars = fetch(BROKER_JARS, tell=self._tell)[0].parent
-        java = [str(find_java().home / "bin" / "java"), *java_options(jars)]
+        jars = fetch(_BROKER_JARS, tell=self._tell)[0].parent
+        java = [str(find_java().home / "bin" / "java"), *_java_options(jars)]
         identity = self._with_free_ports()
         settings = properties(identity.port, identity.controller_port)
         (self.folder / PROPERTIES).write_text(settings, encoding="ascii")
         self._folder.begin_log()
         if not self._folder.is_formatted:
-            format_data(self._folder, java, identity)
-        process = run_detached(self._folder, java)
-        with ended_unless(process):
-            self._folder.keep_process(process, KAFKA_VERSION)
-            await_ready(self._folder, process, identity.port)
+            _format_data(self._folder, java, identity)
+        process = _run_detached(self._folder, java)
+        with _ended_unless(process):
+            self._folder.keep_process(process, _KAFKA_VERSION)
+            _await_ready(self._folder, process, identity.port)
 
     def _check_port(self) -> None:
         identity = self._folder.identity()
@@ -792,7 +792,7 @@ class Broker:
         known = self._folder.identity()
         identity = Identity.new(self._port) if known is None else known
         for port in (identity.port, identity.controller_port):
-            if not is_free(port):
+            if not _is_free(port):
                 message = (
                     f"Another program listens at 127.0.0.1:{port}, which belongs to the broker in "
                     f"{str(self.folder)!r}."

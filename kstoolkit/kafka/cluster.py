@@ -54,7 +54,7 @@ def clients() -> Any:
     return confluent_kafka
 
 
-def made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
+def _made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
     """Return a client with such settings.
 
     Raises
@@ -74,12 +74,12 @@ def made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any
 
 def said(error: Any) -> KafkaError:
     """Return what librdkafka said, as an error of ours."""
-    is_silent = is_silence(error)
+    is_silent = _is_silence(error)
     hint = "Is the broker up, and the address right?" if is_silent else "So the broker says itself."
     return KafkaError(str(error.args[0].str()), hint=hint)
 
 
-def is_silence(error: Any) -> bool:
+def _is_silence(error: Any) -> bool:
     """Return whether it was nobody's answer: of a broker that is down, far off, or not there."""
     codes = clients().KafkaError
     silent = {codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN, codes._RESOLVE}  # noqa: SLF001 - their names
@@ -94,7 +94,7 @@ Tell = Callable[[str], None]
 Rest = Callable[[float], None]
 
 
-def answered(cluster: Cluster) -> Any:
+def _answered(cluster: Cluster) -> Any:
     """Return what a cluster says of itself; if it lets nobody in, why comes after a second.
 
     Raises
@@ -119,7 +119,7 @@ def answered(cluster: Cluster) -> Any:
         raise KafkaError(message, hint="Start it, or mend the address.") from error
 
 
-def wait_for(cluster: Cluster, patience_ms: int, tell: Tell, rest: Rest) -> None:
+def _wait_for(cluster: Cluster, patience_ms: int, tell: Tell, rest: Rest) -> None:
     """Wait until a broker answers, as :meth:`~kstoolkit.kafka.cluster.Cluster.wait` says."""
     began, pause = time.monotonic(), _SHORTEST_PAUSE
     while (why := _silence(cluster, rest)) is not None:
@@ -143,7 +143,7 @@ def _silence(cluster: Cluster, rest: Rest) -> str | None:
             # A broker that is far off takes its time; one that is down is noticed sooner.
             admin.list_topics(timeout=_GLANCE_SECONDS if glances <= _GLANCES else _LOOK_SECONDS)
         except lib.KafkaException as error:  # meanwhile, the client goes on trying
-            is_last = time.monotonic() > deadline or not is_silence(error)
+            is_last = time.monotonic() > deadline or not _is_silence(error)
             if is_last or glances == _GLANCES:
                 _check_let_in(cluster, admin, heard)
             if is_last:
@@ -232,7 +232,7 @@ class Cluster:
         ConfigurationError
             If one is there that does not let this client in, by a password or a certificate, say.
         """
-        wait_for(self, patience_ms, tell, rest)
+        _wait_for(self, patience_ms, tell, rest)
 
     def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
         """Return what a topic is.
@@ -284,7 +284,7 @@ class Cluster:
         KafkaError
             If no broker answers.
         """
-        found = answered(self).topics
+        found = _answered(self).topics
         if topic not in found:
             near = get_close_matches(topic, list(found), n=1)
             guess = f"Did you mean {near[0]!r}?" if near else "Make it first."
@@ -294,7 +294,7 @@ class Cluster:
 
     def has(self, topic: str) -> bool:
         """Return whether there is a topic of that name."""
-        return topic in answered(self).topics
+        return topic in _answered(self).topics
 
     def reach(
         self, topic: str, partitions: list[int], *, committed: bool = True
@@ -344,7 +344,7 @@ class Cluster:
         ConfigurationError
             If librdkafka takes no such settings.
         """
-        return made(clients().admin.AdminClient, self._settings() | more)  # type: ignore[no-any-return]
+        return _made(clients().admin.AdminClient, self._settings() | more)  # type: ignore[no-any-return]
 
     def consumer(self, group: str = "kstoolkit", **more: Any) -> Consumer:
         """Return a client that reads; it commits nothing of its own accord.
@@ -355,7 +355,7 @@ class Cluster:
             If librdkafka takes no such settings.
         """
         told = {"group.id": group, "enable.auto.commit": False, "enable.partition.eof": True}
-        return made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
+        return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -421,7 +421,7 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
         time.sleep(_PAUSE_SECONDS)
 
 
-PARTITIONS = 3
+_PARTITIONS = 3
 """How many a new topic has, unless told otherwise: so many tasks can read it at once."""
 
 _MOST_PARTITIONS = 100_000  # that librdkafka asks for
@@ -470,7 +470,7 @@ def topic_made(
     topic
         Its name.
     partitions
-        How many it shall have; :data:`PARTITIONS` if not given.
+        How many it shall have; :data:`_PARTITIONS` if not given.
     tell
         Told if a topic that is there has another number of them.
     cleanup
@@ -485,7 +485,7 @@ def topic_made(
         If the cluster does not make it.
     """
     check_partitions(partitions)
-    if not cluster.has(topic) and _make(cluster, topic, partitions or PARTITIONS, cleanup):
+    if not cluster.has(topic) and _make(cluster, topic, partitions or _PARTITIONS, cleanup):
         return True
     has = len(cluster.partitions(topic))
     if partitions not in {None, has}:

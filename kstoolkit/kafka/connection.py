@@ -73,7 +73,7 @@ _EC = bytes.fromhex("06072a8648ce3d0201")  # 1.2.840.10045.2.1
 _LONG = 0x80
 
 
-def for_java_to_read(pem: str, place: str) -> str:
+def _for_java_to_read(pem: str, place: str) -> str:
     """Return a key's PEM text as PKCS #8; what is no RSA or EC key of the older kind, as it is.
 
     Parameters
@@ -90,7 +90,7 @@ def for_java_to_read(pem: str, place: str) -> str:
 
     Examples
     --------
-    >>> for_java_to_read("-----BEGIN PRIVATE KEY-----", "key.pem")
+    >>> _for_java_to_read("-----BEGIN PRIVATE KEY-----", "key.pem")
     '-----BEGIN PRIVATE KEY-----'
     """
     if (found := _OLD_AND_ENCRYPTED.search(pem)) is not None:
@@ -275,7 +275,7 @@ def _with_certificate(told: dict[str, str]) -> dict[str, str]:
         read[_FILES[name]] = text_of(told[name])
     named = {_TEXTS.get(name, name): value for name, value in read.items()}
     if _KEY in named:
-        named[_KEY] = for_java_to_read(named[_KEY], told.get("ssl.key.location", "ssl.key.pem"))
+        named[_KEY] = _for_java_to_read(named[_KEY], told.get("ssl.key.location", "ssl.key.pem"))
     return {"ssl.keystore.type": "PEM", **named} if _CHAIN in named or _KEY in named else named
 
 
@@ -333,7 +333,7 @@ _ANSWER_S = 2.0
 _LARGEST_ANSWER_BYTES = 1 << 20
 _INT = struct.Struct(">i")
 
-NO_ANSWER = (OSError, EOFError, struct.error)
+_NO_ANSWER = (OSError, EOFError, struct.error)
 """What asking raises where no broker answers as one does."""
 
 
@@ -354,18 +354,18 @@ def is_ready(port: int, *, host: str = "127.0.0.1") -> bool:
     """
     try:
         with socket.create_connection((host, port), _ANSWER_S) as connection:
-            return speaks_kafka(connection) and has_a_broker(connection)
-    except NO_ANSWER:
+            return _speaks_kafka(connection) and _has_a_broker(connection)
+    except _NO_ANSWER:
         return False
 
 
-def speaks_kafka(connection: socket.socket) -> bool:
+def _speaks_kafka(connection: socket.socket) -> bool:
     """Return whether it is a broker that answers here, also one that wants a password first."""
     (error,) = struct.unpack_from(">h", _answer(connection, *_API_VERSIONS))
     return bool(error == 0)
 
 
-def has_a_broker(connection: socket.socket) -> bool:
+def _has_a_broker(connection: socket.socket) -> bool:
     """Return whether it knows a broker; whoever wants a password first hangs up instead."""
     (brokers,) = _INT.unpack_from(_answer(connection, *_METADATA_OF_NO_TOPIC))
     return bool(brokers > 0)
@@ -466,15 +466,15 @@ class _Server:
 
 def _welcome(connection: socket.socket) -> _Welcome:
     try:
-        if not speaks_kafka(connection):
+        if not _speaks_kafka(connection):
             return _Welcome.no_kafka
-    except NO_ANSWER:
+    except _NO_ANSWER:
         return _Welcome.no_kafka
     try:
-        has_a_broker(connection)
+        _has_a_broker(connection)
     except TimeoutError:
         return _Welcome.no_kafka
-    except NO_ANSWER:
+    except _NO_ANSWER:
         return _Welcome.password
     return _Welcome.in_full
 

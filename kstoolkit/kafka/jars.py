@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 
-REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
+_REPOSITORY = "KSTOOLKIT_MAVEN_REPOSITORY"
 """The environment variable for the URL of another Maven repository than the public one."""
 
 _PATTERN = "[artifact]-[revision](-[classifier]).[ext]"
@@ -98,7 +98,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who ask
         self.missing = missing
 
 
-def retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
+def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
     """Return the folder below ``folder`` with the jars of ``artifacts``, their checksums checked.
 
     Parameters
@@ -118,7 +118,7 @@ def retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -
         If there is no Java, or no Ivy.
     """
     java, ivy = find_java().home / "bin" / "java", _ivy_jar()
-    root = os.environ.get(REPOSITORY)
+    root = os.environ.get(_REPOSITORY)
     settings = _SETTINGS.format(root=f" root={quoteattr(root)}" if root else "")
     (folder / "settings.xml").write_text(settings, encoding="utf-8")
     wanted = "\n".join(_dependency(each, transitive=transitive) for each in artifacts)
@@ -180,7 +180,7 @@ def _refusal(said: str) -> Refusal:
     return Refusal(lines[-1] if lines else "no reason given")
 
 
-CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
+_CACHE_FOLDER = "KSTOOLKIT_CACHE_DIR"
 """The environment variable that names another folder for the cache."""
 
 _CONTENTS = "contents.json"
@@ -190,7 +190,7 @@ _PAUSES_S = (1.0, 4.0)
 
 _HINT = (
     "It is needed once: try again with a network, set HTTPS_PROXY if there is a proxy, or name a "
-    f"Maven repository within reach in {REPOSITORY}."
+    f"Maven repository within reach in {_REPOSITORY}."
 )
 _UNTRUSTED_HINT = (
     "This Java does not trust the certificate that this network shows: name a store that has it, "
@@ -260,16 +260,16 @@ def fetch(
     if not wanted:
         message = "No artifact is asked for."
         raise ConfigurationError(message, hint="Name at least one.")
-    place = cache_folder() / "jars" / _name(wanted, transitive=transitive)
+    place = _cache_folder() / "jars" / _name(wanted, transitive=transitive)
     try:
         return _complete(place) or _fetched(wanted, place, transitive=transitive, tell=tell)
     except OSError as error:
         message = f"Jars can't be kept in {place.parent}: {error.strerror or error}."
-        hint = f"Make room, or name another folder in {CACHE_FOLDER}."
+        hint = f"Make room, or name another folder in {_CACHE_FOLDER}."
         raise EnvironmentFault(message, hint=hint) from error
 
 
-def cache_folder() -> Path:
+def _cache_folder() -> Path:
     """Return the folder for what can be fetched again; it need not exist yet.
 
     Raises
@@ -277,7 +277,7 @@ def cache_folder() -> Path:
     ConfigurationError
         If none is named and there is no home folder.
     """
-    named = os.environ.get(CACHE_FOLDER)
+    named = os.environ.get(_CACHE_FOLDER)
     if named:
         return Path(named).absolute()
     # Path.expanduser() would raise for a user without a home folder, as some containers have.
@@ -285,7 +285,7 @@ def cache_folder() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
     if not cache.is_absolute():
         message = f"There is no place for a cache: {str(cache)!r} is no whole path."
-        raise ConfigurationError(message, hint=f"Name a folder in {CACHE_FOLDER}.")
+        raise ConfigurationError(message, hint=f"Name a folder in {_CACHE_FOLDER}.")
     return cache / "kstoolkit"
 
 
@@ -355,7 +355,7 @@ def _retrieved(
 ) -> Path:
     """Try a few times: what came at one try is not asked for at the next."""
     try:
-        return retrieve(wanted, draft, transitive=transitive)
+        return _retrieve(wanted, draft, transitive=transitive)
     except Refusal as refusal:
         if refusal.missing or not pauses_s or _UNTRUSTED in refusal.reason:
             raise _explained(wanted, refusal) from refusal
@@ -368,7 +368,7 @@ def _explained(wanted: Sequence[Artifact], refusal: Refusal) -> EnvironmentFault
     names = ", ".join(map(str, wanted))
     if refusal.missing:
         message = f"{names} can't be had: {_repository()} has no {', '.join(refusal.missing)}."
-        hint = f"Name a Maven repository that has it in {REPOSITORY}."
+        hint = f"Name a Maven repository that has it in {_REPOSITORY}."
         return MissingArtifact(message, hint=hint, missing=refusal.missing)
     untrusted = _UNTRUSTED in refusal.reason
     message = f"{names} can't be downloaded from {_repository()}: {refusal.reason}"
@@ -376,7 +376,7 @@ def _explained(wanted: Sequence[Artifact], refusal: Refusal) -> EnvironmentFault
 
 
 def _repository() -> str:
-    return os.environ.get(REPOSITORY) or "the public Maven repository"
+    return os.environ.get(_REPOSITORY) or "the public Maven repository"
 
 
 _PART = re.compile(r"[A-Za-z0-9_.-]*[A-Za-z0-9_-][A-Za-z0-9_.-]*")
@@ -422,7 +422,7 @@ class Artifact:
 _SPARK = "org.apache.spark"
 _CONNECTOR, _TOKENS = "spark-sql-kafka-0-10_2.13", "spark-token-provider-kafka-0-10_2.13"
 
-NEAREST = (
+_NEAREST = (
     Artifact(_SPARK, _CONNECTOR, "4.2.0"),
     # Of the provider of tokens, nothing newer is published; it matters to delegation tokens only.
     Artifact(_SPARK, _TOKENS, "4.0.0"),
@@ -451,7 +451,7 @@ def connector_jars(
     EnvironmentFault
         If they can be had from nowhere.
     """
-    mark = cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
+    mark = _cache_folder() / "jars" / f"{_CONNECTOR}-{spark_version}.missing"
     why = "not published in full"
     if not _asked_lately(mark):
         try:
@@ -463,10 +463,10 @@ def connector_jars(
         except EnvironmentFault as error:
             why = f"out of reach: {error.message}"
     tell(
-        f"The connector to Kafka of Spark {spark_version} is {why}. That of {NEAREST[0].version} "
+        f"The connector to Kafka of Spark {spark_version} is {why}. That of {_NEAREST[0].version} "
         "stands in, which is tested with it."
     )
-    return fetch(NEAREST, transitive=False, tell=tell)
+    return fetch(_NEAREST, transitive=False, tell=tell)
 
 
 def _asked_lately(mark: Path) -> bool:

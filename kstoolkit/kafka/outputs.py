@@ -86,7 +86,7 @@ class OutputTopic:
     address
         Where it is.
     partitions
-        How many it gets if it has to be made; :data:`~kstoolkit.kafka.cluster.PARTITIONS` if not
+        How many it gets if it has to be made; :data:`~kstoolkit.kafka.cluster._PARTITIONS` if not
         said.
     patience_ms
         How long to wait for a broker that does not answer.

@@ -70,7 +70,7 @@ _AT_A_TIME = 5_000
 _ROOM_S, _FLUSH_S, _LAST_S = 0.1, 0.5, 2.0
 
 
-def patience_of(options: Mapping[str, str]) -> int:
+def _patience_of(options: Mapping[str, str]) -> int:
     """Return how long a record may take to be acknowledged, in milliseconds.
 
     Raises
@@ -123,7 +123,7 @@ class Sender:
         self.size_bytes = 0
         self.seconds = 0.0
         self._tell, self._shown = tell, shown
-        self._patience = format_duration(max(patience_of(options) // 1_000, 1) * 1_000)
+        self._patience = format_duration(max(_patience_of(options) // 1_000, 1) * 1_000)
         self._lib = clients()
         error = self._lib.KafkaError
         self._of_the_record = {error.MSG_SIZE_TOO_LARGE, error.INVALID_MSG, error.INVALID_RECORD}
@@ -302,7 +302,7 @@ class Outgoing:
                 yield from _of_file(path, self.source)
 
 
-def outgoing(
+def _outgoing(
     events: Events,
     *,
     event_time: str | None,
@@ -379,7 +379,7 @@ def _of_file(path: str, source: Files) -> Iterator[RawRecords]:
         raise InputError(message, hint="Mend it, or leave it out.") from error
 
 
-LONGEST_GAP_MS = 86_400_000
+_LONGEST_GAP_MS = 86_400_000
 """A step of event time that is longer, either way, is passed over: nobody waits for a record whose
 time is 1970 or 2099, nor through a week in which nothing was recorded."""
 
@@ -387,7 +387,7 @@ _MOST_BEHIND_S = 0.25
 _SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*", re.IGNORECASE)
 
 
-def parse_speed(speed: float | str) -> float:
+def _parse_speed(speed: float | str) -> float:
     """Return how many seconds of event time pass in one.
 
     Raises
@@ -397,7 +397,7 @@ def parse_speed(speed: float | str) -> float:
 
     Examples
     --------
-    >>> parse_speed("60x"), parse_speed(0.5)
+    >>> _parse_speed("60x"), _parse_speed(0.5)
     (60.0, 0.5)
     """
     match = _SPEED.fullmatch(str(speed))
@@ -479,7 +479,7 @@ class Pace:
         if not known.size:
             return np.full(len(time_ms), self._event_s)
         steps = np.diff(known, prepend=known[0] if self._last_ms is None else self._last_ms)
-        steps[np.abs(steps) > LONGEST_GAP_MS] = 0
+        steps[np.abs(steps) > _LONGEST_GAP_MS] = 0
         seconds = self._event_s + np.cumsum(steps) / 1_000 / speed
         places = np.cumsum(has_time)
         told: NDArray[np.float64] = np.r_[self._event_s, seconds][places]
@@ -673,7 +673,7 @@ def produce(
     check_partitions(partitions)
     _check_record_time(record_time)
     pace = _pace(rate, speed)
-    what = outgoing(
+    what = _outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
     )
     with (
@@ -681,7 +681,7 @@ def produce(
         Sender(address, settings, tell=tell, shown=lambda n: bar.update(n - bar.n)) as sender,
     ):
         cluster = Cluster(address.bootstrap, settings)
-        cluster.wait(patience_of(settings), tell)
+        cluster.wait(_patience_of(settings), tell)
         topic_made(cluster, address.topic, partitions, tell)
         kept_ms = retention_ms(cluster, address.topic)
         oldest_ms = time.time_ns() // 1_000_000
@@ -708,7 +708,7 @@ def produce(
 def _pace(rate: float | None, speed: float | str | None) -> Pace | None:
     if rate is None and speed is None:
         return None
-    return Pace(rate=rate, speed=None if speed is None else parse_speed(speed))
+    return Pace(rate=rate, speed=None if speed is None else _parse_speed(speed))
 
 
 def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, or as it is fit

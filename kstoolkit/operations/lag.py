@@ -64,7 +64,7 @@ class Pace:
         return sum(self.per_second.values()) if self.per_second else None
 
 
-def arriving(before: Positions | None, now: Positions) -> Pace:
+def _arriving(before: Positions | None, now: Positions) -> Pace:
     """Return how fast records came in between two looks."""
     if before is None or now.at_seconds <= before.at_seconds:
         return Pace({}, "not measured: it takes two looks")
@@ -77,7 +77,7 @@ def arriving(before: Positions | None, now: Positions) -> Pace:
     return Pace(found, None if found else "the topic was made again meanwhile")
 
 
-def commits_read(before: Positions | None, now: Positions) -> Pace:
+def _commits_read(before: Positions | None, now: Positions) -> Pace:
     """Return how fast a group went on between two looks, by its commits.
 
     Consumers commit some seconds apart: where none came between, nothing is known.
@@ -97,7 +97,7 @@ def commits_read(before: Positions | None, now: Positions) -> Pace:
     return Pace(moved)
 
 
-def batches_read(reader: RunReader) -> Pace:
+def _batches_read(reader: RunReader) -> Pace:
     """Return how fast a run is while a batch runs, by its newest batches.
 
     What each took in is the difference of the offsets that Spark's log has; how long it took is in
@@ -136,12 +136,12 @@ def _beginning(reader: RunReader, told: BatchStatistics, ended: dict[int, int]) 
     return told_to or (dict.fromkeys(ended, 0) if records == sum(ended.values()) else {})
 
 
-def meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[float | None, bool]:
+def _meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[float | None, bool]:
     """Return in how many seconds nothing waits any more, and whether that is ever.
 
     Examples
     --------
-    >>> meeting(100, 30.0, 10.0), meeting(100, 10.0, 10.0), meeting(0, None, None)
+    >>> _meeting(100, 30.0, 10.0), _meeting(100, 10.0, 10.0), _meeting(0, None, None)
     ((5.0, True), (None, False), (0.0, True))
     """
     if waiting == 0:
@@ -229,7 +229,7 @@ class LagOfPartition:
         if value is None:
             why = self.unknown.get(name, "not told")
             return why if why.startswith("never") else f"unknown ({why})"
-        return seconds_text(value) if shown is None else shown.format(value)
+        return _seconds_text(value) if shown is None else shown.format(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -308,7 +308,7 @@ class TopicLag(Viewed):
         unknown = sum(each.lag_records is None for each in self)
         beside = f", unknown in {format_count(unknown)}" if unknown else ""
         behind = counted(self.lag_records, "records")
-        since = "" if not self.lag_seconds else f" and {seconds_text(self.lag_seconds)}"
+        since = "" if not self.lag_seconds else f" and {_seconds_text(self.lag_seconds)}"
         where = counted(len(self) - unknown, "partitions")
         return (
             f"{self.reader}, {self.state}: {behind}{since} behind in {where}{beside}{self._end()}"
@@ -318,7 +318,7 @@ class TopicLag(Viewed):
         if self.lag_records == 0:
             return ""
         if self.catch_up_seconds is not None:
-            return f", caught up in {seconds_text(self.catch_up_seconds)}"
+            return f", caught up in {_seconds_text(self.catch_up_seconds)}"
         why = self.why or "not told"
         return f", caught up {why}" if why.startswith("never") else f", caught up: unknown ({why})"
 
@@ -337,12 +337,12 @@ class TopicLag(Viewed):
         )
 
 
-def seconds_text(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     """Return a length of time for people.
 
     Examples
     --------
-    >>> seconds_text(4), seconds_text(600), seconds_text(100_000)
+    >>> _seconds_text(4), _seconds_text(600), _seconds_text(100_000)
     ('4.0 s', '10 minutes', '28 hours')
     """
     for name, length in _LENGTHS:
@@ -578,7 +578,7 @@ def _group(
     return GroupReader(Cluster(servers, options), what, topic)
 
 
-def lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Positions) -> TopicLag:
+def _lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Positions) -> TopicLag:
     """Return how far a reader is behind, with rates since it was looked at before, if it was.
 
     Raises
@@ -586,8 +586,8 @@ def lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Posit
     KafkaError
         If no broker tells the times of records.
     """
-    read = batches_read(reader) if isinstance(reader, RunReader) else commits_read(before, now)
-    arrives = arriving(before, now)
+    read = _batches_read(reader) if isinstance(reader, RunReader) else _commits_read(before, now)
+    arrives = _arriving(before, now)
     behind = _times_behind(reader, now)
     rows = [_row(place, now, read, arrives, behind) for place in sorted(now.reach)]
     waiting = [each.lag_records for each in rows if each.lag_records is not None]
@@ -651,7 +651,7 @@ def _until(
     waiting: int, read: Pace, arrives: Pace, reads: float | None, comes: float | None
 ) -> tuple[float | None, str | None]:
     """Return in how many seconds nothing waits any more, or why that is not known, or never."""
-    seconds, ever = meeting(waiting, reads, comes)
+    seconds, ever = _meeting(waiting, reads, comes)
     if seconds is not None:
         return seconds, None
     if not ever:
@@ -792,7 +792,7 @@ class LagWatch:
             self._looks.popleft()
         before = self._looks[0] if self._looks else None
         self._looks.append(now)
-        found = lag_of(self._reader, before, now)
+        found = _lag_of(self._reader, before, now)
         if before is None:
             return found
         return replace(found, measured_seconds=now.at_seconds - before.at_seconds)

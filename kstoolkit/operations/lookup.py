@@ -108,7 +108,7 @@ def _check_callable(ask: object) -> None:
         raise ConfigurationError(message, hint="Give a function of a list of keys.")
 
 
-VALUE, FAILURE = "value", "failure"
+_VALUE, _FAILURE = "value", "failure"
 """The fields of a column of answers."""
 
 _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
@@ -117,7 +117,7 @@ _MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 _LONGEST_VALUE = 60
 
 
-def answer_column(
+def _answer_column(
     keys: pa.Array | pa.ChunkedArray, ask: Asked, *, kind: pa.DataType | None, default: Any = None
 ) -> pa.StructArray:
     """Return a value for each row, and why there is none, if the look-up failed.
@@ -142,7 +142,7 @@ def answer_column(
     --------
     >>> found = {"ann": Answer("SE"), "bob": Answer(failure="no answer within 5 seconds")}
     >>> ask = lambda keys: {key: found[key] for key in keys}
-    >>> column = answer_column(pa.array(["ann", None, "bob", "ann"]), ask, kind=pa.string())
+    >>> column = _answer_column(pa.array(["ann", None, "bob", "ann"]), ask, kind=pa.string())
     >>> column.field("value").to_pylist()
     ['SE', None, None, 'SE']
     """
@@ -152,11 +152,11 @@ def answer_column(
     # The last of the answers is that of rows without a key.
     rows = pc.fill_null(encoded.indices, len(answers))
     return pa.StructArray.from_arrays(
-        [values.take(rows), failures.take(rows)], names=[VALUE, FAILURE]
+        [values.take(rows), failures.take(rows)], names=[_VALUE, _FAILURE]
     )
 
 
-def as_type(value: Any, kind: pa.DataType, what: str) -> pa.Scalar:
+def _as_type(value: Any, kind: pa.DataType, what: str) -> pa.Scalar:
     """Return a value of Python's in a type of Arrow's.
 
     Raises
@@ -215,7 +215,7 @@ def _typed(
 ) -> tuple[pa.Array, pa.Array]:
     """Return values and failures, and behind the last of them those of rows without a key."""
     if kind is not None:
-        as_type(default, kind, "The default")
+        _as_type(default, kind, "The default")
     try:
         values = _values(answers, kind, default)
     except _MISFITS as error:
@@ -243,7 +243,7 @@ def _fitting(answer: Answer, kind: pa.DataType) -> Answer:
     return answer
 
 
-BROKEN = "_broken"
+_BROKEN = "_broken"
 """The column that says why a row is to be a dead letter; a pipeline's source reads it."""
 
 _ANSWER = "_kstoolkit_answer"
@@ -263,7 +263,7 @@ class NewestOfEach(AccumulatorParam[dict[str, dict[str, float]]]):
         return value1
 
 
-def with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl: str) -> DataFrame:
+def _with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl: str) -> DataFrame:
     """Return the DataFrame with a column more; see :meth:`Lookup.add_to`.
 
     Only keys and answers go through Python. The other columns stay where they are, a watermark on
@@ -277,16 +277,16 @@ def with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl:
         _ = asked.schema  # over Connect, only this makes Spark look at the expression
     except AnalysisException as error:
         raise unreadable(error, {"key": key}, df) from error
-    value, failure = sf.col(_ANSWER)[VALUE], sf.col(_ANSWER)[FAILURE]
+    value, failure = sf.col(_ANSWER)[_VALUE], sf.col(_ANSWER)[_FAILURE]
     if lookup.on_error == "skip":
         asked = asked.where(failure.isNull())
     looked_up = asked.withColumn(column, value)
     if lookup.on_error == "dead_letter":
-        looked_up = looked_up.withColumn(BROKEN, _broken(df, column, failure))
+        looked_up = looked_up.withColumn(_BROKEN, _broken(df, column, failure))
     return looked_up.drop(_ANSWER)
 
 
-def told_by_workers(lookup: Lookup) -> Told:
+def _told_by_workers(lookup: Lookup) -> Told:
     """Return what Spark's workers have counted of a look-up, as far as their tasks have ended."""
     told: Told = {}
     for name, accumulator in list(kept_in_process().items()):
@@ -295,7 +295,7 @@ def told_by_workers(lookup: Lookup) -> Told:
     return told
 
 
-def workers_are_silent(lookup: Lookup) -> bool:
+def _workers_are_silent(lookup: Lookup) -> bool:
     """Whether the look-up was given to workers that can't tell what they count."""
     return bool(kept_in_process().get(f"silent {lookup.identity}"))
 
@@ -303,7 +303,7 @@ def workers_are_silent(lookup: Lookup) -> bool:
 def _check_new(df: DataFrame, column: str) -> None:
     taken = {name.casefold() for name in df.columns}
     for name in (column, _ANSWER):
-        if name.casefold() in taken or name == BROKEN:
+        if name.casefold() in taken or name == _BROKEN:
             message = f"The name {name!r} is taken."
             raise ConfigurationError(message, hint="Give the column another name.")
 
@@ -329,7 +329,7 @@ def _arrow_type(kind: DataType) -> pa.DataType:
 def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
     """Return the function of Spark's that answers a column of keys."""
     values = _arrow_type(kind)
-    as_type(lookup.default, values, "The default")
+    _as_type(lookup.default, values, "The default")
     counts = _accumulator(lookup, df)
 
     def answer(columns: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -341,7 +341,7 @@ def _answering(lookup: Lookup, df: DataFrame, kind: DataType) -> Any:
                 at_work = live(lookup.options)
                 counts.add({at_work.process: at_work.told()})
 
-    told = StructType([StructField(VALUE, kind), StructField(FAILURE, StringType())])
+    told = StructType([StructField(_VALUE, kind), StructField(_FAILURE, StringType())])
     # Not deterministic: the optimizer may neither repeat it nor run it for rows it would not keep.
     spark_function = sf.arrow_udf(answer, told)  # type: ignore[attr-defined] # its stub lacks it
     return spark_function.asNondeterministic()
@@ -364,7 +364,7 @@ def _accumulator(lookup: Lookup, df: DataFrame) -> Accumulator[Told] | None:
 def _broken(df: DataFrame, column: str, failure: Column) -> Column:
     """Return why a row is to be a dead letter: the first reason that anyone gave."""
     told = sf.concat(sf.lit(f"look-up of {column!r}: "), failure)
-    return sf.coalesce(sf.col(BROKEN), told) if BROKEN in df.columns else told
+    return sf.coalesce(sf.col(_BROKEN), told) if _BROKEN in df.columns else told
 
 
 _LONGEST_UNKNOWN_MS = 60_000
@@ -497,7 +497,7 @@ class Lookup:
         ConfigurationError
             If the keys can't be looked up, or the values are not of one type.
         """
-        return self.answers(keys, kind).field(VALUE)
+        return self.answers(keys, kind).field(_VALUE)
 
     def answers(
         self, keys: pa.Array | pa.ChunkedArray, kind: pa.DataType | None = None
@@ -515,8 +515,8 @@ class Lookup:
         [{'value': None, 'failure': 'ConnectionError: refused'}]
         """
         at_work = live(self.options)
-        column = answer_column(keys, at_work.answers, kind=kind, default=self.default)
-        at_work.count_rows(len(column), len(column) - column.field(FAILURE).null_count)
+        column = _answer_column(keys, at_work.answers, kind=kind, default=self.default)
+        at_work.count_rows(len(column), len(column) - column.field(_FAILURE).null_count)
         return column
 
     def add_to(self, df: DataFrame, *, key: str, column: str, ddl: str = "string") -> DataFrame:
@@ -549,15 +549,15 @@ class Lookup:
         >>> lookup.add_to(logins, key="user", column="country").collect()
         [Row(user='ann', country='SE')]
         """
-        return with_looked_up(self, df, key=key, column=column, ddl=ddl)
+        return _with_looked_up(self, df, key=key, column=column, ddl=ddl)
 
     def statistics(self) -> LookupStatistics:
         """Return what was done so far in this process, and in Spark's workers as tasks ended."""
         at_work = live(self.options)
-        told = told_by_workers(self) | {at_work.process: at_work.told()}
+        told = _told_by_workers(self) | {at_work.process: at_work.told()}
         return lookup_statistics(
             {name: each for name, each in told.items() if any(each.values())},
-            why_unknown=_SILENT if workers_are_silent(self) else None,
+            why_unknown=_SILENT if _workers_are_silent(self) else None,
         )
 
     def __repr__(self) -> str:

@@ -523,12 +523,12 @@ def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, fl
     return {name: max(count, other.get(name, 0)) for name, count in one.items()}
 
 
-def together(told: list[Mapping[str, float]]) -> dict[str, float]:
+def _together(told: list[Mapping[str, float]]) -> dict[str, float]:
     """Return the counts of several processes as one; of the most in flight, the most of any.
 
     Examples
     --------
-    >>> found = together([{"calls": 3, "max_in_flight": 2}, {"calls": 2, "max_in_flight": 1}])
+    >>> found = _together([{"calls": 3, "max_in_flight": 2}, {"calls": 2, "max_in_flight": 1}])
     >>> found["calls"], found["max_in_flight"]
     (5, 2)
     """
@@ -743,7 +743,7 @@ def lookup_statistics(
     >>> lookup_statistics({}).unknown["keys_per_second"]
     'nothing has been asked yet'
     """
-    found = together(list(told.values()))
+    found = _together(list(told.values()))
     busy_ms = found.pop("busy_ms")
     unknown = {} if why_unknown is None else {"num_processes": why_unknown}
     if not busy_ms:

@@ -79,7 +79,7 @@ _SECOND_MS = 1_000
 _NO_BATCH = "no batch has ended yet"
 
 
-def run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
+def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
     """Return the figures of a run as it stands.
 
     Parameters
@@ -93,7 +93,7 @@ def run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
     --------
     >>> from kstoolkit.pipeline.status import RunState, RunStatus
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, events=7)
-    >>> {each.name: each.samples for each in run_metrics(status, None)}["kstoolkit_events"]
+    >>> {each.name: each.samples for each in _run_metrics(status, None)}["kstoolkit_events"]
     (((), 7),)
     """
     windows = () if settings is None else settings.windows
@@ -172,7 +172,7 @@ def _last_batch(newest: BatchTimes | None) -> list[Metric]:
     ]
 
 
-def finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
+def _finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
     """Return how many findings were reported.
 
     Parameters
@@ -182,20 +182,20 @@ def finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
 
     Examples
     --------
-    >>> finding_metrics({"Ceiling 100 per 1 hour": 2})[0].samples
+    >>> _finding_metrics({"Ceiling 100 per 1 hour": 2})[0].samples
     (((('rule', 'Ceiling 100 per 1 hour'),), 2),)
     """
     about = "Findings that were reported; one whose count grows is reported again."
     return [counter("findings", about, labelled("rule", tally))]
 
 
-def disk_metrics(folder: Path) -> list[Metric]:
+def _disk_metrics(folder: Path) -> list[Metric]:
     """Return what a run's folder takes, and what is free where it lies or is going to.
 
     Examples
     --------
     >>> from pathlib import Path
-    >>> [each.name for each in disk_metrics(Path())][1:]
+    >>> [each.name for each in _disk_metrics(Path())][1:]
     ['kstoolkit_disk_free_bytes', 'kstoolkit_disk_size_bytes']
     """
     disk = disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
@@ -283,7 +283,7 @@ class RunLag:
 _RESETS = "spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad"
 
 
-def counting_query(folder: RunFolder) -> StreamingQuery | None:
+def _counting_query(folder: RunFolder) -> StreamingQuery | None:
     """Return the query that counts into a folder now: Spark keeps its id in the checkpoint.
 
     Each session lists its own queries alone, and a thread may have another session than the run;
@@ -293,7 +293,7 @@ def counting_query(folder: RunFolder) -> StreamingQuery | None:
     --------
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> counting_query(RunFolder(Path("no/run"))) is None
+    >>> _counting_query(RunFolder(Path("no/run"))) is None
     True
     """
     try:
@@ -308,12 +308,12 @@ def counting_query(folder: RunFolder) -> StreamingQuery | None:
     return None if query is None else StreamingQuery(query)
 
 
-def resets_counts(query: StreamingQuery | None) -> bool:
+def _resets_counts(query: StreamingQuery | None) -> bool:
     """Return whether RocksDB's own counts begin at 0 with each micro-batch, as by default.
 
     Examples
     --------
-    >>> resets_counts(None)
+    >>> _resets_counts(None)
     True
     """
     if query is None:
@@ -454,14 +454,14 @@ class RunCollector:
     ) -> None:
         self.restores = RestoreProgress()
         self._run, self._watch = run, RunWatch(run)
-        self._query_figures = QueryFigures(resets=resets_counts(run.query))
+        self._query_figures = QueryFigures(resets=_resets_counts(run.query))
         self._lag, self._restarts = lag, restarts
         self._one_at_a_time = threading.Lock()
         findings = FindingTally(run.folder)
         parts: dict[str, Callable[[], list[Metric]]] = {
             "run": self._read_run,
-            "findings": lambda: self._while_there(finding_metrics(findings.look())),
-            "disk": lambda: disk_metrics(run.folder.path),
+            "findings": lambda: self._while_there(_finding_metrics(findings.look())),
+            "disk": lambda: _disk_metrics(run.folder.path),
             "java": lambda: java_metrics(counts_here=self._run.is_active),
             "lag": self._read_lag,
             "restarts": self._read_restarts,
@@ -504,17 +504,17 @@ class RunCollector:
         status = self._watch.look()
         settings = self._run.folder.settings()
         return [
-            *run_metrics(status, settings),
+            *_run_metrics(status, settings),
             *self._query_figures.metrics(status, self._watch.progress),
         ]
 
     def _find_query(self) -> None:
         """Watch the query that counts into the folder now, if it is another than the one known."""
-        query = None if self._run.is_active else counting_query(self._run.folder)
+        query = None if self._run.is_active else _counting_query(self._run.folder)
         if query is not None:
             self._run = replace(self._run, query=query)
             self._watch = RunWatch(self._run)
-            self._query_figures.begin(resets=resets_counts(query))
+            self._query_figures.begin(resets=_resets_counts(query))
 
     def _read_lag(self) -> list[Metric]:
         if self._lag is None:

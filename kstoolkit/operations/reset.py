@@ -127,7 +127,7 @@ class PartWindows:
     last_end_ms: int
 
     def __str__(self) -> str:
-        first, last = moment_text(self.first_start_ms), moment_text(self.last_end_ms)
+        first, last = _moment_text(self.first_start_ms), _moment_text(self.last_end_ms)
         return f"{self.window}: from {first} to {last}"
 
 
@@ -216,12 +216,12 @@ class ResetPlan:
         )
 
 
-def moment_text(value_ms: int) -> str:
+def _moment_text(value_ms: int) -> str:
     """Return a moment as ISO 8601, which ``to`` takes.
 
     Examples
     --------
-    >>> moment_text(1_740_787_200_000), moment_text(1_740_787_200_500)
+    >>> _moment_text(1_740_787_200_000), _moment_text(1_740_787_200_500)
     ('2025-03-01T00:00:00Z', '2025-03-01T00:00:00.500Z')
     """
     precision = "milliseconds" if value_ms % 1_000 else "seconds"
@@ -235,7 +235,7 @@ To = str | datetime | Mapping[int, int]
 _HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}."
 
 
-def checked_to(to: object) -> str | datetime | dict[int, int]:
+def _checked_to(to: object) -> str | datetime | dict[int, int]:
     """Return where to go: one of two words, a time in UTC, or offsets.
 
     Raises
@@ -245,7 +245,7 @@ def checked_to(to: object) -> str | datetime | dict[int, int]:
 
     Examples
     --------
-    >>> checked_to("2026-01-31T08:00+01:00").isoformat()
+    >>> _checked_to("2026-01-31T08:00+01:00").isoformat()
     '2026-01-31T07:00:00+00:00'
     """
     if isinstance(to, Mapping) and to:
@@ -262,7 +262,7 @@ def checked_to(to: object) -> str | datetime | dict[int, int]:
     return in_utc(moment, "to")
 
 
-def targets_of(
+def _targets_of(
     to: str | datetime | dict[int, int],
     cluster: Cluster,
     topic: str,
@@ -274,7 +274,7 @@ def targets_of(
     Parameters
     ----------
     to
-        What :func:`checked_to` returned. Of partitions that offsets do not name, those that have a
+        What :func:`_checked_to` returned. Of partitions that offsets do not name, those that have a
         position keep it, as long as it is there; the others go to their beginning.
     cluster, topic, reach
         What there is.
@@ -300,12 +300,12 @@ def targets_of(
     return {each: named.get(each, _kept(at, positions.get(each))) for each, at in reach.items()}
 
 
-def to_in_words(to: str | datetime | Mapping[int, int]) -> str:
+def _to_in_words(to: str | datetime | Mapping[int, int]) -> str:
     """Return where to go, as people would write it.
 
     Examples
     --------
-    >>> to_in_words({1: 20, 0: 500})
+    >>> _to_in_words({1: 20, 0: 500})
     'offset 500 of partition 0, 20 of 1'
     """
     if isinstance(to, datetime):
@@ -351,7 +351,7 @@ def _moment(to: object) -> datetime | None:
         return None
 
 
-def reset_group(
+def _reset_group(
     reader: GroupReader, to: str | datetime | dict[int, int], *, dry_run: bool
 ) -> ResetPlan:
     """Return what a reset of a consumer group does; do it, unless it is only planned.
@@ -391,7 +391,7 @@ def _planned_for_group(
 ) -> ResetPlan:
     reach = reader.cluster.facts(topic, committed=False).reach
     known = {each.number: at for each, at in facts.committed.items() if each.topic == topic}
-    targets = targets_of(to, reader.cluster, topic, reach, known)
+    targets = _targets_of(to, reader.cluster, topic, reach, known)
     if isinstance(to, Mapping):  # the others stay as they are
         targets = {each: targets[each] for each in to}
     moves = tuple(
@@ -399,7 +399,7 @@ def _planned_for_group(
         for each, at in sorted(targets.items())
     )
     busy = None if facts.is_inactive else f"It is in use ({_members(facts)}): stop it first."
-    plan = ResetPlan(reader=reader.name, to=to_in_words(to), done=False, moves=moves, refusal=busy)
+    plan = ResetPlan(reader=reader.name, to=_to_in_words(to), done=False, moves=moves, refusal=busy)
     return replace(plan, warnings=tuple(_group_warnings(reader, topic, plan)))
 
 
@@ -440,7 +440,7 @@ class Cuts:
     cut_ms: Mapping[int, int]
 
 
-def cuts_of(
+def _cuts_of(
     cluster: Cluster, topic: str, reach: Mapping[int, Reach], targets: Mapping[int, int]
 ) -> Cuts:
     """Return when reading begins at some offsets.
@@ -469,7 +469,7 @@ def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
     return {Partition(topic, each): at for each, at in offsets.items()}
 
 
-def windows_in_part(
+def _windows_in_part(
     windows: Iterable[Window], begin_ms: Iterable[int], cut_ms: Iterable[int]
 ) -> list[PartWindows]:
     """Return the windows that have records which are read, and others which are not.
@@ -487,7 +487,7 @@ def windows_in_part(
     --------
     >>> from kstoolkit.windows import as_window
     >>> minute, hour = as_window("1 minute"), as_window("1 hour")
-    >>> windows_in_part([minute, hour], [120_000, 180_000], [120_000])
+    >>> _windows_in_part([minute, hour], [120_000, 180_000], [120_000])
     [PartWindows(window='1 hour', first_start_ms=0, last_end_ms=3600000)]
     """
     first, last = min(begin_ms, default=0), max(cut_ms, default=0)
@@ -513,7 +513,7 @@ _IS_ANOTHER = (
 )
 
 
-def reset_run(
+def _reset_run(
     reader: RunReader, to: str | datetime | dict[int, int], *, dry_run: bool
 ) -> ResetPlan:
     """Return what a reset of a run does; do it, unless it is only planned.
@@ -548,10 +548,10 @@ def _planned_for_run(
     """Return the plan, and the settings that the run's folder gets by it."""
     facts, settings = reader.cluster.facts(reader.topic), reader.settings()
     known = {place.number: at for place, at in reader.positions(facts).items()}
-    targets = targets_of(to, reader.cluster, facts.name, facts.reach, known)
+    targets = _targets_of(to, reader.cluster, facts.name, facts.reach, known)
     plan = ResetPlan(
         reader=reader.name,
-        to=to_in_words(to),
+        to=_to_in_words(to),
         done=False,
         moves=tuple(
             Move.of(Partition(facts.name, each), facts.reach[each], known.get(each), at)
@@ -578,8 +578,8 @@ def _with_windows(
 ) -> ResetPlan:
     """Return the plan with the windows that are read in part, and what to do about them."""
     targets = {each.partition: each.target for each in plan.moves}
-    cuts = cuts_of(reader.cluster, facts.name, facts.reach, targets)
-    in_part = windows_in_part(
+    cuts = _cuts_of(reader.cluster, facts.name, facts.reach, targets)
+    in_part = _windows_in_part(
         settings.cascade.windows, cuts.begin_ms.values(), cuts.cut_ms.values()
     )
     told = []
@@ -601,7 +601,7 @@ def _too_low(in_part: Sequence[PartWindows], *, is_first: bool) -> str:
     )
     if is_first:
         return f"{begun} What came before is gone from the topic."
-    first = moment_text(min(each.first_start_ms for each in in_part))
+    first = _moment_text(min(each.first_start_ms for each in in_part))
     return f"{begun} To count them right, reset to {first} or before, or to earliest."
 
 
@@ -682,11 +682,11 @@ def reset(
     kstoolkit.errors.ConfigurationError: to is 'yesterday'.
     Hint: Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partition: offset}.
     """
-    where = checked_to(to)
+    where = _checked_to(to)
     if topic is not None and bootstrap is None:
         message = f"topic is {topic!r}, and the run's folder knows its topic."
         raise ConfigurationError(message, hint="Leave it out, or give bootstrap for a group.")
     reader = reader_of(what, bootstrap=bootstrap, topic=topic, options=options)
     if isinstance(reader, RunReader):
-        return reset_run(reader, where, dry_run=dry_run)
-    return reset_group(reader, where, dry_run=dry_run)
+        return _reset_run(reader, where, dry_run=dry_run)
+    return _reset_group(reader, where, dry_run=dry_run)

@@ -230,7 +230,7 @@ class WorkersMemory(Record):
         return f"WorkersMemory({number}, RSS {rss}, PSS {pss})"
 
 
-def workers_memory(java_pid: int) -> WorkersMemory:
+def _workers_memory(java_pid: int) -> WorkersMemory:
     """Return what the Python workers below a Java process take.
 
     Parameters
@@ -242,23 +242,23 @@ def workers_memory(java_pid: int) -> WorkersMemory:
     --------
     >>> from subprocess import PIPE, Popen
     >>> with Popen(["cat"], stdin=PIPE) as alone:
-    ...     print(workers_memory(alone.pid).num_workers)
+    ...     print(_workers_memory(alone.pid).num_workers)
     ...     _ = alone.communicate()
     0
     """
-    pids = python_workers(java_pid)
+    pids = _python_workers(java_pid)
     if pids is None:
         names = ("num_workers", "rss_bytes", "pss_bytes")
         return WorkersMemory(None, None, None, dict.fromkeys(names, _NO_PROC))
-    return summed_memory(list(_measured(pids)))
+    return _summed_memory(list(_measured(pids)))
 
 
-def summed_memory(processes: Sequence[ProcessMemory]) -> WorkersMemory:
+def _summed_memory(processes: Sequence[ProcessMemory]) -> WorkersMemory:
     """Return what some processes take together; PSS if the system tells it of each.
 
     Examples
     --------
-    >>> summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), ProcessMemory(8, 3 << 20, 1 << 20)])
+    >>> _summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), ProcessMemory(8, 3 << 20, 1 << 20)])
     WorkersMemory(2, RSS 6.0 MiB, PSS 3.0 MiB)
     """
     rss_bytes = sum(each.rss_bytes or 0 for each in processes)
@@ -269,7 +269,7 @@ def summed_memory(processes: Sequence[ProcessMemory]) -> WorkersMemory:
     return WorkersMemory(len(processes), rss_bytes, sum(each.pss_bytes or 0 for each in processes))
 
 
-def python_workers(java_pid: int) -> list[int] | None:
+def _python_workers(java_pid: int) -> list[int] | None:
     """Return the process ids of the Python workers below a Java; None if there is no ``/proc``.
 
     Java starts a daemon, which forks itself for each Python task that runs at once, and a Python of
@@ -374,7 +374,7 @@ class ExecutorMemory(Record):
         )
 
 
-def executors_memory(context: Any) -> Records[ExecutorMemory]:
+def _executors_memory(context: Any) -> Records[ExecutorMemory]:
     """Return what each executor that is up said; the driver, which is one if local, left out.
 
     Spark tells the peaks since an executor started, not what it takes now, and tells them whether
@@ -451,7 +451,7 @@ class QueryState(Record):
         )
 
 
-def query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState:
+def _query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState:
     """Return what the last micro-batches reported of state.
 
     Parameters
@@ -461,7 +461,7 @@ def query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState:
 
     Examples
     --------
-    >>> query_state({"a": None}).unknown["num_stores"]
+    >>> _query_state({"a": None}).unknown["num_stores"]
     "query 'a' has not finished a micro-batch yet"
     """
     names = tuple(progress)
@@ -727,7 +727,7 @@ def spark_memory(
     """
     session = session_with_java(spark)
     context = session.sparkContext
-    state = query_state(_progress(session, query))
+    state = _query_state(_progress(session, query))
     plan = None
     if state.num_stores:
         opened_with = profile_of_settings(session.conf.getAll) if profile is None else profile
@@ -738,8 +738,8 @@ def spark_memory(
         java=java,
         state=state,
         python=process_memory(),
-        workers=workers_memory(java.pid),
-        executors=executors_memory(context),
+        workers=_workers_memory(java.pid),
+        executors=_executors_memory(context),
         plan=plan,
     )
 

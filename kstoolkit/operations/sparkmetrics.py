@@ -220,11 +220,11 @@ _SPARKS_OWN = (
     _latest("NumInternalColFamiliesKeys", "internal_keys", "Keys in Spark's own ones."),
 )
 
-FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
+_FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 """What there is for each operator. What Spark tells of each store and partition is left out."""
 
 
-def figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
+def _figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
     """Return an operator's figures of those that Spark told.
 
     Parameters
@@ -234,11 +234,11 @@ def figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
 
     Examples
     --------
-    >>> told = figures_of({"rocksdbWriterStallLatencyMs": 1500, "numValueStateVars": 1})
+    >>> told = _figures_of({"rocksdbWriterStallLatencyMs": 1500, "numValueStateVars": 1})
     >>> [(figure.name, value) for figure, value in told.items()]
     [('write_stall_duration_seconds', 1.5)]
     """
-    return {each: custom[each.key] * each.unit for each in FIGURES if each.key in custom}
+    return {each: custom[each.key] * each.unit for each in _FIGURES if each.key in custom}
 
 
 _STATE = {
@@ -318,7 +318,7 @@ class QueryFigures:
         for labels, operator in _operators(told):
             for name, (in_spark, _) in _CHANGES.items():
                 self._changes[name][labels] += operator.get(in_spark, 0)
-            for figure, value in figures_of(operator["customMetrics"]).items():
+            for figure, value in _figures_of(operator["customMetrics"]).items():
                 values = self._rocksdb.setdefault(figure, {})
                 before = values.get(labels, 0.0) if figure.adds_up and self._resets else 0.0
                 values[labels] = before + value
@@ -348,7 +348,7 @@ class QueryFigures:
             yield counter(name, f"{about[:-1]}, since this process counts.", self._changes[name])
 
     def _rocksdb_metrics(self) -> Iterator[Metric]:
-        for figure in FIGURES:
+        for figure in _FIGURES:
             values = self._rocksdb.get(figure)
             if values is None:
                 continue

@@ -216,7 +216,7 @@ _AT_ONCE, _LOOKED_AT = 50_000, 1_000  # records
 _LONGEST_MS = 10 * 366 * 86_400_000  # that a window of a run's is believed to be
 
 
-def are_counts(records: Records) -> bool:
+def _are_counts(records: Records) -> bool:
     """Return whether some records are of a run's counts: their keys are like no others."""
     keys = records.keys[:_LOOKED_AT]
     is_block = is_block_key(keys)
@@ -294,25 +294,25 @@ class Reading:
                     yield each
 
 
-def kind_of(store: HasRows) -> str | None:
+def _kind_of(store: HasRows) -> str | None:
     """Return what kind of store of Kafka Streams it is; None if it is none.
 
     Examples
     --------
     >>> from kstoolkit.stores.comparing.folders import listed
-    >>> kind_of(listed("counts", [])) is None
+    >>> _kind_of(listed("counts", [])) is None
     True
     """
     return store.kind if isinstance(store, FoldedRecords) else _kind_in(store.source)
 
 
-def partition_of(store: HasRows) -> int | None:
+def _partition_of(store: HasRows) -> int | None:
     """Return the partition of the task in whose folder a store lies; None if it lies in none.
 
     Examples
     --------
     >>> from kstoolkit.stores.comparing.folders import listed
-    >>> partition_of(listed("counts", [])) is None
+    >>> _partition_of(listed("counts", [])) is None
     True
     """
     if isinstance(store, SegmentedStore):
@@ -499,12 +499,12 @@ def topic_store(
         As of :func:`open_topic`.
     """
     if partition is None and beside is not None:
-        partition = partition_of(beside)
+        partition = _partition_of(beside)
     reading = Reading.of(Cluster(address.bootstrap, options), address, partition, shown=progress)
     parts = reading.parts()
     first = next(parts, None)
     as_they_are = read_as.kind is not None and not any(counted.values())
-    if first is not None and not as_they_are and are_counts(first):
+    if first is not None and not as_they_are and _are_counts(first):
         parts.close()
         _check_is_whole(address, partition)
         topic = kafka_changelog(str(address), options=options)
@@ -528,7 +528,7 @@ def _as_beside(read_as: ReadAs, beside: HasRows | None) -> ReadAs:
     """Return how to read a topic, with what the store beside it tells."""
     if beside is None:
         return read_as
-    kind, size_ms = kind_of(beside), beside.read_as.window_size_ms
+    kind, size_ms = _kind_of(beside), beside.read_as.window_size_ms
     return replace(
         read_as,
         kind=kind if read_as.kind is None else read_as.kind,

@@ -37,8 +37,8 @@ COLUMNS = ("time", "user", "action", "now_ms", "raw", "file", "broken")
 POISONED = "whatever counted it came to its end, time and again"
 """Why a row is broken that is on the run's skip list."""
 
-NO_UTF8 = "its time, user or action is no UTF-8"
-OTHER_TYPE = "a field is not of the type that was said of it, or that earlier records have"
+_NO_UTF8 = "its time, user or action is no UTF-8"
+_OTHER_TYPE = "a field is not of the type that was said of it, or that earlier records have"
 
 
 def counting(
@@ -70,7 +70,7 @@ def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
     """Return why rows can't be read, by their places."""
     found: dict[int, str] = {}
     for name in COLUMNS[:3]:
-        found |= dict.fromkeys(_without_utf8(batch.column(name)), NO_UTF8)
+        found |= dict.fromkeys(_without_utf8(batch.column(name)), _NO_UTF8)
     told = batch.column("broken")
     if is_json:
         found |= dict(unreadable_values(batch.column("raw").cast(pa.binary())))
@@ -80,7 +80,7 @@ def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
         triples = list(zip(rows.tolist(), whys, raws, strict=True))
         spoken = {n: _text(why or b"") for n, why, raw in triples if why != raw}
         # Of a text that is not of the schema, Spark just gives the text.
-        found = dict.fromkeys(rows.tolist(), OTHER_TYPE) | found | spoken
+        found = dict.fromkeys(rows.tolist(), _OTHER_TYPE) | found | spoken
     return dict(sorted(found.items()))
 
 
@@ -122,14 +122,14 @@ def _unreadable(batch: pa.RecordBatch, broken: dict[int, str], *, is_json: bool)
     raws = _bytes(rows.column("raw"))
     told = zip(raws, files, broken.values(), strict=True)
     reasons = [_reason(raw, file, why, is_json=is_json) for raw, file, why in told]
-    shown = _raw(rows) if NO_UTF8 in broken.values() else [_text(raw or b"") for raw in raws]
+    shown = _raw(rows) if _NO_UTF8 in broken.values() else [_text(raw or b"") for raw in raws]
     return letters(reasons, shown, file=files, details=list(broken.values()))
 
 
 def _reason(raw: bytes | None, file: str | None, why: str, *, is_json: bool) -> str:
     if why == POISONED:
         return "poison"
-    if is_json or why == NO_UTF8:
+    if is_json or why == _NO_UTF8:
         return "unparseable"
     if file is None:  # a row of anyone's DataFrame
         return "marked_broken"

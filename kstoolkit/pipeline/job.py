@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 _SHOWN = 3
 
 
-def set_poison_aside(job: Job, check_wanted: Callable[[], None]) -> str | None:
+def _set_poison_aside(job: Job, check_wanted: Callable[[], None]) -> str | None:
     """Find the records that the batch at hand dies of, put them on the skip list, and say which.
 
     Parameters
@@ -239,7 +239,7 @@ class Job:
         mend = Mending(self.folder, patience_ms, tell, restart)
         start: Any = partial(_start, on_batch=on_batch, **trigger)
         query = SupervisedQuery(self, ready, start, mend, tell)
-        mend.set_aside = lambda: set_poison_aside(self, query.check_wanted)
+        mend.set_aside = lambda: _set_poison_aside(self, query.check_wanted)
         return query
 
     def finish(self, progress: Progress, ready: Ready) -> None:

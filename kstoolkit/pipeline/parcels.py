@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-ARRIVALS = pa.schema(
+_ARRIVALS = pa.schema(
     [
         pa.field("bucket", pa.int32()),
         pa.field("kind", pa.string()),
@@ -41,7 +41,7 @@ PARCEL_DDL = "bucket int, kind string, payload binary"
 
 BLOCK, LETTERS, TICK = "block", "letters", "tick"
 
-MOST_COUNTERS = 4_000_000
+_MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""
 
 
@@ -64,7 +64,7 @@ class Tally:
         self.letters.extend(to_ipc(batch) for batch in letters)
         self._open.append(counters)
         self._open_rows += len(counters)
-        if self._open_rows > MOST_COUNTERS:
+        if self._open_rows > _MOST_COUNTERS:
             self._merge()
 
     def absorb(self, other: Tally) -> None:
@@ -85,7 +85,7 @@ class Tally:
     def _merge(self) -> None:
         merged = Counters.merge(self._open)
         self._open, self._open_rows = [merged], len(merged)
-        if len(merged) > MOST_COUNTERS // 2:
+        if len(merged) > _MOST_COUNTERS // 2:
             self._put_aside()
 
     def _put_aside(self) -> None:
@@ -101,7 +101,7 @@ def parcel(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
         pa.array([kind], pa.string()),
         pa.array([payload], pa.binary()),
     ]
-    return pa.record_batch(columns, schema=ARRIVALS)
+    return pa.record_batch(columns, schema=_ARRIVALS)
 
 
 def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
@@ -128,7 +128,7 @@ def lanes(buckets: int, partitions: int) -> list[int]:
 
     Examples
     --------
-    >>> [spark_partition(lane, 2) for lane in lanes(6, 2)]
+    >>> [_spark_partition(lane, 2) for lane in lanes(6, 2)]
     [0, 1, 0, 1, 0, 1]
     >>> [bucket_of(lane, 6) for lane in lanes(6, 2)]
     [0, 1, 2, 3, 4, 5]
@@ -137,7 +137,7 @@ def lanes(buckets: int, partitions: int) -> list[int]:
         next(
             lane
             for lane in count(bucket, buckets)
-            if spark_partition(lane, partitions) == bucket % partitions
+            if _spark_partition(lane, partitions) == bucket % partitions
         )
         for bucket in range(buckets)
     ]
@@ -148,14 +148,14 @@ def bucket_of(lane: int, buckets: int) -> int:
     return lane % buckets
 
 
-def spark_partition(number: int, partitions: int) -> int:
+def _spark_partition(number: int, partitions: int) -> int:
     """Return the partition into which Spark shuffles an int: Murmur3 with seed 42, modulo.
 
     As ``HashPartitioning`` does it, with ``org.apache.spark.unsafe.hash.Murmur3_x86_32``.
 
     Examples
     --------
-    >>> [spark_partition(number, 5) for number in range(8)]
+    >>> [_spark_partition(number, 5) for number in range(8)]
     [1, 3, 4, 1, 2, 1, 4, 2]
     """
     mixed = _rotated(number * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD

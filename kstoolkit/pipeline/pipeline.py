@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.outputs import OutputTopic
 
 
-def check_kinds(pipeline: Pipeline) -> None:
+def _check_kinds(pipeline: Pipeline) -> None:
     """Raise if something of a pipeline was given for something else.
 
     Raises
@@ -82,7 +82,7 @@ def _are_rules(given: object) -> bool:
     return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)
 
 
-def check_apart(
+def _check_apart(
     source: object, changelog: OutputTopic | None, findings_to: OutputTopic | None
 ) -> None:
     """Raise if two of a pipeline's topics are the same one: it would read what it wrote, say.
@@ -106,11 +106,11 @@ def _are_same(one: Address, other: Address) -> bool:
     return one.topic == other.topic and bool(servers)
 
 
-BUCKETS = 8
-MAX_FILES, MAX_BYTES = 10_000, 256 << 20
+_BUCKETS = 8
+_MAX_FILES, _MAX_BYTES = 10_000, 256 << 20
 """What a micro-batch takes in, unless told otherwise."""
 
-HOUR_MS = 3_600_000
+_HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,18 +151,18 @@ class Pipeline:
     source: Files | Frame | Simulation | Topic
     cascade: Cascade = field(default_factory=Cascade)
     rules: Sequence[Rule] | None = None
-    buckets: int = BUCKETS
+    buckets: int = _BUCKETS
     changelog: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
     time: Literal["event", "processing"] = "event"
 
     def __post_init__(self) -> None:
-        check_kinds(self)
+        _check_kinds(self)
         if self.buckets < 1:
             message = f"buckets is {self.buckets}: users have to lie somewhere."
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.windows)
-        check_apart(self.source, self.changelog, self.findings_to)
+        _check_apart(self.source, self.changelog, self.findings_to)
 
     @property
     def judged_by(self) -> tuple[Rule, ...]:
@@ -175,7 +175,7 @@ class Pipeline:
         *,
         master: str | None = None,
         max_files_per_batch: int | None = None,
-        max_bytes_per_batch: int = MAX_BYTES,
+        max_bytes_per_batch: int = _MAX_BYTES,
         progress: bool = True,
     ) -> Run:
         """Count to the end of the input, and return the run.
@@ -219,7 +219,7 @@ class Pipeline:
         trigger: Duration = "10 seconds",
         master: str | None = None,
         max_files_per_batch: int | None = None,
-        max_bytes_per_batch: int = MAX_BYTES,
+        max_bytes_per_batch: int = _MAX_BYTES,
         progress: bool = False,
         restart: Restart | bool = False,
     ) -> Run:
@@ -287,10 +287,10 @@ def _restart(given: object) -> Restart | None:
 
 
 def _limits(max_files: int | None, max_bytes: int) -> BatchLimits:
-    return BatchLimits(MAX_FILES if max_files is None else max_files, max_bytes)
+    return BatchLimits(_MAX_FILES if max_files is None else max_files, max_bytes)
 
 
 def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
     """Return the default rules; where there is no hour, on the window that comes nearest to one."""
-    nearest = min(cascade.windows, key=lambda window: abs(log(window.size_ms / HOUR_MS)))
-    return DEFAULT_RULES if nearest.size_ms == HOUR_MS else (Unusual(nearest),)
+    nearest = min(cascade.windows, key=lambda window: abs(log(window.size_ms / _HOUR_MS)))
+    return DEFAULT_RULES if nearest.size_ms == _HOUR_MS else (Unusual(nearest),)

@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-def tidy(counters: Counters, window: Window) -> pd.DataFrame:
+def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
     """Return counters as a DataFrame for people.
 
     Examples
@@ -79,7 +79,7 @@ def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     >>> from kstoolkit.counters.counters import Counters
     >>> from kstoolkit.windows import as_window
     >>> counts = Counters.of(np.array([0]), pa.array(["Anna"]), pa.array(["read"]))
-    >>> tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
+    >>> _tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
     Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
     """
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
@@ -87,8 +87,8 @@ def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     batch = counters.to_batch()
     frame = pd.DataFrame(
         {
-            "window_start": utc_times(counters.start_ms),
-            "window_end": utc_times(counters.start_ms + window.size_ms),
+            "window_start": _utc_times(counters.start_ms),
+            "window_end": _utc_times(counters.start_ms + window.size_ms),
             "user": batch.column("user").cast(pa.string()).to_pandas(),
             "action": batch.column("action").cast(pa.string()).to_pandas(),
             "count": counters.count.astype(np.int64),
@@ -97,12 +97,12 @@ def tidy(counters: Counters, window: Window) -> pd.DataFrame:
     return frame.sort_values(["window_start", "user", "action"], ignore_index=True)
 
 
-def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
+def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
     """Return epoch ms as timestamps of UTC.
 
     Examples
     --------
-    >>> utc_times(np.array([0]))[0]
+    >>> _utc_times(np.array([0]))[0]
     Timestamp('1970-01-01 00:00:00+0000', tz='UTC')
     """
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
@@ -114,7 +114,7 @@ def utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
 _ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
 
 
-def read_letters(out: Path, *, limit: int) -> DeadLetters:
+def _read_letters(out: Path, *, limit: int) -> DeadLetters:
     """Return a run's dead letters: the first ``limit``, and how many there are of each reason."""
     counted: Counter[str] = Counter()
     for _, path in _files(out):
@@ -224,8 +224,8 @@ class LevelCounts:
         return pd.DataFrame(
             {
                 "window": self.window.label,
-                "window_start": utc_times(self.times_ms),
-                "window_end": utc_times(self.times_ms + self.window.size_ms),
+                "window_start": _utc_times(self.times_ms),
+                "window_end": _utc_times(self.times_ms + self.window.size_ms),
                 "count": self.counts,
                 "flagged": np.isin(self.times_ms, self.flagged_ms),
             }
@@ -287,7 +287,7 @@ class UserHistory(Viewed):
         return f"{self.user!r}, {what}: {labels}; {format_count(flagged)} flagged window{plural}"
 
 
-def user_history(
+def _user_history(
     run: Run, user: str, action: str | None, *, findings: pa.Table, about: Finding | None = None
 ) -> UserHistory:
     """Return a user's counts at every level of a run's cascade.
@@ -525,7 +525,7 @@ def _added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     return {name: sum(each.get(name, 0) for each in counts) for name in names}
 
 
-SHOWN_ROWS = 100_000
+_SHOWN_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,19 +591,19 @@ class Run(Viewed):
         action
             Only this action; by default all of them together.
         """
-        return user_history(self, user, action, findings=self._told())
+        return _user_history(self, user, action, findings=self._told())
 
     def story(self, finding: Finding) -> UserHistory:
         """Return the counts around a finding: its user's of its action, at every level."""
         told = self._told()
-        return user_history(self, finding.user, finding.action, findings=told, about=finding)
+        return _user_history(self, finding.user, finding.action, findings=told, about=finding)
 
     def counts(
         self,
         window: Duration | Window,
         *,
         user: str | None = None,
-        limit: int | None = SHOWN_ROWS,
+        limit: int | None = _SHOWN_ROWS,
     ) -> pd.DataFrame:
         """Return the latest counts of a window, as a tidy DataFrame.
 
@@ -627,7 +627,7 @@ class Run(Viewed):
             raise ConfigurationError(message, hint="Give 0 or more; None is all.")
         chosen = self.window(window)
         users = None if user is None else {user}
-        found = tidy(self.changelog.counters(chosen.size_ms, users=users), chosen)
+        found = _tidy(self.changelog.counters(chosen.size_ms, users=users), chosen)
         if limit is None or len(found) <= limit:
             return found
         warnings.warn(
@@ -671,7 +671,7 @@ class Run(Viewed):
         folder ``dead_letters``.
         """
         self.folder.check()
-        found = read_letters(self.folder.path, limit=SHOWN_ROWS)
+        found = _read_letters(self.folder.path, limit=_SHOWN_ROWS)
         if found.table.num_rows < len(found):
             warnings.warn(
                 f"The first {format_count(found.table.num_rows)} of {format_count(len(found))} "

@@ -46,7 +46,7 @@ _LAST_LINES = 3
 _LAST_BREATH_SECONDS = 0.5
 
 
-def start_java(conf: SparkConf, log: BinaryIO) -> None:
+def _start_java(conf: SparkConf, log: BinaryIO) -> None:
     """Start Spark's Java, unless this process has one: it stays when a session stops."""
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
         return
@@ -56,14 +56,14 @@ def start_java(conf: SparkConf, log: BinaryIO) -> None:
 
 
 @cache
-def scratch_folder() -> Path:
+def _scratch_folder() -> Path:
     """Return this process's own folder for what nobody needs after it."""
     folder = tempfile.mkdtemp(prefix="kstoolkit-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
 
 
-def forget_dead_java() -> None:
+def _forget_dead_java() -> None:
     """Let a session that lost its Java, as to a lack of memory, be followed by a new one."""
     gateway = SparkContext._gateway  # noqa: SLF001 - as pyspark asks itself
     process = getattr(gateway, "proc", None)
@@ -94,7 +94,7 @@ def java_is_gone() -> bool:
     return True
 
 
-def cause_of(error: Exception, log: Path, start: int) -> str:
+def _cause_of(error: Exception, log: Path, start: int) -> str:
     """Return the sentence at the bottom of it: of the Java error, or of Java's last words."""
     thrown = error.java_exception if isinstance(error, Py4JJavaError) else None
     if thrown is not None:
@@ -116,7 +116,7 @@ def _unzipped_python(master: str) -> Iterator[None]:
     if not master.startswith("local") or "SPARK_HOME" in os.environ:
         yield
         return
-    home, installed = scratch_folder() / "spark", Path(pyspark.__file__).parent
+    home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
     home.mkdir(exist_ok=True)
     for name in ("bin", "jars"):
         if not (home / name).exists():
@@ -242,7 +242,7 @@ def streaming_conf() -> dict[str, str]:
 
 
 def _existing_session() -> SparkSession | None:
-    forget_dead_java()
+    _forget_dead_java()
     session = SparkSession.getActiveSession()
     if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - as pyspark asks itself
         # Started in another thread. A builder without options changes nothing of it.
@@ -282,7 +282,7 @@ def _settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
     chosen = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.warehouse.dir": (scratch_folder() / "warehouse").as_uri(),
+        "spark.sql.warehouse.dir": (_scratch_folder() / "warehouse").as_uri(),
         # Snapshots of state, on which a restart's speed rests, are made no more often than this.
         f"{_STATE_STORE}.maintenanceInterval": "30s",
         **streaming_conf(),
@@ -321,7 +321,7 @@ def _driver_memory() -> dict[str, str]:
 
 
 def _log_file(log_path: str | Path | None) -> Path:
-    path = Path(log_path) if log_path is not None else scratch_folder() / "spark.log"
+    path = Path(log_path) if log_path is not None else _scratch_folder() / "spark.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.open("ab").close()
@@ -350,11 +350,11 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
     start = log.stat().st_size
     try:
         with log.open("ab") as stream:
-            start_java(conf, stream)
+            _start_java(conf, stream)
         return SparkSession(SparkContext.getOrCreate(conf))
     except (PySparkException, Py4JError, OSError) as error:
         message = (
-            f"Spark did not start on {conf.get('spark.master')!r}: {cause_of(error, log, start)}"
+            f"Spark did not start on {conf.get('spark.master')!r}: {_cause_of(error, log, start)}"
         )
         raise EnvironmentFault(
             message, hint="Run kstoolkit doctor, which says what is missing here."

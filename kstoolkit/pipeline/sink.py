@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Cascade, Window
 
 
-REPORT_DDL = "kind string, bucket int, level int, payload binary"
+_REPORT_DDL = "kind string, bucket int, level int, payload binary"
 """What a writing task tells the driver."""
 
-MATERIAL_SUFFIX = ".material"
+_MATERIAL_SUFFIX = ".material"
 
 _REPORT = pa.schema(
     [
@@ -96,7 +96,7 @@ class Places:
     outbox: Outbox | None = None
 
 
-def writing(places: Places) -> Any:
+def _writing(places: Places) -> Any:
     """Return a function for ``mapInArrow``: the operator's parcels in, reports out."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -154,7 +154,7 @@ class _Part:
             self._write_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
             length_ms = self.places.lengths_ms[row["level"]]
-            name = f"{row['bucket']:05d}-{length_ms}{MATERIAL_SUFFIX}"
+            name = f"{row['bucket']:05d}-{length_ms}{_MATERIAL_SUFFIX}"
             self._path(self.places.findings, name).write_bytes(row["payload"])
         return kind in {COUNTS, GONE, LETTERS, MATERIAL}
 
@@ -216,7 +216,7 @@ _NOT_SENT = {"first_seen_window", "other_levels"}
 """Columns of findings that are filled in later, over all batches."""
 
 
-def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
+def _send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
     """Send the records that tasks left in a folder, and take them away."""
     waiting = sorted(outbox.glob("part-*"))
     if waiting:
@@ -225,7 +225,7 @@ def send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> Non
         path.unlink()
 
 
-def send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
+def _send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
     """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
     found = with_connector(spark).read.parquet(*map(str, folder.glob("part-*.parquet")))
     end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
@@ -411,9 +411,9 @@ def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
     return table.filter(chosen).drop_columns(["level", "bucket"])
 
 
-CHANGELOG, FINDINGS, DEAD_LETTERS, TOLD = "changelog", "findings", "dead_letters", "statistics"
-OUTBOX = "outbox"
-KINDS = (FINDINGS, DEAD_LETTERS, TOLD, CHANGELOG)
+CHANGELOG, _FINDINGS, _DEAD_LETTERS, _TOLD = "changelog", "findings", "dead_letters", "statistics"
+_OUTBOX = "outbox"
+_KINDS = (_FINDINGS, _DEAD_LETTERS, _TOLD, CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
@@ -447,38 +447,38 @@ class Sink:
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
         began = time.monotonic()
-        folders = {kind: BatchFolders(self.out / self._folder(kind)) for kind in KINDS}
-        place = {kind: folders[kind].begin(self.epoch, batch) for kind in KINDS}
-        reports = frame.mapInArrow(writing(self._places(place, batch)), REPORT_DDL).collect()
+        folders = {kind: BatchFolders(self.out / self._folder(kind)) for kind in _KINDS}
+        place = {kind: folders[kind].begin(self.epoch, batch) for kind in _KINDS}
+        reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         if self.topic is not None:
-            send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
-        moments = Moments.load(folders[TOLD].folder(self.epoch, batch - 1))
+            _send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
+        moments = Moments.load(folders[_TOLD].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
                 moments.report(row.level, row.bucket, bytes(row.payload))
-        moments.save(place[TOLD])
+        moments.save(place[_TOLD])
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
-        found = self._judge(frame, place[FINDINGS], moments, now_ms)
+        found = self._judge(frame, place[_FINDINGS], moments, now_ms)
         if found and self.findings_to is not None:
-            send_findings(frame.sparkSession, place[FINDINGS], self.findings_to)
+            _send_findings(frame.sparkSession, place[_FINDINGS], self.findings_to)
         statistics = BatchStatistics.of(
             batch, told, self.cascade.labels, seconds=time.monotonic() - began, findings=found
         )
-        statistics.save(place[TOLD])
-        for kind in KINDS:
+        statistics.save(place[_TOLD])
+        for kind in _KINDS:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
 
     def _folder(self, kind: str) -> str:
-        return OUTBOX if kind == CHANGELOG and self.topic is not None else kind
+        return _OUTBOX if kind == CHANGELOG and self.topic is not None else kind
 
     def _places(self, place: dict[str, Path], batch: int) -> Places:
         topic = self.topic
         return Places(
             changelog=str(place[CHANGELOG]),
-            findings=str(place[FINDINGS]),
-            dead_letters=str(place[DEAD_LETTERS]),
+            findings=str(place[_FINDINGS]),
+            dead_letters=str(place[_DEAD_LETTERS]),
             lengths_ms=tuple(window.size_ms for window in self.cascade.windows),
             buckets=self.buckets,
             outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),
@@ -486,7 +486,7 @@ class Sink:
 
     def _judge(self, frame: DataFrame, folder: Path, moments: Moments, now_ms: int) -> int:
         """Score on the executors what rules could flag; return how many findings there were."""
-        files = sorted(folder.glob(f"part-*{MATERIAL_SUFFIX}"))
+        files = sorted(folder.glob(f"part-*{_MATERIAL_SUFFIX}"))
         if not files:
             return 0
         pooled = {level: to_ipc(pool_moments(moments.of_level(level))) for level in moments.levels}

@@ -683,10 +683,10 @@ def size_bytes(folder: Path) -> int | None:
     return total
 
 
-MOST_BATCHES = 300
+_MOST_BATCHES = 300
 """Of which a status tells each by itself."""
 
-PARTS = {
+_PARTS = {
     "counting": ("addBatch",),
     "input": ("latestOffset", "getBatch"),
     "planning": ("queryPlanning",),
@@ -724,8 +724,8 @@ class RunWatch:
 
     def _begin(self) -> None:
         """Know nothing yet."""
-        self._told: deque[BatchStatistics] = deque(maxlen=MOST_BATCHES)
-        self._folders: deque[Path] = deque(maxlen=MOST_BATCHES)
+        self._told: deque[BatchStatistics] = deque(maxlen=_MOST_BATCHES)
+        self._folders: deque[Path] = deque(maxlen=_MOST_BATCHES)
         self._held: dict[Path, StateSize] = {}
         self._progress: dict[int, Mapping[str, Any]] = {}
         self._known: set[tuple[int, int]] = set()
@@ -886,6 +886,6 @@ class RunWatch:
 
 
 def _parts(spent: Mapping[str, float]) -> dict[str, float]:
-    parts = {part: sum(spent.get(name, 0.0) for name in names) for part, names in PARTS.items()}
+    parts = {part: sum(spent.get(name, 0.0) for name in names) for part, names in _PARTS.items()}
     whole = spent.get("triggerExecution", sum(parts.values()))
     return parts | {"other": max(whole - sum(parts.values()), 0.0)}

@@ -87,7 +87,7 @@ class Grain:
 
 def needs_schema(topic: Topic) -> bool:
     """Return whether Spark has to know the fields of the topic's JSON values."""
-    return topic.value == "json" and not is_read_here(topic)
+    return topic.value == "json" and not _is_read_here(topic)
 
 
 def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -> str:
@@ -144,7 +144,7 @@ def topic_parcels(
         If an expression is none.
     """
     records = _records(with_connector(spark), topic, starting, ending)
-    if is_read_here(topic):
+    if _is_read_here(topic):
         plan = RecordPlan(
             topic=topic.address.topic,
             columns=topic.columns,
@@ -170,7 +170,7 @@ def topic_parcels(
     return counted_columns(rows, topic.columns, _beside(rows), count)
 
 
-def is_read_here(topic: Topic) -> bool:
+def _is_read_here(topic: Topic) -> bool:
     """Return whether Python reads the topic's values, not Spark."""
     if callable(topic.value):
         return True
@@ -190,7 +190,7 @@ def _records(
         "kafka.bootstrap.servers": address.bootstrap,
         "startingOffsets": told,
         "failOnDataLoss": "true",
-        "includeHeaders": str(not is_read_here(topic) or callable(topic.value)),
+        "includeHeaders": str(not _is_read_here(topic) or callable(topic.value)),
         "groupIdPrefix": "kstoolkit",
         **_GIVING_UP,
         **_AT_ONCE,
@@ -277,7 +277,7 @@ def _beside(rows: DataFrame) -> list[Column]:
     return [clock, rows["_raw"], rows["_place"], rows[BROKEN]]
 
 
-MOST_CULPRITS = 20
+_MOST_CULPRITS = 20
 """If there are more, it is not single records that are at fault."""
 
 Ranges = dict[int, tuple[int, int]]
@@ -336,7 +336,7 @@ def culprits(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[
     -------
     dict
         Offsets by partition: nothing if the whole can be counted, if its halves can and only the
-        whole can't, if there are more than :data:`MOST_CULPRITS`, or if they are all that there is
+        whole can't, if there are more than :data:`_MOST_CULPRITS`, or if they are all that there is
         and several: then something else is wrong.
 
     Examples
@@ -359,7 +359,7 @@ def culprits(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[
             left += [(partition, middle, end), (partition, first, middle)]
             continue
         found.setdefault(partition, []).append(first)
-        if sum(map(len, found.values())) > MOST_CULPRITS:
+        if sum(map(len, found.values())) > _MOST_CULPRITS:
             return {}
     tried = sum(end - first for first, end in ranges.values())
     return {} if 1 < tried == sum(map(len, found.values())) else found

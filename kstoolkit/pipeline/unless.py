@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
-BUCKETS = 16
+_BUCKETS = 16
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _DECISION_DDL = "user string, window_start_ms long, count long, asked boolean"
 
@@ -42,7 +42,7 @@ def ask_unless(
     user: str = "user",
     lateness: Duration = "10 minutes",
     keep: Duration = "1 day",
-    buckets: int = BUCKETS,
+    buckets: int = _BUCKETS,
 ) -> Callable[[DataFrame], DataFrame]:
     """Return a transformation that says whom to ask: who did it often, and has not passed since.
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kstoolkit.records import Records
 
 
-LONGEST_LINE = 110
+_LONGEST_LINE = 110
 """Characters that fit the width of a figure."""
 
 _FULL_INCHES = 5.5
@@ -61,24 +61,24 @@ _FULL_INCHES = 5.5
 _LEAST = 16
 
 
-def characters(ax: Axes, most: int = LONGEST_LINE) -> int:
+def _characters(ax: Axes, most: int = _LONGEST_LINE) -> int:
     """Return how many characters fit the width of Axes, if so many fit a figure of their own.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> both = Figure(figsize=(7.2, 3))
-    >>> characters(both.subplots()), characters(both.subplots(1, 2)[0])
+    >>> _characters(both.subplots()), _characters(both.subplots(1, 2)[0])
     (110, 51)
     """
     width = ax.get_window_extent().width / ax.figure.dpi
     return max(round(most * min(width / _FULL_INCHES, 1)), min(_LEAST, most))
 
 
-def folded(lines: Sequence[str], ax: Axes) -> list[str]:
+def _folded(lines: Sequence[str], ax: Axes) -> list[str]:
     """Return lines that stand below Axes, those that are too long in several."""
-    room = characters(ax)
-    if room == LONGEST_LINE:
+    room = _characters(ax)
+    if room == _LONGEST_LINE:
         return list(lines)
     return [part for line in lines for part in wrap(line, room)]
 
@@ -132,7 +132,7 @@ def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
 
 
 SIZE_INCHES = (7.2, 2.3)
-SMALL, NORMAL = 8, 9
+SMALL, _NORMAL = 8, 9
 """Sizes of text, in points."""
 
 _MOST_TICKS = 5
@@ -224,7 +224,7 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
     _, labels = ax.get_legend_handles_labels()
     columns = num_columns or max(len(labels), 1)
     lines = -(-len(labels) // columns)
-    style: dict[str, Any] = {"color": INK, "fontsize": NORMAL, "fontweight": "bold"}
+    style: dict[str, Any] = {"color": INK, "fontsize": _NORMAL, "fontweight": "bold"}
     ax.set_title(text, loc="left", pad=6 + 14 * lines, parse_math=False, **style)
     if labels:
         legend = ax.legend(
@@ -246,7 +246,7 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
 def label(ax: Axes, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> None:
     """Say what the axes measure; below it what was left out or drawn together."""
     style: dict[str, Any] = {"color": INK, "fontsize": SMALL, "parse_math": False}
-    ax.set_xlabel("\n".join(folded([*([x] if x else ()), *notes], ax)), **style)
+    ax.set_xlabel("\n".join(_folded([*([x] if x else ()), *notes], ax)), **style)
     ax.set_ylabel(y, **style)
 
 
@@ -358,7 +358,7 @@ def wrapped(notes: Iterable[str]) -> list[str]:
     return [
         line
         for note in notes
-        for line in textwrap.wrap(shown(note, _MOST_LINES * LONGEST_LINE - 20), LONGEST_LINE)
+        for line in textwrap.wrap(shown(note, _MOST_LINES * _LONGEST_LINE - 20), _LONGEST_LINE)
     ]
 
 
@@ -383,15 +383,15 @@ def head(ax: Axes, text: str) -> None:
     """
     names = [name.get_text() for name in ax.get_yticklabels()]
     longest = max(map(len, names), default=0)
-    room = characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
+    room = _characters(ax, _LONGEST_TITLE - max(longest - _SHORT_NAME, 0))
     lines = textwrap.wrap(_UNIT.sub(_KEPT, text), room)
     _, labels = ax.get_legend_handles_labels()
-    columns = legend_columns([str(each) for each in labels], names, room=characters(ax))
+    columns = _legend_columns([str(each) for each in labels], names, room=_characters(ax))
     title(ax, "\n".join(lines).replace(_KEPT, " "), num_columns=columns)
 
 
-def legend_columns(
-    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = LONGEST_LINE
+def _legend_columns(
+    labels: Sequence[str], rows: Sequence[str] = (), *, room: int = _LONGEST_LINE
 ) -> int:
     """Return how many entries of a legend fit beside each other, right of the names of rows.
 
@@ -399,7 +399,7 @@ def legend_columns(
 
     Examples
     --------
-    >>> legend_columns(["a", "b", "c"]), legend_columns(["x" * 30] * 6)
+    >>> _legend_columns(["a", "b", "c"]), _legend_columns(["x" * 30] * 6)
     (3, 3)
     """
     room -= _SHORT_NAME + max(map(len, rows), default=0)
@@ -412,7 +412,7 @@ def legend_columns(
 def legend_lines(labels: Sequence[str], rows: Sequence[str] = ()) -> int:
     """Return how many lines a legend takes."""
     names = [legend_name(each) for each in labels]
-    return -(-len(names) // legend_columns(names, rows))
+    return -(-len(names) // _legend_columns(names, rows))
 
 
 def height(rows: int, notes: Sequence[str] = (), legend_lines: int = 1) -> float:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-DRAWN_BY: dict[str, str] = {
+_DRAWN_BY: dict[str, str] = {
     "Records[Records]": "axes.plot_nothing",
     "Finding": "users.plot_finding",
     "UserHistory": "users.plot_history",
@@ -108,8 +108,8 @@ def drawer(record: object) -> Callable[..., Axes]:
         If nothing of this kind can be drawn.
     """
     for name in _names(record):
-        if name in DRAWN_BY:
-            module, _, function = DRAWN_BY[name].rpartition(".")
+        if name in _DRAWN_BY:
+            module, _, function = _DRAWN_BY[name].rpartition(".")
             found: Callable[..., Axes] = getattr(
                 import_module(f"kstoolkit.plots.{module}"), function
             )

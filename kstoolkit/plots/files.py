@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     Style = dict[str, Any]
 
 
-def level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float]:
+def _level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float]:
     """Return the target size of each level below level 0; none if the options tell none.
 
     Source: ``VersionStorageInfo::CalculateBaseBytes`` in RocksDB's ``db/version_set.cc``.
@@ -73,7 +73,7 @@ def level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, float
     --------
     >>> from kstoolkit.rocksdb.profiles.profile import Profile
     >>> static = Profile(level_compaction_dynamic_level_bytes=False, max_bytes_for_level_base=100)
-    >>> [round(size) for size in list(level_targets(static, {1: 5}).values())[:3]]
+    >>> [round(size) for size in list(_level_targets(static, {1: 5}).values())[:3]]
     [100, 1000, 10000]
     """
     base, step = profile.max_bytes_for_level_base, profile.max_bytes_for_level_multiplier
@@ -101,7 +101,7 @@ def _dynamic(base: int, step: float, num_levels: int, sizes: Mapping[int, int]) 
     return {level: max(size * step ** (level - first), base) for level in range(first, num_levels)}
 
 
-MOST_ROWS = 40
+_MOST_ROWS = 40
 _FAR = 4
 """A target so many times larger than the largest level would make all of them small."""
 _NO_TARGET = "level 0 is bounded by its number of files, not by its size"
@@ -150,10 +150,10 @@ def plot_levels(
 
 
 def _largest(levels: Sequence[Level]) -> list[Level]:
-    if len(levels) <= MOST_ROWS:
+    if len(levels) <= _MOST_ROWS:
         return list(levels)
-    least = sorted(each.size_bytes for each in levels)[-MOST_ROWS]
-    return [each for each in levels if each.size_bytes >= least][:MOST_ROWS]
+    least = sorted(each.size_bytes for each in levels)[-_MOST_ROWS]
+    return [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
 
 
 def _draw(ax: Axes, drawn: Sequence[Level], targets: Sequence[float | None]) -> None:
@@ -198,7 +198,7 @@ def _targets(levels: Sequence[Level], profile: Profile) -> dict[tuple[str, int],
     return {
         (family, level): size
         for family, held in sizes.items()
-        for level, size in level_targets(profile, held).items()
+        for level, size in _level_targets(profile, held).items()
         if level in held
     }
 
@@ -240,7 +240,7 @@ def _levels_seen(levels: Sequence[Level]) -> str:
     )
 
 
-MOST_PREFIXES = 40
+_MOST_PREFIXES = 40
 _FAR_APART = 50
 """Sizes whose largest is so many times the smallest are drawn on a logarithmic axis."""
 
@@ -297,7 +297,7 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
     >>> ax.get_title(loc="left")
     'The hottest prefix, user, has 75 % of the sampled rows; 1 prefix has 75 %'
     """
-    some = sorted(prefixes, key=lambda each: -each.num_rows)[:MOST_PREFIXES]
+    some = sorted(prefixes, key=lambda each: -each.num_rows)[:_MOST_PREFIXES]
     notes = []
     if len(some) < len(prefixes):
         notes.append(f"the {len(some)} hottest of {format_count(len(prefixes))} prefixes are drawn")
@@ -307,12 +307,12 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
         ax.barh(row, 100 * each.share, height=THICKNESS, **look_of(0))
         text = f"{_percent(each.share)}, {counted(each.num_rows, 'rows')}"
         said.append((100 * each.share, row, text))
-    name_rows(ax, [key_text(each.prefix) for each in some])
+    name_rows(ax, [_key_text(each.prefix) for each in some])
     say_beside(ax, said)
     label(ax, x="% of the sampled rows", notes=notes)
     together = _percent(sum(each.share for each in prefixes))
     has = "has" if len(prefixes) == 1 else "together have"
-    hottest = f"{key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
+    hottest = f"{_key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
     head(
         ax,
         f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {has} {together}",
@@ -347,12 +347,12 @@ def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
     return draw_memory(ax, bars, said, notes, "disk")
 
 
-def key_text(key: bytes) -> str:
+def _key_text(key: bytes) -> str:
     """Return a key as text if it is one, else in hexadecimal digits, short enough for a figure.
 
     Examples
     --------
-    >>> key_text(b"user-1"), key_text(bytes([0, 255]))
+    >>> _key_text(b"user-1"), _key_text(bytes([0, 255]))
     ('user-1', '0x00ff')
     """
     try:
@@ -414,7 +414,7 @@ def _powers(ax: Axes, highest: float) -> None:
     ax.xaxis.minorticks_off()
 
 
-MOST_FILES = 2_000
+_MOST_FILES = 2_000
 
 
 def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -> Axes:
@@ -443,11 +443,11 @@ def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -
         raise ConfigurationError(message, hint="Give by='size' or by='keys'.")
     if not len(ssts):
         return plot_nothing(ssts, ax=ax)
-    largest = sorted(ssts, key=lambda each: -each.size_bytes)[:MOST_FILES]
+    largest = sorted(ssts, key=lambda each: -each.size_bytes)[:_MOST_FILES]
     files = sorted(largest, key=lambda each: (each.column_family, each.level))
     rows = _rows(files, alone=by == "keys")
     notes = _sst_notes(ssts, files, rows)
-    files = [each for each in files if rows[each.name, each.column_family][0] < MOST_ROWS]
+    files = [each for each in files if rows[each.name, each.column_family][0] < _MOST_ROWS]
     names = list(dict.fromkeys(rows[each.name, each.column_family] for each in files))
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(names), lines)))
@@ -497,7 +497,7 @@ def _draw_keys(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
     draw_spans(ax, lefts, rights, numbers, height=0.55, **style)
     ax.set_xlim(-1, len(keys))
     ends = {0: keys[0], len(keys) - 1: keys[-1]}
-    ax.set_xticks(list(ends), [key_text(key) for key in ends.values()], parse_math=False)
+    ax.set_xticks(list(ends), [_key_text(key) for key in ends.values()], parse_math=False)
 
 
 def _sst_notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
@@ -505,8 +505,8 @@ def _sst_notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[s
     if len(ssts) > len(files):
         notes.append(f"the {format_count(len(files))} largest of {format_count(len(ssts))} files")
     num_rows = len(set(rows.values()))
-    if num_rows > MOST_ROWS:
-        notes.append(f"the first {MOST_ROWS} of {format_count(num_rows)} rows are drawn")
+    if num_rows > _MOST_ROWS:
+        notes.append(f"the first {_MOST_ROWS} of {format_count(num_rows)} rows are drawn")
     return notes
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.lab.results import LevelWork
 
 
-MOST_LEVELS = 40
+_MOST_LEVELS = 40
 
 
 def plot_moments(
@@ -81,7 +81,7 @@ def plot_moments(
     ConfigurationError
         If a moment has no such figure, or there is no such profile.
     """
-    check_figures(Moment, [figure])
+    _check_figures(Moment, [figure])
     if not len(moments):
         return plot_nothing(moments, ax=ax)
     chosen = _of_profile(moments, profile)
@@ -157,13 +157,13 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
         for each in work
     ]
     notes = []
-    if len(bars) > MOST_LEVELS:
-        notes.append(f"the first {MOST_LEVELS} of {len(bars):,} levels are drawn")
+    if len(bars) > _MOST_LEVELS:
+        notes.append(f"the first {_MOST_LEVELS} of {len(bars):,} levels are drawn")
     total = format_bytes(sum(each.written_bytes for each in work))
     most = max(work, key=lambda each: each.written_bytes)
     said = f"{total} written; the most, {format_bytes(most.written_bytes)}, to L{most.level}"
     said += f" with {shown(most.profile)}" if several else ""
-    return draw_memory(ax, bars[:MOST_LEVELS], said, notes, "SST files written")
+    return draw_memory(ax, bars[:_MOST_LEVELS], said, notes, "SST files written")
 
 
 def _jobs(work: LevelWork) -> str:
@@ -175,7 +175,7 @@ def _jobs(work: LevelWork) -> str:
     return ", ".join(counted(number, kind) for kind, number in parts.items() if number)
 
 
-def check_figures(record: type[Any], named: Sequence[str]) -> None:
+def _check_figures(record: type[Any], named: Sequence[str]) -> None:
     """Check that a record of the lab has figures of these names that are numbers.
 
     Raises
@@ -218,7 +218,7 @@ FIGURES = {
 }
 """Figures that belong on one plot, by a name for them."""
 
-MOST_BARS = 40
+_MOST_BARS = 40
 
 
 def plot_comparison(
@@ -249,7 +249,7 @@ def plot_comparison(
     chosen = _chosen(figures)
     if not len(trials):
         return plot_nothing(trials, ax=ax)
-    some = list(trials)[: max(MOST_BARS // len(chosen), 1)]
+    some = list(trials)[: max(_MOST_BARS // len(chosen), 1)]
     rows = len(chosen) * len(some)
     notes = _whys(some, chosen)
     if len(some) < len(trials):
@@ -285,7 +285,7 @@ def plot_trial(
 
 def _chosen(figures: str | Sequence[str]) -> tuple[str, ...]:
     named = FIGURES.get(figures, (figures,)) if isinstance(figures, str) else tuple(figures)
-    check_figures(Trial, named)
+    _check_figures(Trial, named)
     units = {unit_of(name) for name in named}
     if len(units) > 1:
         message = f"{', '.join(named)} have different units: {', '.join(sorted(units))}."
@@ -342,7 +342,7 @@ def _figure_text(trial: Trial, name: str) -> str:
     return "unknown" if value is None else printed(name, value)
 
 
-MOST_TRIALS = 6
+_MOST_TRIALS = 6
 _MOST_TOLD = 2
 _SHORT_NAME = 20
 _CHARS_A_FIGURE = 100
@@ -370,7 +370,7 @@ def plot_step(
     ax
         Where to draw; by default the only Axes of a new figure of pyplot's.
     """
-    some = list(moments)[:MOST_TRIALS]
+    some = list(moments)[:_MOST_TRIALS]
     every = [*some, *among]
     levels = _num_levels(every)
     ax = new_axes(ax, step_inches(moments, among))
@@ -392,7 +392,7 @@ def plot_step(
 
 def step_inches(moments: Sequence[Moment], among: Sequence[Moment] = ()) -> tuple[float, float]:
     """Return how large a figure such a plot needs: the same in every step."""
-    some = moments[:MOST_TRIALS]
+    some = moments[:_MOST_TRIALS]
     legends = legend_lines([each.profile for each in some]) if len(some) > 1 else 0
     rows = _num_levels([*some, *among]) * (0.4 + len(some))
     return 7.2, height(0, _notes(some, moments), legends) + 0.17 * rows

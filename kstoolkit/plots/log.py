@@ -224,7 +224,7 @@ def _last(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
     return f"{capital(words_of(figure))} came to {total} at last, on {counted(len(ends), 'levels')}"
 
 
-MOST_MARKS = 2_000
+_MOST_MARKS = 2_000
 """Spans, or marks of one kind, that are drawn."""
 
 _CAUSES = ("memtable limit", "L0 file count limit", "pending compaction bytes")
@@ -236,7 +236,7 @@ _BEGINS = "stalls are marked where they begin: RocksDB doesn't log their ends"
 _SPREAD = "hatched: time between dumps of statistics in which writers waited, with its share"
 
 
-def draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None = None) -> Axes:
+def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None = None) -> Axes:
     """Return Axes with what was done over time, a row for each level that files went to.
 
     More than 2,000 jobs are thinned to those that took longest, and as many stalls or moves to some
@@ -341,9 +341,9 @@ def _rows(done: _Done) -> dict[str, int]:
 
 
 def _longest(jobs: Sequence[Job]) -> list[Job]:
-    if len(jobs) <= MOST_MARKS:
+    if len(jobs) <= _MOST_MARKS:
         return list(jobs)
-    return sorted(jobs, key=lambda each: -(each.duration_ms or 0))[:MOST_MARKS]
+    return sorted(jobs, key=lambda each: -(each.duration_ms or 0))[:_MOST_MARKS]
 
 
 def _draw_spans(ax: Axes, jobs: Sequence[Job], rows: dict[str, int]) -> None:
@@ -398,7 +398,7 @@ def _draw_marks(
     dated = [(at, rows[row]) for at, row in places if at is not None]
     if not dated:
         return
-    kept = np.unique(np.linspace(0, len(dated) - 1, min(len(dated), MOST_MARKS)).astype(int))
+    kept = np.unique(np.linspace(0, len(dated) - 1, min(len(dated), _MOST_MARKS)).astype(int))
     some = [dated[each] for each in kept]
     marker, color, size = _MARKS[kind]
     times = _in_days([(at, at) for at, _ in some])[0]
@@ -416,13 +416,13 @@ def _in_days(spans: Sequence[tuple[datetime, datetime]]) -> tuple[Any, Any]:
 def _notes(done: _Done, unknown: str | None) -> list[str]:
     notes = [_BEGINS] if done.stalls else []
     notes += [_SPREAD] if done.waits else []
-    if len(done.spans) > MOST_MARKS:
+    if len(done.spans) > _MOST_MARKS:
         notes.append(
-            f"the {MOST_MARKS:,} longest of {format_count(len(done.spans))} jobs are drawn"
+            f"the {_MOST_MARKS:,} longest of {format_count(len(done.spans))} jobs are drawn"
         )
     for name, marks in (("moves", done.moves), ("stalls", done.stalls)):
-        if len(marks) > MOST_MARKS:
-            notes.append(f"{name}: {MOST_MARKS:,} of {format_count(len(marks))} are marked")
+        if len(marks) > _MOST_MARKS:
+            notes.append(f"{name}: {_MOST_MARKS:,} of {format_count(len(marks))} are marked")
     if done.num_undated:
         notes.append(f"{counted(done.num_undated, 'events')} without a time: not drawn")
     return notes + ([f"others: unknown ({unknown})"] if unknown else [])
@@ -462,7 +462,7 @@ def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes
     events = log.events()
     if by == "level":
         return plot_level_writes(events, ax=ax, unknown=events.unknown)
-    return draw_timeline([*events, *log.stats()], ax, events.unknown)
+    return _draw_timeline([*events, *log.stats()], ax, events.unknown)
 
 
 def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = None) -> Axes:
@@ -495,7 +495,7 @@ def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = Non
     unknown = rows.unknown if isinstance(rows, LogRows) else None
     if by == "level":
         return plot_level_writes(rows, ax=ax, unknown=unknown)
-    return draw_timeline(rows, ax, unknown)
+    return _draw_timeline(rows, ax, unknown)
 
 
 def plot_level_writes(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Style = dict[str, Any]
 
 
-MOST_BARS = 500
+_MOST_BARS = 500
 MOST_MARKERS = 50
 
 
@@ -137,7 +137,7 @@ def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) 
         return Bars(np.zeros(1, np.int64), np.zeros(0, np.int64), 0, 1)
     window = (times - times[0]) // every_ms
     num_windows = int(window[-1]) + 1
-    group = -(-num_windows // MOST_BARS)
+    group = -(-num_windows // _MOST_BARS)
     heights = np.zeros(-(-num_windows // group), dtype=np.int64)
     np.maximum.at(heights, window // group, counts)
     edges = times[0] + np.arange(heights.size + 1) * (group * every_ms)
@@ -185,8 +185,8 @@ def notes_of(bars: Bars, marks: Marks) -> list[str]:
     return notes
 
 
-MOST_LINES = 12
-MOST_POINTS = 2_000
+_MOST_LINES = 12
+_MOST_POINTS = 2_000
 """Of all lines of a figure together."""
 
 _MOST_MARKERS = 12
@@ -203,9 +203,11 @@ def draw_lines(ax: Axes, series: Mapping[str, Points]) -> list[str]:
         For each name, x and y of points in the order of x. Those of one name in the legend differ
         by colour, line style and marker.
     """
-    drawn = dict(list(series.items())[:MOST_LINES])
-    notes = [f"not drawn: {listed(list(series)[MOST_LINES:])}"] if len(series) > MOST_LINES else []
-    most = MOST_POINTS // max(len(drawn), 1)
+    drawn = dict(list(series.items())[:_MOST_LINES])
+    notes = (
+        [f"not drawn: {listed(list(series)[_MOST_LINES:])}"] if len(series) > _MOST_LINES else []
+    )
+    most = _MOST_POINTS // max(len(drawn), 1)
     for number, (name, points) in enumerate(drawn.items()):
         color, _, marker = LINES[number % len(LINES)]
         _, style, _ = LINES[(number + number // len(LINES)) % len(LINES)]

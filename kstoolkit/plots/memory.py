@@ -236,7 +236,7 @@ def _beside(parts: MemoryParts) -> list[str]:
     return notes
 
 
-MOST_EXECUTORS = 20
+_MOST_EXECUTORS = 20
 _PEAKS = {
     "peak_heap_bytes": "heap",
     "peak_non_heap_bytes": "non-heap",
@@ -330,7 +330,7 @@ def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None
     The peaks need not have been at one moment, so they stand beside each other and are not added.
     More than 20 executors are thinned to those with the largest heap, and the figure says so.
     """
-    ranked = sorted(executors, key=lambda each: -(each.peak_heap_bytes or 0))[:MOST_EXECUTORS]
+    ranked = sorted(executors, key=lambda each: -(each.peak_heap_bytes or 0))[:_MOST_EXECUTORS]
     whys = {why: None for each in ranked for why in each.unknown.values()}
     notes = [f"not drawn where unknown ({why})" for why in whys]
     if len(executors) > len(ranked):

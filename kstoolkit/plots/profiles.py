@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Style = dict[str, Any]
 
 
-MOST_OPTIONS = 40
+_MOST_OPTIONS = 40
 _MOST_DOUBLINGS = 8
 _LONGEST_OPTION = 50
 _OF_BYTES = ("_bytes", "_size", "_size_base", "_level_base", "bytes_per_sync")
@@ -78,11 +78,11 @@ def plot_difference(options: Records[Difference], *, ax: Axes | None = None) -> 
     than in the second; what has no such ratio, or is unknown, stands in the middle. Both values are
     written beside it. More than 40 options are thinned to the first, and the figure says so.
     """
-    some = list(options)[:MOST_OPTIONS]
+    some = list(options)[:_MOST_OPTIONS]
     left, right = shown(some[0].left_name), shown(some[0].right_name)
     notes = [f"beside each: {left}, then {right}"]
     if len(some) < len(options):
-        notes.append(f"the first {MOST_OPTIONS} of {len(options):,} options are drawn")
+        notes.append(f"the first {_MOST_OPTIONS} of {len(options):,} options are drawn")
     doublings = [_doublings(each) for each in some]
     if any(each is not None and abs(each) > _MOST_DOUBLINGS for each in doublings):
         notes.append(f"beyond {2**_MOST_DOUBLINGS} times: drawn at the edge")
@@ -158,7 +158,7 @@ def _text(option: str, value: Any) -> str:
     return shown(value if isinstance(value, str) else value_text(value), 24)
 
 
-MOST_ROWS = 40
+_MOST_ROWS = 40
 _LONGEST_RULE = 44
 _LONGEST_LINE = 101
 """Characters of a rule and what is said of it."""
@@ -187,8 +187,8 @@ def plot_advice(advice: Records[Advice], *, ax: Axes | None = None) -> Axes:
     otherwise, 1 rule could not be judged
     """
     rows = _rows(advice)
-    drawn = rows[:MOST_ROWS]
-    more = [f"the first {MOST_ROWS} of {len(rows):,} rows"] if len(rows) > MOST_ROWS else []
+    drawn = rows[:_MOST_ROWS]
+    more = [f"the first {_MOST_ROWS} of {len(rows):,} rows"] if len(rows) > _MOST_ROWS else []
     ax = new_axes(ax, (7.2, height(len(drawn), more)))
     name_rows(ax, [rule for rule, _, _ in drawn], _LONGEST_RULE)
     room = _LONGEST_LINE - max(len(name.get_text()) for name in ax.get_yticklabels())

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-MOST_BARS = 400
+_MOST_BARS = 400
 _NUM_STRIPS = 5
 
 
@@ -73,7 +73,7 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
         nothing(axes, "no batches")
         head(axes, "No batches")
         return axes
-    group = -(-len(batches) // MOST_BARS)
+    group = -(-len(batches) // _MOST_BARS)
     axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
     draw_strips(axes, _batch_strips(batches, group))
     in_counts(axes.xaxis)

@@ -351,7 +351,7 @@ def _growth_seen(growth: Growth, by: str) -> str:
     return f"{shown(growth.store)}: {rows} rows{expired}, {size} of keys and values{inside}"
 
 
-MOST_BARS = 300
+_MOST_BARS = 300
 _READ = 100_000
 _ROWS_BY = ("window", "size")
 _SIZES = 30
@@ -426,8 +426,8 @@ def _draw_windows(axes: Axes, name: str, starts_ms: Integers, notes: list[str]) 
     starts, counts = np.unique(starts_ms, return_counts=True)
     group = 1
     edges_ms, heights = _windows(starts, counts)
-    if heights.size > MOST_BARS:
-        group = -(-heights.size // MOST_BARS)
+    if heights.size > _MOST_BARS:
+        group = -(-heights.size // _MOST_BARS)
         padded = np.append(heights, np.zeros(-heights.size % group, np.int64))
         heights = padded.reshape(-1, group).max(axis=1)
         edges_ms = np.append(edges_ms[:-1:group], edges_ms[-1])
@@ -449,7 +449,7 @@ def _windows(starts: Integers, counts: Integers) -> tuple[Integers, Integers]:
     Windows are as far apart as the nearest two are, unless that would make too many of them.
     """
     apart = int(np.diff(starts).min()) if starts.size > 1 else 3_600_000
-    apart = max(apart, -(-int(starts[-1] - starts[0]) // (MOST_BARS * 1_000)), 1)
+    apart = max(apart, -(-int(starts[-1] - starts[0]) // (_MOST_BARS * 1_000)), 1)
     place = (starts - starts[0]) // apart
     heights = np.zeros(int(place[-1]) + 1, np.int64)
     np.add.at(heights, place, counts)
@@ -506,7 +506,7 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-MOST_SEGMENTS = 400
+_MOST_SEGMENTS = 400
 _MOST_STEPS = 1_000
 _MOST_NAMED = 8
 
@@ -553,7 +553,7 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
 
 def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
     ordered = sorted(states, key=lambda each: each.start_ms)
-    group = -(-len(ordered) // MOST_SEGMENTS)
+    group = -(-len(ordered) // _MOST_SEGMENTS)
     together = [ordered[at : at + group] for at in range(0, len(ordered), group)]
     spans = days([[some[0].start_ms, some[-1].end_ms] for some in together])
     color, hatch = PARTS[0]
@@ -572,9 +572,9 @@ def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
 def _notes(kinds: dict[str, list[SegmentState]]) -> list[str]:
     notes = [
         f"{name}: {format_count(len(states))} segments drawn in groups of "
-        f"{-(-len(states) // MOST_SEGMENTS)}, each as large as its largest"
+        f"{-(-len(states) // _MOST_SEGMENTS)}, each as large as its largest"
         for name, states in kinds.items()
-        if len(states) > MOST_SEGMENTS
+        if len(states) > _MOST_SEGMENTS
     ]
     why = next((_why(each) for each in _all(kinds) if each.disk_bytes is None), None)
     return notes if why is None else [*notes, f"size on disk: unknown ({why})"]

@@ -241,7 +241,7 @@ def _inner(finding: Finding, windows: list[Window]) -> list[str]:
     return [f"of {', '.join(finer)}: the busiest window inside, whose place is not kept"]
 
 
-LEAST_WINDOWS_SHOWN = 8
+_LEAST_WINDOWS_SHOWN = 8
 
 
 def plot_expected(
@@ -309,7 +309,7 @@ def plot_expected(
 def _limit(axes: Axes, bars: Bars, levels: list[float]) -> None:
     first, last = days(bars.edges_ms[[0, -1]])
     # A lone window would fill the plot from side to side and look like a plateau.
-    width = (last - first) * max(1.03, LEAST_WINDOWS_SHOWN / max(bars.num_windows, 1)) or 1
+    width = (last - first) * max(1.03, _LEAST_WINDOWS_SHOWN / max(bars.num_windows, 1)) or 1
     margin = (width - (last - first)) / 2
     axes.set_xlim(first - margin, last + margin)
     axes.set_ylim(0, 1.28 * max(levels) or 1)
@@ -409,13 +409,13 @@ def _number(value: float) -> str:
     return format_count(value) if float(value).is_integer() else f"{value:,.1f}"
 
 
-MOST_USERS = 20
+_MOST_USERS = 20
 _TERMS = ("volume", "burst", "mix")
 _NEEDED = ("user", "score", "events", "busiest_share", "mix_share")
 _MOST_ACTIONS = 20
 
 
-def plot_users(frame: pd.DataFrame, *, top: int = MOST_USERS, ax: Axes | None = None) -> Axes:
+def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None = None) -> Axes:
     """Return the users with the highest scores, each score in its three parts.
 
     ``score = ln(1 + events) - log10(busiest_share) - log10(mix_share)``: how much they do, how
@@ -448,9 +448,9 @@ def plot_users(frame: pd.DataFrame, *, top: int = MOST_USERS, ax: Axes | None = 
         kind = type(frame).__name__
         message = f"This {kind} is no frame of users: it has no column {lacking[0]!r}."
         raise ConfigurationError(message, hint="Give what run.users() returns.")
-    if not 1 <= top <= 2 * MOST_USERS:
+    if not 1 <= top <= 2 * _MOST_USERS:
         message = f"top is {top}: a figure of so many users can't be read."
-        raise ConfigurationError(message, hint=f"Give 1 to {2 * MOST_USERS}.")
+        raise ConfigurationError(message, hint=f"Give 1 to {2 * _MOST_USERS}.")
     first = frame.nlargest(top, "score", keep="first")
     axes = row_axes(ax, len(first))
     if first.empty:
@@ -547,7 +547,7 @@ def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
     )
 
 
-MOST_POINTS = 2_000
+_MOST_POINTS = 2_000
 _SMALLEST, _LARGEST = 18.0, 110.0
 _KINDS = ("user", "window")
 
@@ -587,7 +587,7 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
         nothing(axes, "no findings")
         head(axes, "No findings")
         return axes
-    top = findings.top(MOST_POINTS)
+    top = findings.top(_MOST_POINTS)
     drawn = " drawn" if len(top) < len(findings) else ""
     names, rows = _rows(top, by, drawn)
     axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
@@ -617,11 +617,11 @@ def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:
         names = list(dict.fromkeys(labels.tolist()))
     place = {name: row for row, name in enumerate(names)}
     rows = np.array([place[each] for each in labels.tolist()], np.int64)
-    if by == "window" or len(names) <= MOST_USERS:
+    if by == "window" or len(names) <= _MOST_USERS:
         return names, rows
-    rest = len(names) - MOST_USERS + 1
+    rest = len(names) - _MOST_USERS + 1
     others = f"{format_count(rest)} other users{drawn}"
-    return [*names[: MOST_USERS - 1], others], np.minimum(rows, MOST_USERS - 1)
+    return [*names[: _MOST_USERS - 1], others], np.minimum(rows, _MOST_USERS - 1)
 
 
 def _draw(axes: Axes, top: Findings, rows: Integers) -> None:

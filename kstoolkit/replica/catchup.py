@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kstoolkit.replica.segments import Mark
 
 
-MOST_OPEN = 64
+_MOST_OPEN = 64
 
 
 class Writing:
@@ -94,7 +94,7 @@ class Writing:
         segment = self._open[folder] = DiskSegment(folder, self.options, writing=True)
         if mark is not None:
             segment.check_holds(mark)
-        if len(self._open) > MOST_OPEN:
+        if len(self._open) > _MOST_OPEN:
             self._close_oldest()
         return segment
 
@@ -127,17 +127,17 @@ def _finish(segment: DiskSegment) -> None:
         segment.flush()
 
 
-DAMAGE = (FormatError, StoreFault, NoStoreError)
+_DAMAGE = (FormatError, StoreFault, NoStoreError)
 """What a damaged segment raises; a lock, a full disk or missing permission is no damage."""
 
 
-def is_whole(folder: Path, options: Options, mark: Mark) -> bool:
+def _is_whole(folder: Path, options: Options, mark: Mark) -> bool:
     """Return whether every block of a segment can be read, and all that is said to be in it is."""
     try:
         with closing(DiskSegment(folder, options)) as segment:
             segment.check()
             segment.check_holds(mark)
-    except DAMAGE:
+    except _DAMAGE:
         return False
     return True
 
@@ -237,7 +237,7 @@ def _without(level: LevelState, starts: set[int]) -> LevelState:
     )
 
 
-BETWEEN_CHECKPOINTS = 4_000_000  # records
+_BETWEEN_CHECKPOINTS = 4_000_000  # records
 
 
 class CatchUp:
@@ -316,7 +316,7 @@ class CatchUp:
             start_ms
             for window_ms, level in self.state.levels.items()
             for start_ms, mark in level.segments.items()
-            if not is_whole(self._folder(window_ms, start_ms), self.options, mark)
+            if not _is_whole(self._folder(window_ms, start_ms), self.options, mark)
             and self._rebuild(window_ms, start_ms)
         ]
 
@@ -383,7 +383,7 @@ class CatchUp:
             since += reached - told
             self.listener.on_batch(format_duration(level.window_ms), records=reached - told)
             told = reached
-            if since >= BETWEEN_CHECKPOINTS and piece + 1 < level.pieces:
+            if since >= _BETWEEN_CHECKPOINTS and piece + 1 < level.pieces:
                 level = self._checkpoint(replace(level, pieces_done=piece + 1))
                 since = 0
         return self._checkpoint(replace(level, pieces_done=level.pieces))
@@ -408,7 +408,7 @@ class CatchUp:
         try:
             segment = self._writing.segment(self._folder(level.window_ms, start_ms), known)
             return part.into(segment, position, fresh=level.position is None)
-        except DAMAGE:
+        except _DAMAGE:
             if known is None:
                 raise
             return self._rebuild(level.window_ms, start_ms, position)

@@ -244,7 +244,7 @@ def look_up(segment: Segment, key: bytes) -> Found:
     return value, [] if value is None else segment.actions
 
 
-def absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
+def _absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
     """Return the answer that there are no counts."""
     return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
 
@@ -259,7 +259,7 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
     """
     value, actions = found
     if value is None:
-        return absent(user, start_ms, end_ms)
+        return _absent(user, start_ms, end_ms)
     ids, counts, updated_ms = countbundle.decode(value)
     try:
         by_action = {actions[place]: count for place, count in zip(ids, counts, strict=True)}

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 FILE = "replica.json"
-VERSION = 1
+_VERSION = 1
 _NAME = "replica"
 _HOUR_MS = 3_600_000
 
@@ -166,8 +166,8 @@ class ReplicaState:
             raise _damaged(folder, str(error)) from error
         if not isinstance(told, dict) or not isinstance(told.get("version"), int):
             raise _damaged(folder, "it names no version")
-        if told["version"] > VERSION:
-            raise FormatError.version(_NAME, told["version"], VERSION)
+        if told["version"] > _VERSION:
+            raise FormatError.version(_NAME, told["version"], _VERSION)
         if told.pop("checksum", None) != _checksum(told):
             raise _damaged(folder, "its checksum is not that of what it says")
         try:
@@ -180,7 +180,7 @@ class ReplicaState:
     def save(self, folder: Path) -> None:
         """Write the file, in one step; it is on disk afterwards."""
         told = {
-            "version": VERSION,
+            "version": _VERSION,
             "retention_ms": self.retention_ms,
             "levels": [asdict(level) for level in self.levels.values()],
         }
@@ -486,7 +486,7 @@ def _check_clock(folder: Path, level: LevelState, changelog: Changelog) -> None:
     raise InputError(message, hint=_HINT)
 
 
-REPLICA = Profile(
+_REPLICA = Profile(
     name="replica",
     purpose="For replicas that nobody gave a profile: point queries from many small segments.",
     block_cache_bytes=64 << 20,
@@ -512,7 +512,7 @@ def as_profile(profile: Profile | str | None) -> Profile:
     ('replica', 'spark')
     """
     if profile is None:
-        return REPLICA
+        return _REPLICA
     return profile_named(profile) if isinstance(profile, str) else profile
 
 

@@ -5,7 +5,7 @@ The questions that a replica answers, from whichever segments hold the answer.
 The segments of a replica, open for reading while somebody else may be writing it.
 
 What is open is a view of what was on disk then. ``replica.json`` says when there is more: it is
-looked at no more often than every :data:`LOOK_AGAIN_SECONDS`, and segments that have changed are
+looked at no more often than every :data:`_LOOK_AGAIN_SECONDS`, and segments that have changed are
 opened anew.
 
 A replica that is open for reading: who did what how often in which window.
@@ -220,8 +220,8 @@ def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range
     return range(first if since_ms is None else max(first, since_ms), span.stop, kind.every_ms)
 
 
-LOOK_AGAIN_SECONDS = 0.1
-MOST_OPEN = 256
+_LOOK_AGAIN_SECONDS = 0.1
+_MOST_OPEN = 256
 _TRIES = 5
 
 Answer = TypeVar("Answer")
@@ -290,7 +290,7 @@ class Reading:
     def refresh(self, *, now: bool = False) -> None:
         """Look whether there is more than when we last looked."""
         clock = time.monotonic()
-        if not now and clock - self._looked < LOOK_AGAIN_SECONDS:
+        if not now and clock - self._looked < _LOOK_AGAIN_SECONDS:
             return
         self._looked = clock
         if self._closed:
@@ -306,7 +306,7 @@ class Reading:
         with self._lock:
             self._open.clear()
             self._closed = True
-            self._looked = -LOOK_AGAIN_SECONDS
+            self._looked = -_LOOK_AGAIN_SECONDS
 
     def _stamp(self) -> tuple[int, int] | None:
         try:
@@ -332,7 +332,7 @@ class Reading:
             segment = DiskSegment(folder, self.options)
             segment.check_holds(mark)
             self._open[name] = (mark, segment)
-            if len(self._open) > MOST_OPEN:
+            if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
             return self._open[name][1]
 

@@ -54,12 +54,12 @@ _IN_THE_DARK = {"#56b4e9": "#b5e3fb"}
 
 
 @cache
-def variables() -> dict[str, str]:
+def _variables() -> dict[str, str]:
     """Return what stands for each colour of the palette on a page.
 
     Examples
     --------
-    >>> variables()[palette.COUNTED], variables()[palette.INK]
+    >>> _variables()[palette.COUNTED], _variables()[palette.INK]
     ('var(--counted)', 'currentColor')
     """
     named = {color: f"var(--{_variable(name, color)})" for name, color in _palette()}
@@ -124,7 +124,7 @@ def _luminance(parts: list[int]) -> float:
 
 
 @contextmanager
-def seen_texts(figure: Figure) -> Iterator[None]:
+def _seen_texts(figure: Figure) -> Iterator[None]:
     """Show unseen characters of a figure's texts by their code points meanwhile.
 
     No XML holds control characters, no UTF-8 a lone surrogate, and a mark that turns the direction
@@ -185,7 +185,7 @@ _PX_AN_INCH = 122
 """As wide as a figure of 7.2 inches is on a page that has the room."""
 
 
-def svg_of(figure: Figure, *, name: str, label: str) -> Html:
+def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
     """Return a figure as an ``svg`` element.
 
     A figure without a face takes the page's ink, and its values of the palette's colours; one that
@@ -201,13 +201,13 @@ def svg_of(figure: Figure, *, name: str, label: str) -> Html:
         What the figure shows, for those who can't see it.
     """
     target = io.BytesIO()
-    with seen_texts(figure), rc_context(_STYLE), warnings.catch_warnings():
+    with _seen_texts(figure), rc_context(_STYLE), warnings.catch_warnings():
         # The browser has its own fonts, and may well have the glyph.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
     root = ET.fromstring(target.getvalue())  # noqa: S314 - drawn a moment ago, not received
     _drop(root, {"metadata", "style"})
-    colors = variables() if is_transparent(figure) else {}
+    colors = _variables() if _is_transparent(figure) else {}
     for node in root.iter():
         node.tag = _local(node.tag)
         node.attrib = _tidied(node.attrib, colors)
@@ -227,7 +227,7 @@ def svg_of(figure: Figure, *, name: str, label: str) -> Html:
     return Html(ET.tostring(root, encoding="unicode"))
 
 
-def is_transparent(figure: Figure) -> bool:
+def _is_transparent(figure: Figure) -> bool:
     """Return whether a figure has no face of its own, and so needs an ink that suits the page's."""
     return not figure.patch.get_visible() or figure.get_facecolor()[-1] == 0
 
@@ -288,7 +288,7 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-LARGEST_SVG_BYTES = 300_000
+_LARGEST_SVG_BYTES = 300_000
 _DPI = 160
 _LONGEST_LABEL = 300
 
@@ -301,7 +301,7 @@ def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     series
         What to draw.
     name, label
-        As in :func:`kstoolkit.report.figures.svg_of`.
+        As in :func:`kstoolkit.report.figures._svg_of`.
 
     Raises
     ------
@@ -316,7 +316,7 @@ def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     with style.context("default", after_reset=True):
         figure = Figure(figsize=SIZE_INCHES, layout="constrained", facecolor="none")
         plot_expected(series.times_ms, series.counts, ax=figure.add_subplot(), **options)
-        return svg_of(figure, name=name, label=label)
+        return _svg_of(figure, name=name, label=label)
 
 
 def described(series: LevelCounts) -> str:
@@ -364,12 +364,12 @@ def figure_of(figure: Figure, *, name: str) -> Html:
     """
     label = shortened(titles(figure) or "Plot without a title.", _LONGEST_LABEL)
     try:
-        svg = svg_of(figure, name=name, label=label)
+        svg = _svg_of(figure, name=name, label=label)
     except ValueError as error:
         message = f"The figure can't be drawn: {shortened(str(error), _LONGEST_LABEL)}"
         hint = "If a text in it begins a formula with $, give that text parse_math=False."
         raise ConfigurationError(message, hint=hint) from error
-    if len(svg) <= LARGEST_SVG_BYTES:
+    if len(svg) <= _LARGEST_SVG_BYTES:
         return _framed(svg)
     size = format_bytes(len(svg))
     return _framed(_picture(figure, label), f"Shown as a picture: as lines it would take {size}.")
@@ -404,7 +404,7 @@ def _framed(drawn: Html, *captions: str) -> Html:
 
 def _picture(figure: Figure, label: str) -> Html:
     target = io.BytesIO()
-    with seen_texts(figure):
+    with _seen_texts(figure):
         figure.savefig(target, format="png", dpi=_DPI, facecolor="auto")
     data = b64encode(target.getvalue()).decode("ascii")
     return element("img", src=f"data:image/png;base64,{data}", alt=label)

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-def path_part(path: Path, ids: Ids, limit: int | None) -> Part:
+def _path_part(path: Path, ids: Ids, limit: int | None) -> Part:
     """Return what the page says of what lies at a path.
 
     Raises
@@ -97,10 +97,10 @@ def path_part(path: Path, ids: Ids, limit: int | None) -> Part:
     KstoolkitError
         What reading it raises.
     """
-    if is_run(path):
+    if _is_run(path):
         from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
 
-        return run_folder_part(load_run(path), ids, limit)
+        return _run_folder_part(load_run(path), ids, limit)
     if (path / "replica.json").exists():
         with WindowReader.open(path) as replica:
             return replica_part(replica, ids, limit)
@@ -112,12 +112,12 @@ def path_part(path: Path, ids: Ids, limit: int | None) -> Part:
     return _stores_part(path, ids, limit)
 
 
-def is_run(path: Path) -> bool:
+def _is_run(path: Path) -> bool:
     """Return whether a run's output lies there."""
     return (path / "run.json").exists()
 
 
-def run_folder_part(run: Run, ids: Ids, limit: int | None) -> Part:
+def _run_folder_part(run: Run, ids: Ids, limit: int | None) -> Part:
     """Return what the page says of a run; a live one is reported as far as it is."""
     from kstoolkit.report.runreport import SHOWN, report_of  # noqa: PLC0415 - joins two rooms
 
@@ -143,7 +143,7 @@ _LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
 
 
 @singledispatch
-def part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
+def _part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
     """Return what a report shows of a thing.
 
     Parameters
@@ -162,7 +162,7 @@ def part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
     """
     module, kind = type(thing).__module__, type(thing).__name__
     if (module, kind) == ("kstoolkit.pipeline.run", "Run"):  # not imported for this alone
-        return run_folder_part(thing, ids, limit)
+        return _run_folder_part(thing, ids, limit)
     told = _told(thing, limit) if module.startswith("kstoolkit.") else None
     if told is not None:
         title = words(kind)
@@ -176,12 +176,12 @@ def part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
     raise ConfigurationError(message, hint=hint)
 
 
-def paragraphs(told: str) -> Html:
+def _paragraphs(told: str) -> Html:
     """Return text as paragraphs, which blank lines part; nothing in it is markup.
 
     Examples
     --------
-    >>> paragraphs("a < b")
+    >>> _paragraphs("a < b")
     '<p><bdi>a &lt; b</bdi></p>'
     """
     blocks = [" ".join(each.split()) for each in told.replace("\r\n", "\n").split("\n\n")]
@@ -189,7 +189,7 @@ def paragraphs(told: str) -> Html:
 
 
 def _text_part(told: str, ids: Ids, _limit: int | None) -> Part:
-    section = Section(key=ids.new("text"), heading=NO_HTML, body=paragraphs(told))
+    section = Section(key=ids.new("text"), heading=NO_HTML, body=_paragraphs(told))
     return Part(title="Text", section=section)
 
 
@@ -222,7 +222,7 @@ def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> Part:
 
 _PARTS: dict[type, Callable[[Any, Ids, int | None], Part]] = {
     str: _text_part,
-    Path: path_part,
+    Path: _path_part,
     pd.DataFrame: _table_part,
     pa.Table: _table_part,
     Axes: _plot_part,
@@ -241,7 +241,7 @@ _PARTS: dict[type, Callable[[Any, Ids, int | None], Part]] = {
     Changelog: changelog_part,
 }
 for _kind, _function in _PARTS.items():
-    part_of.register(_kind, _function)
+    _part_of.register(_kind, _function)
 
 
 def _told(thing: Any, limit: int | None) -> Html | None:
@@ -262,7 +262,7 @@ def _facts(told: dict[str, Any]) -> Html:
     )
 
 
-LARGEST_BYTES = 5_000_000
+_LARGEST_BYTES = 5_000_000
 """What every mailbox takes; a larger report says which of its parts makes it so."""
 
 _NAMED, _TITLED = 6, 3
@@ -341,11 +341,11 @@ class Report:
         if limit is not None and limit < 1:
             message = f"limit is {limit}: a report shows 1 row or more of what it shows."
             raise ConfigurationError(message, hint="Give 1 or more, or leave it out.")
-        part = part_of(thing, self._ids, limit)
+        part = _part_of(thing, self._ids, limit)
         if title is not None:
             part = renamed(part, title)
         if text is not None:
-            body = joined(paragraphs(text), part.section.body)
+            body = joined(_paragraphs(text), part.section.body)
             part = replace(part, section=replace(part.section, body=body))
         self._parts.append(part)
         self._calls.append(f".add({_called(thing)})")
@@ -366,7 +366,9 @@ class Report:
             return page_of(self._title, _covered(origin), [*shown, about])
         return page_of(self._title, alone.lead or _covered(origin), [*apart(alone), about])
 
-    def write(self, path: str | os.PathLike[str], *, max_bytes: int | None = LARGEST_BYTES) -> Path:
+    def write(
+        self, path: str | os.PathLike[str], *, max_bytes: int | None = _LARGEST_BYTES
+    ) -> Path:
         """Write the page to a file, and return where it is; one that is there is replaced whole.
 
         Parameters
@@ -533,7 +535,7 @@ def _target(things: Sequence[str], html: str | None) -> str:
 
 
 def _are_a_run(things: Sequence[str]) -> bool:
-    return len(things) == 1 and is_run(Path(things[0]))
+    return len(things) == 1 and _is_run(Path(things[0]))
 
 
 def _compare(report: Report, one: str, other: str) -> None:

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _FRAMES = {"frame", "staged"}
 
 
-def origin_of(run: Run) -> Origin:
+def _origin_of(run: Run) -> Origin:
     """Return where a run's report comes from, with the time that its counts cover.
 
     The time goes from the start of the first window to the end of the last one, of the shortest
@@ -73,23 +73,23 @@ def origin_of(run: Run) -> Origin:
     return Origin(
         generated_at=datetime.now(UTC),
         versions=_versions(settings),
-        command=command_of(settings, run.folder.path),
+        command=_command_of(settings, run.folder.path),
         first_event_ms=first_ms,
         last_event_ms=None if last_ms is None else last_ms + finest.size_ms,
     )
 
 
-def from_files(settings: Settings) -> bool:
+def _from_files(settings: Settings) -> bool:
     """Return whether the events came from files, rather than from a DataFrame."""
     return settings.feed not in _FRAMES
 
 
-def command_of(settings: Settings, out: Path) -> str | None:
+def _command_of(settings: Settings, out: Path) -> str | None:
     """Return what makes a run and its report again; ``None`` for one on a DataFrame.
 
     Rules other than the default ones are in a file of the user's; the command can but name one.
     """
-    if not from_files(settings):
+    if not _from_files(settings):
         return None
     columns = settings.columns
     options = {
@@ -128,7 +128,7 @@ def _versions(settings: Settings) -> list[tuple[str, str]]:
 _SAMPLES = 10
 
 
-def reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
+def _reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
     """Return how many dead letters there are of each reason, and some of them.
 
     Parameters
@@ -199,13 +199,13 @@ def report_of(run: Run, *, top: int = SHOWN) -> ReportContent:
         num_findings=len(findings),
         users=_users(users.head(top)),
         num_users=len(users),
-        dead_letters=reported_letters(run.folder.path, summary.dead_letters),
-        origin=origin_of(run),
+        dead_letters=_reported_letters(run.folder.path, summary.dead_letters),
+        origin=_origin_of(run),
     )
 
 
 def _title(settings: Settings) -> str:
-    source = f" in {Path(settings.source).name}" if from_files(settings) else ""
+    source = f" in {Path(settings.source).name}" if _from_files(settings) else ""
     return f"Abnormal users{source}"
 
 

@@ -195,10 +195,10 @@ class ReportContent:
         return len(self.users) if self.num_users is None else self.num_users
 
 
-COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
+_COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
 
 
-def findings_section(content: ReportContent, ids: Ids, top: int) -> Section:
+def _findings_section(content: ReportContent, ids: Ids, top: int) -> Section:
     """Return the first ``top`` findings, and how many there are."""
     key = ids.new("findings")
     if not content.total_findings:
@@ -211,12 +211,12 @@ def findings_section(content: ReportContent, ids: Ids, top: int) -> Section:
     return Section(
         key=key,
         heading=text("Findings"),
-        body=overview(shown, content.total_findings, names),
+        body=_overview(shown, content.total_findings, names),
         inner=tuple(articles),
     )
 
 
-def overview(
+def _overview(
     shown: Sequence[ReportFinding], total: int, names: Sequence[str] | None = None
 ) -> Html:
     """Return findings as a table, a row each; ``names`` are the ids of their articles."""
@@ -225,7 +225,7 @@ def overview(
         (_number(n, names[n - 1] if names else None), *_cells(finding))
         for n, finding in enumerate(shown, 1)
     ]
-    return table(f"{said}, most abnormal first.", COLUMNS, rows, numbers={0, 4})
+    return table(f"{said}, most abnormal first.", _COLUMNS, rows, numbers={0, 4})
 
 
 def _number(number: int, name: str | None) -> Html:
@@ -315,18 +315,18 @@ def _with_own_window(series: LevelCounts, finding: ReportFinding) -> LevelCounts
     return replace(series, times_ms=times, counts=counts, flagged_ms=flagged)
 
 
-LONGEST_RAW = 800
-LONGEST_COMMAND = 2_000
+_LONGEST_RAW = 800
+_LONGEST_COMMAND = 2_000
 
 
-def summary_section(content: ReportContent) -> Html:
+def _summary_section(content: ReportContent) -> Html:
     """Return what was read and counted, as labels and values."""
     if not content.summary:
         return nothing("No summary was kept.")
     return facts((label, isolated(value, 300)) for label, value in content.summary)
 
 
-def users_section(content: ReportContent, top: int) -> Html:
+def _users_section(content: ReportContent, top: int) -> Html:
     """Return the most abnormal users, each with the reason for its score."""
     if not content.total_users:
         return nothing("No users were scored.")
@@ -345,7 +345,7 @@ def users_section(content: ReportContent, top: int) -> Html:
     return table(caption, ("No.", "User", "Score", "Reason"), rows, numbers={0, 2})
 
 
-def dead_letters_section(letters: DeadLetters, top: int) -> Html:
+def _dead_letters_section(letters: DeadLetters, top: int) -> Html:
     """Return how many records were not counted, by reason, and some of them raw."""
     if not letters.total:
         return nothing("No dead letters: every record was read and counted.")
@@ -364,14 +364,14 @@ def origin_section(origin: Origin) -> Html:
     """Return what made the report, from what, and when."""
     made_ms = round(origin.generated_at.timestamp()) * 1000
     given = origin.command or "unknown (not started from a command)"
-    command = element("p", "Made by ", element("code", isolated(given, LONGEST_COMMAND)))
+    command = element("p", "Made by ", element("code", isolated(given, _LONGEST_COMMAND)))
     versions = [(name, isolated(version)) for name, version in origin.versions]
     ends = [("Data from", origin.first_event_ms), ("Data to", origin.last_event_ms)]
     times = [(label, moment(time_ms)) for label, time_ms in ends if time_ms is not None]
     return joined(facts([("Made", moment(made_ms)), *times, *versions]), command)
 
 
-def covered(origin: Origin) -> Html:
+def _covered(origin: Origin) -> Html:
     """Return the time that the events cover, to the minute."""
     if origin.first_event_ms is None or origin.last_event_ms is None:
         return text("time unknown (no events)")
@@ -384,7 +384,7 @@ def _sample(sample: DeadLetterSample) -> Html:
     batch = "unknown batch" if sample.batch is None else f"batch {sample.batch}"
     reason = element("code", isolated(sample.reason))
     caption = element("figcaption", reason, " · ", isolated(file, 200), f" · {batch}")
-    raw = text(shortened(sample.raw, LONGEST_RAW), keep="\n\t")
+    raw = text(shortened(sample.raw, _LONGEST_RAW), keep="\n\t")
     shown = element("pre", raw, dir="auto") if raw else nothing("No raw text.")
     return element("figure", caption, shown, class_="raw")
 
@@ -403,10 +403,10 @@ def run_part(content: ReportContent, ids: Ids, limit: int | None) -> Part:
     """Return what the page says of a run: at most ``limit`` findings, users and raw records."""
     top = DEFAULT_TOP if limit is None else limit
     inner = (
-        _section("Summary", summary_section(content), ids),
-        findings_section(content, ids, top),
-        _section("Users", users_section(content, top), ids),
-        _section("Dead letters", dead_letters_section(content.dead_letters, top), ids),
+        _section("Summary", _summary_section(content), ids),
+        _findings_section(content, ids, top),
+        _section("Users", _users_section(content, top), ids),
+        _section("Dead letters", _dead_letters_section(content.dead_letters, top), ids),
     )
     key = ids.new("run")
     section = Section(key=key, heading=isolated(content.title, 200), inner=inner)
@@ -427,7 +427,7 @@ def _section(name: str, body: Html, ids: Ids) -> Section:
 def _lead(content: ReportContent) -> Html:
     findings = announced(content.total_findings, content.total_findings, "finding")
     users = announced(content.total_users, content.total_users, "user")
-    return joined(covered(content.origin), f" · {findings} · {users} scored")
+    return joined(_covered(content.origin), f" · {findings} · {users} scored")
 
 
 def _span(content: ReportContent) -> Span | None:
@@ -445,7 +445,7 @@ def findings_part(findings: Findings, ids: Ids, limit: int | None) -> Part:
         return Part(title="Findings", section=Section(key=key, heading=text("Findings"), body=body))
     shown = [report_finding(each) for each in findings.top(DEFAULT_TOP if limit is None else limit)]
     told = element("ol", *(element("li", _said(each)) for each in shown))
-    table = overview(shown, len(findings))
+    table = _overview(shown, len(findings))
     body = joined(line(findings), plotted(findings, key), table, told)
     starts = findings.table["window_start_ms"]
     first = pc.min(starts).as_py()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.opening import OpenedStore
 
 
-MOST_MEASURED_BYTES = 256 << 20
+_MOST_MEASURED_BYTES = 256 << 20
 """Of a larger store, a report does not read all rows: that is ``kstoolkit growth``'s."""
 
 _CHANGELOG = "changelog"
@@ -96,7 +96,7 @@ def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[Part]:
 
 
 def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> Part:
-    if size_bytes <= MOST_MEASURED_BYTES:
+    if size_bytes <= _MOST_MEASURED_BYTES:
         return record_part(growth(store), ids, limit)
     said = nothing(
         f"Not measured: all of its {format_bytes(size_bytes)} would have to be read. "

@@ -158,7 +158,7 @@ def _moment(value: date) -> str:
     return time.replace(tzinfo=None).isoformat(" ", precision) + zone
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(time_ms: int | None, *, unknown: str = "unknown", zone: str = " UTC") -> Html:
@@ -198,7 +198,7 @@ def period(start_ms: int, end_ms: int) -> Html:
 def _utc(time_ms: int) -> datetime | None:
     """Return a moment as a date; ``None`` for a year that there is no date of."""
     try:
-        return EPOCH + timedelta(milliseconds=time_ms)
+        return _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
         return None
 

@@ -23,7 +23,7 @@ _MONITOR = "runmonitor.RunMonitor"
 _PROFILE = "profiles.ProfilePanel"
 _LAB = "lab.CompactionLab"
 
-PANELS = {
+_PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
     "kstoolkit.rocksdb.lab.comparing.Comparison": _LAB,
     "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
@@ -35,7 +35,7 @@ PANELS = {
 }
 """The panel of each kind of thing, by names: what is not looked at is not imported."""
 
-LIES_AT = {
+_LIES_AT = {
     "kstoolkit.stores.discovery.found.FoundStore": "path",
     "kstoolkit.stores.discovery.found.FoundStores": "root",
     "kstoolkit.replica.windowstore.WindowReader": "path",
@@ -75,15 +75,15 @@ def explore(thing: object) -> Panel:
     ProfilePanel(low_disk: 0 options that differ from low_disk)
     """
     _need_ipywidgets()
-    return _panel(*fitting(thing))
+    return _panel(*_fitting(thing))
 
 
-def fitting(thing: object) -> tuple[str, object]:
+def _fitting(thing: object) -> tuple[str, object]:
     """Return which panel fits a thing, as ``module.Class``, and what it is to be given.
 
     Examples
     --------
-    >>> fitting("spark")
+    >>> _fitting("spark")
     ('profilepanel.ProfilePanel', 'spark')
     """
     if isinstance(thing, str | os.PathLike):
@@ -92,10 +92,10 @@ def fitting(thing: object) -> tuple[str, object]:
     if _RUN in kinds:
         return _MONITOR if _is_counted(thing) else _FINDINGS, thing
     for kind in kinds:
-        if kind in PANELS:
-            return PANELS[kind], thing
-        if kind in LIES_AT:
-            return _STORES, _folder(getattr(thing, LIES_AT[kind]))
+        if kind in _PANELS:
+            return _PANELS[kind], thing
+        if kind in _LIES_AT:
+            return _STORES, _folder(getattr(thing, _LIES_AT[kind]))
     name = type(thing).__name__
     message = f"There is no panel for {'an' if name[:1].lower() in 'aeiou' else 'a'} {name}."
     raise ConfigurationError(message, hint=_TAKES)
@@ -172,7 +172,7 @@ def _at(given: str | os.PathLike[str]) -> tuple[str, object]:
         return _PROFILE, given
     folder = _folder(given)
     if (folder / "run.json").is_file():
-        return fitting(_loaded(folder))
+        return _fitting(_loaded(folder))
     return _STORES, folder
 
 
@@ -186,7 +186,7 @@ def _memory_at(folder: Path) -> Panel:
 
 def _fit(thing: object, what: str, *panels: str) -> object:
     """Return what one of these panels is to be given for a thing, or say what it is not."""
-    panel, given = fitting(thing)
+    panel, given = _fitting(thing)
     if panel not in panels:
         message = f"{type(thing).__name__} is no {what}."
         raise ConfigurationError(message, hint=_TAKES)

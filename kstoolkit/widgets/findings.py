@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run, UserHistory
 
 
-MOST_LISTED = 200
+_MOST_LISTED = 200
 
 _LONGEST_OPTION = 48
 _LONGEST_OFFERED = 100
@@ -55,24 +55,24 @@ _MOST_OFFERED = 200
 _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected")
 
 
-def option_label(text: str) -> str:
+def _option_label(text: str) -> str:
     r"""Return a text from the data as one line of a list.
 
     Examples
     --------
-    >>> option_label("a\nb")
+    >>> _option_label("a\nb")
     'a[U+000A]b'
     """
     return plain(shortened(text, _LONGEST_OPTION))
 
 
-def finding_labels(findings: Iterable[Finding], known: Collection[str]) -> list[str]:
+def _finding_labels(findings: Iterable[Finding], known: Collection[str]) -> list[str]:
     """Return a line for each finding; those about known users say so."""
     return [_label(each, known=each.user in known) for each in findings]
 
 
 def _label(finding: Finding, *, known: bool) -> str:
-    who = f"{option_label(finding.user)}, “{option_label(finding.action)}”"
+    who = f"{_option_label(finding.user)}, “{_option_label(finding.action)}”"
     against = f"expected {finding.expected}"
     if finding.ceiling is not None:
         against = f"ceiling {format_count(finding.ceiling)}"
@@ -81,7 +81,7 @@ def _label(finding: Finding, *, known: bool) -> str:
     return f"{known_or_not}{who}: {format_count(finding.count)} ({against}), {when}"
 
 
-def findings_table(findings: Sequence[Finding], of: int) -> Html:
+def _findings_table(findings: Sequence[Finding], of: int) -> Html:
     """Return the first of some findings as a table; nothing if there are none."""
     if not findings:
         return Html()
@@ -100,42 +100,42 @@ def findings_table(findings: Sequence[Finding], of: int) -> Html:
     return table_html(_COLUMNS, rows, note)
 
 
-def seen(found: int, of: int, left_out: int) -> str:
+def _seen(found: int, of: int, left_out: int) -> str:
     """Return how many findings there are to see, and which are not listed.
 
     Examples
     --------
-    >>> seen(3, 5, 2)
+    >>> _seen(3, 5, 2)
     '3 of 5 findings; 2 about known users left out.'
     """
     told = f"{format_count(found)} of {counted(of, 'findings')}"
-    if found > MOST_LISTED:
-        told += f"; the {MOST_LISTED} most severe are listed, filters show others"
+    if found > _MOST_LISTED:
+        told += f"; the {_MOST_LISTED} most severe are listed, filters show others"
     if left_out:
         told += f"; {format_count(left_out)} about known users left out"
     return f"{told}."
 
 
-def story_html(finding: Finding) -> Html:
+def _story_html(finding: Finding) -> Html:
     """Return a finding's sentence and figures."""
     told = sentence(finding.sentence, finding.user, finding.action)
     return joined(html("p", told), table_html(("what", "figure"), evidence(finding)))
 
 
-def story_key(finding: Finding) -> tuple[str, str, str, int, int]:
+def _story_key(finding: Finding) -> tuple[str, str, str, int, int]:
     """Return what a finding is known by, while its count may grow."""
     at = finding.window_start_ms
     return (finding.rule, finding.user, finding.action, finding.window_ms, at)
 
 
-def window_labels(findings: Findings) -> list[str]:
+def _window_labels(findings: Findings) -> list[str]:
     """Return the labels of the findings' windows, the shortest first."""
     labels = findings.table["window"].to_pylist()
     lengths = dict(zip(labels, findings.table["window_ms"].to_pylist(), strict=True))
     return sorted(lengths, key=lambda label: lengths[label])
 
 
-def most_frequent(findings: Findings, column: str) -> list[str]:
+def _most_frequent(findings: Findings, column: str) -> list[str]:
     """Return the names to be offered: the 200 most frequent, without very long ones.
 
     What is not offered can be typed.
@@ -146,7 +146,7 @@ def most_frequent(findings: Findings, column: str) -> list[str]:
     return [name for name in names if len(name) <= _LONGEST_OFFERED][:_MOST_OFFERED]
 
 
-LABELS = {"description_width": "84px"}
+_LABELS = {"description_width": "84px"}
 _MAY_BE_NONE = {"since", "until"}
 _ALL = ""
 """The value that chooses all; None would be that nothing is chosen, which shows an empty list."""
@@ -174,8 +174,8 @@ class FindingFilters:
         self.window = _dropdown("Window", "all windows")
         self.user = _name("User")
         self.action = _name("Action")
-        self.since = NaiveDatetimePicker(description="From (UTC)", style=LABELS)
-        self.until = NaiveDatetimePicker(description="Until (UTC)", style=LABELS)
+        self.since = NaiveDatetimePicker(description="From (UTC)", style=_LABELS)
+        self.until = NaiveDatetimePicker(description="Until (UTC)", style=_LABELS)
         self.known = Checkbox(description="Show known", indent=False, layout=Layout(width="auto"))
         self.controls: dict[str, Any] = {
             "rule": self.rule,
@@ -231,9 +231,9 @@ class FindingFilters:
         """Offer what the findings have; what is chosen stays so, if it is still there."""
         self._offering = True
         _offer(self.rule, sorted(set(findings.table["rule"].to_pylist())))
-        _offer(self.window, window_labels(findings))
-        self.user.options = most_frequent(findings, "user")
-        self.action.options = most_frequent(findings, "action")
+        _offer(self.window, _window_labels(findings))
+        self.user.options = _most_frequent(findings, "user")
+        self.action.options = _most_frequent(findings, "action")
         self._offering = False
 
     def _tell(self, _: object) -> None:
@@ -251,12 +251,12 @@ def _is_text(given: str) -> bool:
 
 
 def _dropdown(label: str, everything: str) -> Dropdown:
-    return Dropdown(options=[(everything, _ALL)], value=_ALL, description=label, style=LABELS)
+    return Dropdown(options=[(everything, _ALL)], value=_ALL, description=label, style=_LABELS)
 
 
 def _offer(control: Dropdown, values: list[str]) -> None:
     before, everything = control.value, control.options[0]
-    control.options = [everything, *((option_label(value), value) for value in values)]
+    control.options = [everything, *((_option_label(value), value) for value in values)]
     control.value = before if before in values else _ALL
 
 
@@ -265,7 +265,7 @@ def _name(label: str) -> Combobox:
         description=label,
         placeholder="all; a name or part of it",
         continuous_update=False,
-        style=LABELS,
+        style=_LABELS,
     )
 
 
@@ -411,7 +411,7 @@ class FindingsPanel(Panel):
         self.filters = FindingFilters(self._show)
         self.again = _step("Read again", "Look for what was found since")
         wide = Layout(width="auto", max_width="760px")
-        self.list = Select(description="Findings", rows=8, layout=wide, style=LABELS)
+        self.list = Select(description="Findings", rows=8, layout=wide, style=_LABELS)
         self.list.observe(self._pick, "value")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
         self.previous = _step("Previous", "Look at the finding above")
@@ -508,18 +508,18 @@ class FindingsPanel(Panel):
             wanted = self.filters.choice().of(self._all)
             hidden = () if self.filters.known.value else self._exempt
             self._found = Choice().of(wanted, without_users=hidden)
-            first = list(self._found[:MOST_LISTED])
+            first = list(self._found[:_MOST_LISTED])
             left_out = len(wanted) - len(self._found)
-            self._status.say(seen(len(self._found), len(self._all), left_out))
+            self._status.say(_seen(len(self._found), len(self._all), left_out))
             self._list(first)
 
     def _list(self, first: list[Finding]) -> None:
         """List findings, and go on looking at the one that is looked at, if it is among them."""
-        stories = [story_key(each) for each in first]
-        before = None if self._chosen is None else story_key(self._chosen)
+        stories = [_story_key(each) for each in first]
+        before = None if self._chosen is None else _story_key(self._chosen)
         place = stories.index(before) if before in stories else 0
         self._sets = True
-        labels = finding_labels(first, self._exempt)
+        labels = _finding_labels(first, self._exempt)
         self.list.options = [(label, number) for number, label in enumerate(labels)]
         self.list.value = place if first else None
         self._sets = False
@@ -532,7 +532,7 @@ class FindingsPanel(Panel):
     def _look_at(self, finding: Finding | None) -> None:
         self._chosen = finding
         self.known.button.disabled = finding is None
-        self._told.put(Html() if finding is None else story_html(finding))
+        self._told.put(Html() if finding is None else _story_html(finding))
         if finding is None or finding != self._asked:
             self._asked = finding
             self._drawing.ask(lambda: self._draw(finding))
@@ -557,7 +557,7 @@ class FindingsPanel(Panel):
     def _static(self) -> Html:
         return joined(
             self._status.html(),
-            findings_table(self._found[:_MOST_STATIC], len(self._found)),
+            _findings_table(self._found[:_MOST_STATIC], len(self._found)),
             self._said.html(),
             self._told.html(),
             self._plot.html(),

@@ -60,10 +60,10 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
-COSTS = {
+_COSTS = {
     name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
 }
-OVER_TIME = {
+_OVER_TIME = {
     "Disk over time": "disk_bytes",
     "L0 files over time": "level0_files",
     "Write amplification over time": "write_amplification",
@@ -72,28 +72,28 @@ OVER_TIME = {
     "Memtables over time": "memtable_bytes",
     "Block cache over time": "block_cache_bytes",
 }
-STEPS = "Levels, step by step"
-WORK = "Written to each level"
-TABLE = "Table"
-VIEWS = (*COSTS, STEPS, WORK, *OVER_TIME, TABLE)
+_STEPS = "Levels, step by step"
+_WORK = "Written to each level"
+_TABLE = "Table"
+_VIEWS = (*_COSTS, _STEPS, _WORK, *_OVER_TIME, _TABLE)
 
 _MOST_STEPS = 240
 _STEP_MS = 250
 
 
-def view_by_now(view: str) -> str:
+def _view_by_now(view: str) -> str:
     """Return a view, or the levels instead as long as no trial has ended and it needs some."""
-    return view if view in OVER_TIME else STEPS
+    return view if view in _OVER_TIME else _STEPS
 
 
-def step_times(moments: Sequence[Moment]) -> list[int]:
+def _step_times(moments: Sequence[Moment]) -> list[int]:
     """Return the times (ms) of the steps of a replay: at most some 240, equally far apart."""
     last = max((each.at_ms for each in moments), default=0)
     apart = _STEP_MS * max(1, -(-last // (_STEP_MS * _MOST_STEPS)))
     return [*range(0, last, apart), last]
 
 
-def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
+def _moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
     """Return the last moment of each trial by a time, or its first if there is none so early."""
     found: dict[str, Moment] = {}
     for each in moments:
@@ -122,7 +122,7 @@ _OF_ROWS = ("writes", "keys", "value_bytes")
 """What rows that are replayed bring with them."""
 
 
-def field_look(width_px: int = 172) -> dict[str, Any]:
+def _field_look(width_px: int = 172) -> dict[str, Any]:
     """Return how a field looks: its label and itself as wide as those above and below."""
     return {"style": {"description_width": "86px"}, "layout": Layout(width=f"{width_px}px")}
 
@@ -154,7 +154,7 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 value=workload.kind,
                 description="Workload",
                 disabled=replayed,
-                **field_look(_KIND_PX),
+                **_field_look(_KIND_PX),
             )
         }
         for name, (label, least, tip) in _WHOLE.items():
@@ -165,7 +165,7 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 description=label,
                 tooltip=tip,
                 disabled=replayed and name in _OF_ROWS,
-                **field_look(),
+                **_field_look(),
             )
         for name, (label, most, step, tip) in _PARTS.items():
             value = getattr(workload, name) or 0
@@ -176,7 +176,7 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 step=step,
                 description=label,
                 tooltip=tip,
-                **field_look(),
+                **_field_look(),
             )
         super().__init__(list(self.controls.values()))
         self.add_class("kst-wraps")
@@ -227,7 +227,7 @@ class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self.boxes = {
             name: Checkbox(
                 value=name in own,
-                description=short_name(name),
+                description=_short_name(name),
                 indent=False,
                 layout=Layout(width="auto"),
             )
@@ -260,12 +260,12 @@ class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         return [self._offered[name] for name in self.names()]
 
 
-def short_name(name: str) -> str:
+def _short_name(name: str) -> str:
     r"""Return the name of a profile as a label or a sentence has it.
 
     Examples
     --------
-    >>> short_name("spark, changed"), short_name("a\0b"), len(short_name("x" * 10_000))
+    >>> _short_name("spark, changed"), _short_name("a\0b"), len(_short_name("x" * 10_000))
     ('spark, changed', 'a[U+0000]b', 28)
     """
     ends = name if len(name) <= 2 * _LONGEST_NAME else name[:_LONGEST_NAME] + name[-_LONGEST_NAME:]
@@ -284,8 +284,8 @@ _TABLED = (
 )
 
 
-def show_view(shown: Shown, view: str, found: Comparison, at_ms: float = math.inf) -> None:
-    """Show a comparison in one of the ways of :data:`~kstoolkit.widgets.lab.VIEWS`.
+def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float = math.inf) -> None:
+    """Show a comparison in one of the ways of :data:`~kstoolkit.widgets.lab._VIEWS`.
 
     Parameters
     ----------
@@ -299,34 +299,35 @@ def show_view(shown: Shown, view: str, found: Comparison, at_ms: float = math.in
         Of the levels step by step: when, since each store was opened; by default the last.
     """
     wide, low = 7.2, height(0, ["", "", ""])
-    if view in COSTS:
-        rows = len(FIGURES[COSTS[view]]) * (0.4 + len(found))
+    if view in _COSTS:
+        rows = len(FIGURES[_COSTS[view]]) * (0.4 + len(found))
         shown.draw(
-            lambda ax: plot_comparison(found, figures=COSTS[view], ax=ax), (wide, low + 0.17 * rows)
+            lambda ax: plot_comparison(found, figures=_COSTS[view], ax=ax),
+            (wide, low + 0.17 * rows),
         )
-    elif view in OVER_TIME:
-        shown.draw(lambda ax: plot_moments(found.series, figure=OVER_TIME[view], ax=ax), (wide, 3))
-    elif view == STEPS and len(found.series):
-        moments = moments_at(found.series, at_ms)
+    elif view in _OVER_TIME:
+        shown.draw(lambda ax: plot_moments(found.series, figure=_OVER_TIME[view], ax=ax), (wide, 3))
+    elif view == _STEPS and len(found.series):
+        moments = _moments_at(found.series, at_ms)
         inches = step_inches(moments, found.series)
         shown.draw(lambda ax: plot_step(moments, among=found.series, ax=ax), inches)
-    elif view == WORK:
+    elif view == _WORK:
         inches = wide, height(len(found.levels), [""])
         shown.draw(lambda ax: plot_level_work(found.levels, ax=ax), inches)
-    elif view == TABLE:
-        shown.put(trials_table(found))
+    elif view == _TABLE:
+        shown.put(_trials_table(found))
     else:
         shown.say("No moments yet.")
 
 
-def trials_table(found: Comparison) -> Html:
+def _trials_table(found: Comparison) -> Html:
     """Return a table of a comparison: a row a figure, a column a profile."""
     if not len(found):
         return Html()
     texts = [{each.name: each.text for each in trial.figures()} for trial in found]
     rows = [(_name(name), *(told[name] for told in texts)) for name in _TABLED]
     rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
-    names = ["figure", *(isolated(short_name(trial.profile)) for trial in found)]
+    names = ["figure", *(isolated(_short_name(trial.profile)) for trial in found)]
     more = len(found[0].figures()) - len(_TABLED)
     note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
     return table_html(names, rows, note)
@@ -415,7 +416,7 @@ class Trying(Listener):
         done = (
             "all written" if moment.writes >= writes else f"{moment.writes:,} of {writes:,} writes"
         )
-        name = short_name(moment.profile)
+        name = _short_name(moment.profile)
         said = f"Trial {before + 1} of {tried}, {name}: {done}."
         self._tell(said, (before + min(moment.writes / writes, 1)) / tried)
 
@@ -463,7 +464,7 @@ def _told(found: Comparison, took_s: float) -> str:
     stopped = [each for each in found if each.stopped_by]
     limits = {"time": "its time was up", "disk": "it took more disk than it may"}
     whys = [
-        f"{short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
+        f"{_short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
         for each in stopped
     ]
     return "; ".join([f"{counted(len(found), 'trials')} in {took_s:.1f} s", *whys]) + "."
@@ -522,25 +523,25 @@ class CompactionLab(Panel):
         for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
             self.on_close(end)
         if given is not None:
-            self.replay.take(step_times(given.series))
+            self.replay.take(_step_times(given.series))
         self._opening.ask(self._show)
         self._opening.wait(_FIRST_LOOK_SECONDS)
 
     def _make_controls(self, seconds: float, disk_bytes: int) -> None:
         self.seconds = BoundedFloatText(
-            value=seconds, min=0.1, max=1e6, description="Seconds", **field_look()
+            value=seconds, min=0.1, max=1e6, description="Seconds", **_field_look()
         )
         self.disk = BoundedIntText(
             value=max(disk_bytes >> 20, 1),
             min=1,
             max=1 << 40,
             description="Disk, MiB",
-            **field_look(),
+            **_field_look(),
         )
         self.button = Button(description="Run", tooltip="Try the chosen profiles")
         self.cancelling = Button(description="Cancel", tooltip="End the trials", disabled=True)
-        self.bar = FloatProgress(description="Progress", max=1.0, **field_look(_WIDE_PX))
-        self.view = Dropdown(options=VIEWS, description="Show", **field_look(_WIDE_PX))
+        self.bar = FloatProgress(description="Progress", max=1.0, **_field_look(_WIDE_PX))
+        self.view = Dropdown(options=_VIEWS, description="Show", **_field_look(_WIDE_PX))
         self.replay = Replay(self._show, self._said.say)
         self.button.on_click(lambda _: self.run())
         self.cancelling.on_click(lambda _: self.cancel())
@@ -613,7 +614,7 @@ class CompactionLab(Panel):
         controls = self.form.controls
         writes = counted(controls["writes"].value, "writes")
         tried = self._trying.names or self.profiles.names()
-        chosen = ", ".join(short_name(name) for name in tried)
+        chosen = ", ".join(_short_name(name) for name in tried)
         return (
             f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
         )
@@ -629,29 +630,29 @@ class CompactionLab(Panel):
         """Show what came of it; in the thread of the trials."""
         self._looking.stop()
         found = self._trying.found()
-        self.replay.take(step_times(found.series if found else ()))
+        self.replay.take(_step_times(found.series if found else ()))
         self._set_running(running=False)
         self._show()
 
     def _show(self, _: object = None) -> None:
         found, running = self._trying.found(), self._trying.is_running
-        view = view_by_now(self.view.value) if running else self.view.value
-        replays = view == STEPS and not running
+        view = _view_by_now(self.view.value) if running else self.view.value
+        replays = view == _STEPS and not running
         self.replay.layout.display = "" if replays else "none"
         if found is None:
             self._shown.say("Choose a workload and profiles, and press Run.")
             return
 
         with self._drawing:  # in the thread of whoever asks: one after the other
-            show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
+            _show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
 
     def _static(self) -> Html:
         found = self._trying.found()
         told = element("p", f"{self._told()}.")
-        if found is None or self.view.value == TABLE:
+        if found is None or self.view.value == _TABLE:
             return joined(told, self._shown.html())
 
-        return joined(told, self._shown.html(), trials_table(found))
+        return joined(told, self._shown.html(), _trials_table(found))
 
 
 def _workload(given: object) -> Workload:

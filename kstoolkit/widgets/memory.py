@@ -328,7 +328,7 @@ class MemoryPanel(Panel):
         plan, found = self.plan, self._measured
         if plan is None:
             return
-        bars = [bar_of_plan("formula", plan), *(() if found is None else found.bars)]
+        bars = [_bar_of_plan("formula", plan), *(() if found is None else found.bars)]
         needs = self._in_words().partition(": ")[2]
         said = f"RocksDB needs {needs} for {counted(plan.instances, 'instances')} by the formula"
         paid = [each for each in plan.terms if each.total_bytes == 0]
@@ -437,7 +437,7 @@ def measured(thing: Any) -> Measured:
     """
     match thing:
         case MemoryPlan():
-            bars = (bar_of_plan("the plan given", thing),)
+            bars = (_bar_of_plan("the plan given", thing),)
             return Measured(bars, f"Given: {_total(thing)}.", dict(thing.given))
         case MemoryParts():
             return _of_parts([thing])
@@ -451,13 +451,13 @@ def measured(thing: Any) -> Measured:
     return _of_application(thing)
 
 
-def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
+def _bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
     """Return a plan as a bar: its terms, and of the unknown ones why.
 
     Examples
     --------
     >>> from kstoolkit.rocksdb.memory.planning import plan_memory
-    >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
+    >>> _bar_of_plan("formula", plan_memory("spark")).parts[0]
     Part(name='memtables', size=134217728, why_unknown='not told')
     """
     return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-LONGEST_CELL = 120
+_LONGEST_CELL = 120
 
 
 class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
@@ -79,7 +79,7 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         names: Sequence[str],
         rows: Iterable[Sequence[object]],
         note: str = "",
-        longest: int = LONGEST_CELL,
+        longest: int = _LONGEST_CELL,
     ) -> None:
         """Show a table; ``note`` says what was left out."""
         self.value = table_html(names, rows, note, longest)
@@ -97,7 +97,7 @@ def table_html(
     names: Sequence[str],
     rows: Iterable[Sequence[object]],
     note: str = "",
-    longest: int = LONGEST_CELL,
+    longest: int = _LONGEST_CELL,
 ) -> Html:
     """Return a table of texts; long ones lose their middle, whole numbers get separators.
 
@@ -276,7 +276,7 @@ class Newest:
         self._begin()
 
 
-SLIDER_STYLE = """
+_SLIDER_STYLE = """
 .kst-slider .noUi-handle { visibility: hidden; }
 .kst-slider .noUi-touch-area { visibility: visible; box-sizing: border-box; border-radius: 50%;
   border: 1px solid var(--jp-border-color1, #bdbdbd);
@@ -358,7 +358,7 @@ _STYLE = (
 .kst-panel .widget-html:has(> .widget-html-content:empty) { display: none; }
 .kst-panel :focus-visible { outline: 2px solid #0072b2; outline-offset: 1px; }
 """
-    + SLIDER_STYLE
+    + _SLIDER_STYLE
 )
 
 

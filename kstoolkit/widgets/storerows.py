@@ -129,7 +129,7 @@ class Pages:
         return batch is not None
 
 
-def page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
+def _page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
     """Return rows as a table, with the columns that one of them has.
 
     Parameters
@@ -143,7 +143,7 @@ def page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
 
     Examples
     --------
-    >>> page_html([{"key": "'<b>'", "value": "7"}], "1 row", raw=False)[-89:]
+    >>> _page_html([{"key": "'<b>'", "value": "7"}], "1 row", raw=False)[-89:]
     '<td><bdi>&#x27;&lt;b&gt;&#x27;</bdi></td><td><bdi>7</bdi></td></tr></tbody></table></div>'
     """
     shown = (*_COLUMNS, *(_RAW if raw else ()), "problem")
@@ -193,7 +193,7 @@ def _hex(raw: bytes | None) -> str:
     return first if len(raw) <= _RAW_BYTES else f"{first} … ({len(raw):,} bytes)"
 
 
-PAGE_ROWS = 20
+_PAGE_ROWS = 20
 _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
@@ -282,7 +282,7 @@ class StoreReading:
             self.store = self._opened(wanted)
         self._let_rows_go()
         self.wanted = wanted
-        self.pages = Pages(self._rows(wanted), PAGE_ROWS)
+        self.pages = Pages(self._rows(wanted), _PAGE_ROWS)
 
     def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
         """Return a page of the rows: see :meth:`kstoolkit.widgets.storerows.Pages.page`."""
@@ -567,7 +567,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
     @property
     def told(self) -> str:
         """Which rows are shown: ``"rows 21 to 40, and more"``; empty if none are."""
-        rows, first = self.page, self._number * PAGE_ROWS + 1
+        rows, first = self.page, self._number * _PAGE_ROWS + 1
         more = "" if self.controls.next.disabled else ", and more"
         return f"rows {first:,} to {first + len(rows) - 1:,}{more}" if rows else ""
 
@@ -676,7 +676,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         controls.previous.disabled = self._number == 0
         controls.next.disabled = pages is None or not pages.has(self._number + 1)
         if rows:
-            self.shown.put(page_html(rows, f"{self.told.capitalize()}.", raw=controls.raw.value))
+            self.shown.put(_page_html(rows, f"{self.told.capitalize()}.", raw=controls.raw.value))
         elif pages is None:
             self.shown.put(Html())
         else:

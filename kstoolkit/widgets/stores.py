@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kstoolkit.widgets.storerows import Cells
 
 
-MOST_LISTED = 500
+_MOST_LISTED = 500
 """More lines than anybody scrolls through: a filter finds the others."""
 
 _LONGEST_NAME = 48
@@ -89,7 +89,7 @@ class Node:
         return len(self.stores) == 1 and self.path == self.stores[0].path
 
 
-def store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[Node]:
+def _store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[Node]:
     """Return the lines of a tree: engines, their applications, tasks or operators, and stores.
 
     Parameters
@@ -106,7 +106,7 @@ def store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[N
     ...     FoundStore("/s/app/0_1/counts", "kafka-streams", "app", "counts", subtopology=0,
     ...                partition=1, kind="window", size_bytes=2048),
     ... ]
-    >>> for node in store_tree(found):
+    >>> for node in _store_tree(found):
     ...     print(node.label.replace("\u00a0", " "))
     kafka-streams: 1 store, 2.0 KiB
         app: 1 store, 2.0 KiB
@@ -116,14 +116,14 @@ def store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[N
     return list(_below(sorted(stores, key=_order), 0, root or Path()))
 
 
-def matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
+def _matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
     """Return the stores of which something that a person would look for has each of some words.
 
     Examples
     --------
     >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = [FoundStore(f"/s/{name}", "rocksdb", None, name) for name in ("Counts", "x")]
-    >>> [each.store for each in matching(found, "counts")], len(matching(found, " "))
+    >>> [each.store for each in _matching(found, "counts")], len(_matching(found, " "))
     (['Counts'], 2)
     """
     words = text.casefold().split()
@@ -318,11 +318,11 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         if self.found is None:
             return
         chosen = None if self.tree.index is None else self.nodes[self.tree.index].place
-        kept = matching(self.found, self.filter.value)
-        nodes = store_tree(kept, self.root)
+        kept = _matching(self.found, self.filter.value)
+        nodes = _store_tree(kept, self.root)
         self.said.say(self._told(len(kept), len(nodes)))
         self._is_quiet = True  # other lines are no choice of anybody's
-        self.nodes = nodes[:MOST_LISTED]
+        self.nodes = nodes[:_MOST_LISTED]
         self.tree.options = [(each.label, at) for at, each in enumerate(self.nodes)]
         places = [each.place for each in self.nodes]
         self._set_index(places.index(chosen) if chosen in places else None)
@@ -342,8 +342,8 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         told = [f"{counted(len(found), 'stores')} in {self.root}, {size}"]
         if num_kept < len(found):
             told.append(f"{num_kept:,} of them match the filter")
-        if num_lines > MOST_LISTED:
-            told.append(f"the first {MOST_LISTED} lines are listed: a filter finds the others")
+        if num_lines > _MOST_LISTED:
+            told.append(f"the first {_MOST_LISTED} lines are listed: a filter finds the others")
         hidden = {} if self.found is None else self.found.unreadable
         if hidden:
             folder, why = next(iter(hidden.items()))
@@ -363,7 +363,7 @@ Fact = tuple[str, str]
 """What it is about, and what is so."""
 
 
-def facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[Fact]:
+def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[Fact]:
     """Return what a look at a store tells, or at an operator of Spark's: what its partitions share.
 
     Parameters
@@ -381,21 +381,21 @@ def facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> li
     found = discover(path, look=True, is_stopped=is_stopped)
     here = [each for each in found if each.path == path]
     if here:
-        return facts_of_store(here[0])
+        return _facts_of_store(here[0])
     kinds = sorted({each.kind or "unknown" for each in found})
     size = format_bytes(sum(each.size_bytes for each in found))
     facts = [("kind", ", ".join(kinds)), ("stores and partitions", format_count(len(found)))]
     return [*facts, ("size", size), ("folder", path)]
 
 
-def facts_of_store(found: FoundStore) -> list[Fact]:
+def _facts_of_store(found: FoundStore) -> list[Fact]:
     """Return what was found of a store; what is unknown says why.
 
     Examples
     --------
     >>> from kstoolkit.stores.discovery.found import FoundStore
     >>> found = FoundStore("/s/x", "rocksdb", None, "x", size_bytes=5, is_locked=True)
-    >>> facts_of_store(found)[:2]
+    >>> _facts_of_store(found)[:2]
     [('engine', 'rocksdb'), ('kind', 'unknown (not told)')]
     """
     facts: list[Fact] = [("engine", found.engine)]
@@ -418,7 +418,7 @@ def facts_of_store(found: FoundStore) -> list[Fact]:
     return [*facts, ("folder", found.path)]
 
 
-def facts_of_reading(store: OpenedStore) -> list[Fact]:
+def _facts_of_reading(store: OpenedStore) -> list[Fact]:
     """Return how the rows of an open store are read: what was told, and what is guessed."""
     facts: list[Fact] = []
     told = store.read_as
@@ -429,12 +429,12 @@ def facts_of_reading(store: OpenedStore) -> list[Fact]:
     return [*facts, ("rows", _rows(store))]
 
 
-def facts_html(name: str, facts: Sequence[Fact]) -> Html:
+def _facts_html(name: str, facts: Sequence[Fact]) -> Html:
     """Return facts as a table: why something is unknown may take more than a cell of the data.
 
     Examples
     --------
-    >>> facts_html("counts", [("size", "5 B")])[-61:]
+    >>> _facts_html("counts", [("size", "5 B")])[-61:]
     '<tr><td>size</td><td><bdi>5 B</bdi></td></tr></tbody></table>'
     """
     names = (Html("store"), isolated(name, _LONGEST_FACT))
@@ -446,7 +446,7 @@ def facts_html(name: str, facts: Sequence[Fact]) -> Html:
     return element("table", element("thead", head), element("tbody", *rows), class_="kst-facts")
 
 
-def facts_of_group(node: Node) -> list[Fact]:
+def _facts_of_group(node: Node) -> list[Fact]:
     """Return what several stores have in common, and the largest of them."""
     largest = sorted(node.stores, key=lambda each: -each.size_bytes)[:10]
     size = format_bytes(sum(each.size_bytes for each in node.stores))
@@ -645,7 +645,7 @@ class StorePanel(Panel):
             return
         self.rows.forget()
         self.growing.forget()
-        self._summary.put(facts_html(node.name, facts_of_group(node)))
+        self._summary.put(_facts_html(node.name, _facts_of_group(node)))
 
     def _show(self, path: str) -> None:
         self.growing.forget()
@@ -654,15 +654,15 @@ class StorePanel(Panel):
     def _describe(self, path: str, store: OpenedStore | None, is_stale: Callable[[], bool]) -> None:
         """Say what a store is; in a thread."""
         if path not in self._facts:
-            told = facts_of_path(path, is_stale)
+            told = _facts_of_path(path, is_stale)
             if is_stale():
                 return
             self._facts[path] = told
         facts = self._facts[path]
         if store is not None and not is_stale():
-            facts = facts + facts_of_reading(store)
+            facts = facts + _facts_of_reading(store)
         if not is_stale():
-            self._summary.put(facts_html(Path(path).name, facts))
+            self._summary.put(_facts_html(Path(path).name, facts))
 
     def _static(self) -> Html:
         shown = (self.list.said, self._summary, self.rows.said, self.rows.shown)

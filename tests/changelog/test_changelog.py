@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.changelog import changelog as documented
 from kstoolkit.changelog.changelog import DONE, FOLD, BatchFolders, Changelog, latest
-from kstoolkit.changelog.countsfile import SCHEMA, CountsFile
+from kstoolkit.changelog.countsfile import _SCHEMA, CountsFile
 from kstoolkit.counters.counters import buckets_of
 from kstoolkit.errors import FormatError, InputError
 from tests.changelog.changelogs import (
@@ -140,7 +140,7 @@ def spoil_all_but(path: Path, held: int, window_ms: int) -> None:
         for number in range(file.num_row_groups):
             if groups[number] == (held, window_ms):
                 continue
-            for column in range(len(SCHEMA)):
+            for column in range(len(_SCHEMA)):
                 chunk = file.metadata.row_group(number).column(column)
                 begin = chunk.dictionary_page_offset or chunk.data_page_offset
                 content[begin : begin + chunk.total_compressed_size] = (
@@ -179,7 +179,7 @@ def by_a_tool_with_wide_types(path: Path) -> None:
         pa.timestamp("ms", tz="UTC"): pa.timestamp("us", "UTC"),
     }
     wide = pa.schema([pa.field(f.name, types.get(f.type, f.type)) for f in table.schema])
-    pq.write_table(table.select(SCHEMA.names[::-1]).cast(pa.schema(list(wide)[::-1])), path)
+    pq.write_table(table.select(_SCHEMA.names[::-1]).cast(pa.schema(list(wide)[::-1])), path)
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_a_changelog_that_never_says_has_one_bucket(root: Path) -> None:
 
 def test_a_file_that_lacks_a_column_is_named(root: Path) -> None:
     path = root / "epoch=0" / "batch=9" / "part-00001.parquet"
-    for missing in SCHEMA.names:
-        pq.write_table(SCHEMA.empty_table().drop_columns(missing), path)
+    for missing in _SCHEMA.names:
+        pq.write_table(_SCHEMA.empty_table().drop_columns(missing), path)
         with pytest.raises(FormatError, match=rf"part-00001.*has no column '{missing}'"):
             Changelog(root).counters(HOUR)
 
@@ -273,7 +273,7 @@ def test_pandas_reads_the_folder_as_it_is(root: Path) -> None:
 
 def test_texts_are_plain_strings_to_every_reader(root: Path) -> None:
     for path in root.rglob("part-*.parquet"):
-        assert pq.read_schema(path).remove_metadata() == SCHEMA
+        assert pq.read_schema(path).remove_metadata() == _SCHEMA
 
 
 def test_an_empty_changelog_has_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kstoolkit.changelog.countsfile import GROUPS_KEY, CountsFile
+from kstoolkit.changelog.countsfile import _GROUPS_KEY, CountsFile
 from kstoolkit.errors import FormatError
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, rows_of, write
 
@@ -110,7 +110,7 @@ def test_a_file_of_another_program_that_does_not_fit_is_told(
 def test_times_are_found_by_name_whatever_the_order_of_columns(path: Path) -> None:
     """The old file's metadata goes along, and it may even have as many row groups."""
     before = everything(path)
-    groups = {GROUPS_KEY: json.dumps({"buckets": 4, "groups": [[0, HOUR]]})}
+    groups = {_GROUPS_KEY: json.dumps({"buckets": 4, "groups": [[0, HOUR]]})}
     table = pq.ParquetFile(path).read()
     pq.write_table(table.select(table.column_names[::-1]).replace_schema_metadata(groups), path)
     assert everything(path)[:-1] == before[:-1]
@@ -123,6 +123,6 @@ def test_what_a_file_says_of_its_row_groups_must_make_sense(path: Path, said: st
         table, schema = file.read(), file.schema_arrow
     with pq.ParquetWriter(path, schema, store_schema=False) as writer:
         writer.write_table(table.cast(schema))
-        writer.add_key_value_metadata({GROUPS_KEY: said})
+        writer.add_key_value_metadata({_GROUPS_KEY: said})
     with pytest.raises(FormatError, match=r"part-00000\.parquet is damaged"):
         CountsFile.open(path)

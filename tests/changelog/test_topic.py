@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kstoolkit.changelog.topic import (
     Outbox,
     OutboxWriter,
-    blocks_of,
+    _blocks_of,
+    _records_of,
     counters_of,
     counters_of_blocks,
-    records_of,
 )
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
@@ -51,7 +51,7 @@ def written(batches: list[tuple[int, Rows]]) -> Records:
     keys: list[bytes] = []
     values: list[bytes | None] = []
     for when, (size_ms, told) in enumerate(batches):
-        fresh = records_of(counters(told), size_ms=size_ms, changed_ms=when)
+        fresh = _records_of(counters(told), size_ms=size_ms, changed_ms=when)
         keys += fresh[0].to_pylist()
         values += fresh[1].to_pylist()
     return keys, values
@@ -95,7 +95,7 @@ def test_a_compacted_topic_tells_the_same(batches: list[tuple[int, Rows]]) -> No
 @given(TOLD)
 def test_counters_come_back_in_their_order(told: Rows) -> None:
     counted = counters(told)
-    keys, values = records_of(counted, size_ms=MINUTE, changed_ms=7)
+    keys, values = _records_of(counted, size_ms=MINUTE, changed_ms=7)
     assert len(keys) == len({(start, user) for start, user, _ in told})
     read = counters_of(keys, values)
     assert set(read) == ({MINUTE} if told else set())
@@ -107,7 +107,7 @@ def test_counters_come_back_in_their_order(told: Rows) -> None:
 
 def test_a_record_holds_the_latest_of_its_counts_changes() -> None:
     counted = counters({(0, "a", "x"): 1, (0, "a", "y"): 2, (9, "a", "x"): 3})
-    keys, values = records_of(counted, size_ms=MINUTE, changed_ms=np.array([5, 8, 6]))
+    keys, values = _records_of(counted, size_ms=MINUTE, changed_ms=np.array([5, 8, 6]))
     assert counters_of(keys, values)[MINUTE].changed_ms.tolist() == [8, 8, 6]
 
 
@@ -173,7 +173,7 @@ def test_blocks_tell_the_newest_count_in_whatever_order_they_come(
     records = [
         (*record, number + 100)
         for number, (size_ms, told) in enumerate(batches)
-        for record in blocks_of(
+        for record in _blocks_of(
             counters(told), block_key(number, size_ms=size_ms), most_bytes=most_bytes
         )
     ]
@@ -198,15 +198,15 @@ def test_blocks_tell_the_newest_count_in_whatever_order_they_come(
 
 
 def test_a_new_epoch_is_newer_than_every_batch_of_the_one_before() -> None:
-    [old] = blocks_of(counters({(0, "a", "x"): 9}), block_key(7))
-    [new] = blocks_of(counters({(0, "a", "x"): 1}), block_key(2, epoch=1))
+    [old] = _blocks_of(counters({(0, "a", "x"): 9}), block_key(7))
+    [new] = _blocks_of(counters({(0, "a", "x"): 1}), block_key(2, epoch=1))
     told = counters_of_blocks([new[0], old[0]], [new[1], old[1]], [20, 10])[MINUTE]
     assert (told.counters.count.tolist(), told.changed_ms.tolist()) == ([1], [20])
 
 
 def test_a_batch_that_is_written_twice_has_the_same_keys_and_blocks() -> None:
     counted = counters({(0, f"user {number}", "x"): number for number in range(500)})
-    once, again = (list(blocks_of(counted, block_key(1), most_bytes=2_000)) for _ in range(2))
+    once, again = (list(_blocks_of(counted, block_key(1), most_bytes=2_000)) for _ in range(2))
     assert len(once) > 1
     assert once == again
     assert len({each for each, _ in once}) == len(once)
@@ -214,22 +214,22 @@ def test_a_batch_that_is_written_twice_has_the_same_keys_and_blocks() -> None:
 
 def test_no_block_is_longer_than_a_record_may_be() -> None:
     counted = counters({(0, f"user {number}", "x"): number for number in range(500)})
-    blocks = list(blocks_of(counted, block_key(1), most_bytes=2_000))
+    blocks = list(_blocks_of(counted, block_key(1), most_bytes=2_000))
     assert max(len(block) for _, block in blocks) <= 2_000
     told = counters_of_blocks([k for k, _ in blocks], [b for _, b in blocks], [0] * len(blocks))
     assert told[MINUTE].counters.total == counted.total
 
 
 def test_no_counts_make_no_records() -> None:
-    assert not list(blocks_of(Counters.empty(), block_key(1)))
-    keys, values = records_of(Counters.empty(), size_ms=MINUTE, changed_ms=0)
+    assert not list(_blocks_of(Counters.empty(), block_key(1)))
+    keys, values = _records_of(Counters.empty(), size_ms=MINUTE, changed_ms=0)
     assert (len(keys), len(values)) == (0, 0)
     assert counters_of(keys, values) == {}
     assert counters_of_blocks([], [], []) == {}
 
 
 def test_a_block_of_no_counts_and_a_tombstone_tell_nothing() -> None:
-    [(first, block)] = blocks_of(counters({(0, "a", "x"): 9}), block_key(7))
+    [(first, block)] = _blocks_of(counters({(0, "a", "x"): 9}), block_key(7))
     told = counters_of_blocks([first, first], [block, None], [0, 0])
     assert told == {}
     assert not len(counters_of_blocks([first], [Counters.empty().encode()], [0])[MINUTE].counters)
@@ -237,10 +237,10 @@ def test_a_block_of_no_counts_and_a_tombstone_tell_nothing() -> None:
 
 def test_records_of_the_two_forms_are_told_apart_by_key_and_value() -> None:
     counted = counters({(0, "a", "x"): 9})
-    keys, values = records_of(counted, size_ms=MINUTE, changed_ms=0)
-    [(other, block)] = blocks_of(counted, block_key(7))
+    keys, values = _records_of(counted, size_ms=MINUTE, changed_ms=0)
+    [(other, block)] = _blocks_of(counted, block_key(7))
     assert is_block_key([keys[0].as_py(), other]).tolist() == [False, True]
-    assert [values[0].as_py()[0], block[0]] == [topicmessage.VERSION, topicmessage.BLOCK_VERSION]
+    assert [values[0].as_py()[0], block[0]] == [topicmessage._VERSION, topicmessage._BLOCK_VERSION]
     with pytest.raises(FormatError, match="not of a user's window"):
         counters_of([other], [block])
     with pytest.raises(FormatError, match="not of a block"):
@@ -250,7 +250,7 @@ def test_records_of_the_two_forms_are_told_apart_by_key_and_value() -> None:
 
 
 def test_a_reader_that_knows_only_the_drawn_layout_reads_a_record() -> None:
-    keys, values = records_of(counters({(-5, "Čeněk", "x"): 300}), size_ms=HOUR, changed_ms=1)
+    keys, values = _records_of(counters({(-5, "Čeněk", "x"): 300}), size_ms=HOUR, changed_ms=1)
     read_key, value = keys[0].as_py(), values[0].as_py()
     assert read_key[4:-16].decode() == "Čeněk"
     assert struct.unpack(">qq", read_key[-16:]) == (-5, HOUR)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.kafka.broker import Broker, process_with
+from kstoolkit.kafka.broker import Broker, _process_with
 from tests.cli.commands import Answer, answered, given, harmless, rows, started
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def test_a_broker_is_started_outlives_its_command_and_is_stopped(tmp_path: Path)
         first = told(answered(started("broker", "start", "--dir", folder, "--json")))
         assert first["running"] is True
         assert first["dir"] == str(folder)
-        assert process_with(int(str(first["pid"]))) is not None
+        assert _process_with(int(str(first["pid"]))) is not None
         again = given("broker", "start", "--dir", folder)
         assert again.code == 0
         assert again.err == "It runs already.\n"
@@ -34,7 +34,7 @@ def test_a_broker_is_started_outlives_its_command_and_is_stopped(tmp_path: Path)
         assert told(given("broker", "status", "--dir", folder, "--json")) == first
         stopped = told(given("broker", "stop", "--dir", folder, "--json"))
         assert stopped == {**first, "running": False, "pid": None}
-        assert process_with(int(str(first["pid"]))) is None
+        assert _process_with(int(str(first["pid"]))) is None
     finally:
         Broker(folder).kill()
     assert given("broker", "stop", "--dir", folder).code == 0

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kstoolkit.environment import doctor
-from kstoolkit.events.sample import WIKITICKER_FILE
+from kstoolkit.events.sample import _WIKITICKER_FILE
 from tests.cli.commands import given, rows
 
 FEW = ("--events", 300, "--users", 40, "--seed", 5)
@@ -68,10 +68,10 @@ def test_the_bundled_sample_is_made_again_by_the_command_that_its_readme_names(
 def test_the_real_sample_that_is_there_is_checked_and_not_asked_for_again(
     wikiticker: Path, tmp_path: Path
 ) -> None:
-    shutil.copy(wikiticker, tmp_path / WIKITICKER_FILE)
+    shutil.copy(wikiticker, tmp_path / _WIKITICKER_FILE)
     answer = given("data", "fetch", "wikiticker", "--to", tmp_path)
     assert (answer.code, answer.err) == (0, "")
-    assert str(tmp_path / WIKITICKER_FILE) in answer.out
+    assert str(tmp_path / _WIKITICKER_FILE) in answer.out
     assert "--action namespace" in answer.out
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.cli.stores import SERDES
+from kstoolkit.cli.stores import _SERDES
 from kstoolkit.formats.serdes import SERDE_NAMES
 from tests.cli.commands import given, rows
 from tests.rocksdb.madestores import appearance
@@ -189,7 +189,7 @@ def test_a_folder_without_stores_is_no_mistake_and_one_that_is_not_there_is(tmp_
 
 
 def test_the_help_names_every_serde() -> None:
-    assert set(SERDES.replace(" or ", ", ").split(", ")) == set(SERDE_NAMES)
+    assert set(_SERDES.replace(" or ", ", ").split(", ")) == set(SERDE_NAMES)
 
 
 def test_bytes_are_shown_as_they_can_be_asked_for(tmp_path: Path) -> None:

@@ -11,28 +11,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.cli.terminal import (
-    WIDEST_CELL,
+    _WIDEST_CELL,
+    _visible,
     accept_any_text,
     note,
     print_csv,
     print_json,
     print_table,
     say,
-    visible,
 )
 
 
 @given(st.text())
 def test_no_text_can_command_a_terminal_or_turn_its_direction(text: str) -> None:
-    categories = {unicodedata.category(c) for c in visible(text)}
+    categories = {unicodedata.category(c) for c in _visible(text)}
     assert not categories & {"Cc", "Cs", "Zl", "Zp"}
-    bidirectional = {unicodedata.bidirectional(c) for c in visible(text)}
+    bidirectional = {unicodedata.bidirectional(c) for c in _visible(text)}
     assert not bidirectional & {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
 @given(st.text(st.characters(categories=("L", "M", "N", "P", "S", "Zs"))))
 def test_what_people_write_stays_as_it_is(text: str) -> None:
-    assert visible(text) == text
+    assert _visible(text) == text
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_what_hides_is_shown_and_what_joins_is_kept(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert _visible(text) == shown
 
 
 def test_results_go_to_stdout_and_notes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,8 +113,8 @@ def test_columns_are_aligned_where_characters_are_wide(capsys: pytest.CaptureFix
 def test_a_long_cell_is_cut_visibly_except_in_the_last_column(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    long = "名" * WIDEST_CELL
+    long = "名" * _WIDEST_CELL
     print_table(["a", "b"], [[long, long]])
     first, last = capsys.readouterr().out.splitlines()[1].split()
-    assert first == "名" * ((WIDEST_CELL - 1) // 2) + "…"
+    assert first == "名" * ((_WIDEST_CELL - 1) // 2) + "…"
     assert last == long

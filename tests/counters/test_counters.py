@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from kstoolkit.counters.counters import (
     Counters,
     PackedKeys,
-    as_dictionary,
+    _as_dictionary,
+    _unify,
     buckets_of,
     prune,
-    unify,
 )
 from kstoolkit.windows import Hop, Window, as_window
 
@@ -226,7 +226,7 @@ MASK = 2**64 - 1
 def test_a_unified_dictionary_has_every_text_once_and_says_where(
     given_texts: list[list[str]],
 ) -> None:
-    merged, places = unify([pa.array(texts, pa.string()) for texts in given_texts])
+    merged, places = _unify([pa.array(texts, pa.string()) for texts in given_texts])
     texts = merged.to_pylist()
     assert len(set(texts)) == len(texts)
     assert [[texts[at] for at in each] for each in places] == given_texts
@@ -234,7 +234,7 @@ def test_a_unified_dictionary_has_every_text_once_and_says_where(
 
 @given(DICTIONARIES)
 def test_the_first_of_unified_dictionaries_keeps_its_places(given_texts: list[list[str]]) -> None:
-    _, places = unify([pa.array(texts, pa.string()) for texts in given_texts])
+    _, places = _unify([pa.array(texts, pa.string()) for texts in given_texts])
     assert places[0].tolist() == list(range(len(given_texts[0])))
 
 
@@ -251,14 +251,14 @@ def test_the_first_of_unified_dictionaries_keeps_its_places(given_texts: list[li
     ],
 )
 def test_codes_point_at_the_texts_however_arrow_holds_them(texts: pa.Array) -> None:
-    dictionary, codes = as_dictionary(texts)
+    dictionary, codes = _as_dictionary(texts)
     assert dictionary.type == pa.string()
     assert [dictionary[int(code)].as_py() for code in codes] == ["x", "y", "x"]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.dictionary(pa.int32(), pa.string())])
 def test_no_chunks_are_no_texts(kind: pa.DataType) -> None:
-    dictionary, codes = as_dictionary(pa.chunked_array([], kind))
+    dictionary, codes = _as_dictionary(pa.chunked_array([], kind))
     assert (len(dictionary), len(codes)) == (0, 0)
 
 

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.events.event import (
-    DAY_MS,
-    LONGEST_RAW,
+    _DAY_MS,
+    _LONGEST_RAW,
     REASONS,
     SCHEMA,
     DeadLetters,
     Judged,
     Limits,
     TimeUnit,
+    _is_longer,
+    _is_missing,
     as_text,
-    is_longer,
-    is_missing,
     judge,
     letters,
     only_utf8,
@@ -275,9 +275,9 @@ def test_every_reason_code_is_explained() -> None:
 
 
 def test_a_limit_itself_is_allowed_and_one_more_is_not() -> None:
-    just = judged([NOW_MS + DAY_MS], ["12345678"], ["ää" * 2])
+    just = judged([NOW_MS + _DAY_MS], ["12345678"], ["ää" * 2])
     assert just.reasons == []
-    assert judged([NOW_MS + DAY_MS + 1], ["a"], ["x"]).reasons == ["future_time"]
+    assert judged([NOW_MS + _DAY_MS + 1], ["a"], ["x"]).reasons == ["future_time"]
     assert judged([0], ["123456789"], ["x"]).reasons == ["long_user"]
     assert judged([0], ["a"], ["ää" * 2 + "x"]).reasons == ["long_action"]
 
@@ -344,15 +344,15 @@ def test_lengths_are_those_of_utf8(texts: list[str | None]) -> None:
     column = as_text(pa.array(texts, pa.string()))
     lengths = [len((text or "").encode()) for text in texts]
     rows = len(texts)
-    assert np.broadcast_to(is_missing(column), rows).tolist() == [each == 0 for each in lengths]
+    assert np.broadcast_to(_is_missing(column), rows).tolist() == [each == 0 for each in lengths]
     for limit in (0, 3, 100):
         longer = [each > limit for each in lengths]
-        assert np.broadcast_to(is_longer(column, limit), rows).tolist() == longer
+        assert np.broadcast_to(_is_longer(column, limit), rows).tolist() == longer
 
 
 def test_columns_where_all_is_well_cost_no_mask() -> None:
     column = as_text(pa.array(["a", "b"] * 10))
-    assert is_missing(column).shape == is_longer(column, 1).shape == ()
+    assert _is_missing(column).shape == _is_longer(column, 1).shape == ()
 
 
 @given(st.lists(st.none() | st.binary(max_size=6), max_size=10))
@@ -393,7 +393,7 @@ def test_any_text_can_be_kept(raw: str) -> None:
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:
-    just, longer = "é" * LONGEST_RAW, "é" * (LONGEST_RAW + 1)
+    just, longer = "é" * _LONGEST_RAW, "é" * (_LONGEST_RAW + 1)
     kept = letters(["long_user"] * 2, [just, longer]).column("raw").to_pylist()
     assert kept[0] == just
     assert kept[1] == f"{just}… (cut; 65,537 characters in all)"

@@ -25,9 +25,9 @@ from kstoolkit.events.files import (
     RAW,
     Good,
     Ledger,
+    _column_names,
     broken_file,
     check_columns,
-    column_names,
     first_lines,
     list_files,
     read_events,
@@ -380,21 +380,23 @@ def record(**fields: object) -> str:
 def test_json_names_are_those_of_all_first_records(tmp_path: Path) -> None:
     lines = [record(time=1), "oops", "[1]", record(user=2, time=1), "", record(action=3)]
     path = preview_written(tmp_path, "a.json", "\ufeff" + "\n".join(lines))
-    assert column_names(path) == ["time", "user", "action"]
+    assert _column_names(path) == ["time", "user", "action"]
 
 
 def test_names_of_compressed_files_are_found(tmp_path: Path) -> None:
-    assert column_names(preview_written(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == ["a"]
-    assert column_names(preview_written(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
+    assert _column_names(preview_written(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == [
+        "a"
+    ]
+    assert _column_names(preview_written(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
         "a",
         "b",
     ]
 
 
 def test_names_of_csv_and_parquet_are_their_headers(tmp_path: Path) -> None:
-    assert column_names(preview_written(tmp_path, "a.csv", '\ufeffa,"b c"\n1,2')) == ["a", "b c"]
+    assert _column_names(preview_written(tmp_path, "a.csv", '\ufeffa,"b c"\n1,2')) == ["a", "b c"]
     pq.write_table(pa.table({"a": [1], "é": [2]}), tmp_path / "a.parquet")
-    assert column_names(str(tmp_path / "a.parquet")) == ["a", "é"]
+    assert _column_names(str(tmp_path / "a.parquet")) == ["a", "é"]
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv", "a.parquet", "a.json.gz", "a.csv.gz"])
@@ -414,7 +416,7 @@ def test_a_file_that_can_not_be_read_is_judged_later(
     tmp_path: Path, name: str, data: bytes
 ) -> None:
     path = preview_written(tmp_path, name, data)
-    if column_names(path):  # of CSV, nearly everything is a header
+    if _column_names(path):  # of CSV, nearly everything is a header
         assert name.startswith("a.csv")
     else:
         check_columns([path], COLUMNS, None)

@@ -25,12 +25,12 @@ from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.files import read_events
 from kstoolkit.events.records import (
     RawRecords,
-    json_objects,
+    _json_objects,
     read_raw_records,
     replacing,
     simulated_records,
 )
-from kstoolkit.events.simulator import EVENTS_SCHEMA, Simulation, simulate
+from kstoolkit.events.simulator import _EVENTS_SCHEMA, Simulation, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +181,7 @@ def test_a_simulation_s_records_are_its_events() -> None:
 )
 def test_a_value_of_any_type_is_json(column: pa.Array, told: list[Any]) -> None:
     rows = pa.RecordBatch.from_arrays([column, column], names=["0", "1"])
-    found = [json.loads(each) for each in json_objects(rows, ['a "name"', "é"])]
+    found = [json.loads(each) for each in _json_objects(rows, ['a "name"', "é"])]
     assert found == [{'a "name"': each, "é": each} for each in told]
 
 
@@ -213,13 +213,13 @@ def read(path: Path) -> pa.Table:
             return pa.csv.read_csv(
                 stream,
                 parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-                convert_options=pa.csv.ConvertOptions(column_types=EVENTS_SCHEMA),
+                convert_options=pa.csv.ConvertOptions(column_types=_EVENTS_SCHEMA),
             )
         rows = [json.loads(line) for line in stream.read().splitlines()]
     times = [datetime.fromisoformat(row["time"]) for row in rows]
     return pa.table(
         [times, [row["user"] for row in rows], [row["action"] for row in rows]],
-        schema=EVENTS_SCHEMA,
+        schema=_EVENTS_SCHEMA,
     )
 
 

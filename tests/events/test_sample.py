@@ -17,15 +17,15 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, InputError, OutputError
 from kstoolkit.events.sample import (
-    BAD_RECORDS,
-    SAMPLE,
-    WIKITICKER_FILE,
-    WIKITICKER_SHA256,
-    WIKITICKER_URL,
+    _BAD_RECORDS,
+    _SAMPLE,
+    _WIKITICKER_FILE,
+    _WIKITICKER_SHA256,
+    _WIKITICKER_URL,
     fetch_wikiticker,
     write_sample,
 )
-from kstoolkit.events.simulator import KINDS
+from kstoolkit.events.simulator import _KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def is_event(line: bytes) -> bool:
         sizes_bytes = [len(record[name].encode()) for name in ("user", "action")]
     except (ValueError, KeyError, TypeError, AttributeError):
         return False
-    start, end = SAMPLE.start, SAMPLE.start + timedelta(milliseconds=SAMPLE.duration_ms)
+    start, end = _SAMPLE.start, _SAMPLE.start + timedelta(milliseconds=_SAMPLE.duration_ms)
     return start <= time < end and max(sizes_bytes) <= 1024
 
 
@@ -80,19 +80,19 @@ def test_the_sample_is_small_and_long_enough_for_hourly_findings() -> None:
     paths = [DATA / "README.md", DATA / "labels.json", *(DATA / "sample").iterdir()]
     size_bytes = sum(path.stat().st_size for path in paths)
     assert size_bytes < 2_000_000
-    assert SAMPLE.duration_ms >= 30 * 3_600_000
+    assert _SAMPLE.duration_ms >= 30 * 3_600_000
 
 
 def test_one_file_of_the_sample_holds_a_bad_record_of_each_kind(made: Path) -> None:
     bad = {
         name: [x for x in lines(made / "sample" / name) if not is_event(x)] for name in names(made)
     }
-    assert [len(found) for found in bad.values()] == [0, 0, 0, 0, len(BAD_RECORDS), 0, 0, 0]
+    assert [len(found) for found in bad.values()] == [0, 0, 0, 0, len(_BAD_RECORDS), 0, 0, 0]
 
 
 def test_the_other_records_of_the_sample_are_the_simulated_events(made: Path) -> None:
     good = [x for name in names(made) for x in lines(made / "sample" / name) if is_event(x)]
-    events = SAMPLE.events()
+    events = _SAMPLE.events()
     assert len(good) == events.num_rows
     assert [json.loads(x)["user"] for x in good] == events["user"].to_pylist()
 
@@ -104,15 +104,15 @@ def test_a_sample_without_bad_records_has_none(tmp_path: Path) -> None:
 
 def test_the_sample_has_abnormal_users_of_every_kind() -> None:
     labels = [json.loads(x) for x in (DATA / "labels.json").read_text("utf-8").splitlines()]
-    assert {label["kind"] for label in labels} == set(KINDS)
+    assert {label["kind"] for label in labels} == set(_KINDS)
 
 
 def test_the_readme_says_what_is_in_the_sample() -> None:
     readme = (DATA / "README.md").read_text(encoding="utf-8")
     assert "kstoolkit simulate --sample --out data" in readme
-    assert f"{SAMPLE.events().num_rows:,} simulated events" in readme
-    assert WIKITICKER_SHA256 in readme
-    for what in [*BAD_RECORDS, *(f"`{kind}`" for kind in KINDS)]:
+    assert f"{_SAMPLE.events().num_rows:,} simulated events" in readme
+    assert _WIKITICKER_SHA256 in readme
+    for what in [*_BAD_RECORDS, *(f"`{kind}`" for kind in _KINDS)]:
         assert what in readme
 
 
@@ -145,7 +145,7 @@ def server(content: bytes, status: int = 200) -> Iterator[str]:
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{http.server_port}/{WIKITICKER_FILE}"
+            yield f"http://127.0.0.1:{http.server_port}/{_WIKITICKER_FILE}"
         finally:
             http.shutdown()
             thread.join()
@@ -161,13 +161,13 @@ def dead_url() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    return f"http://127.0.0.1:{port}/{WIKITICKER_FILE}"
+    return f"http://127.0.0.1:{port}/{_WIKITICKER_FILE}"
 
 
 def test_the_right_bytes_are_kept_with_a_note_on_their_licence(tmp_path: Path) -> None:
     with server(CONTENT) as url:
         path = fetch_wikiticker(tmp_path / "new" / "folder", url=url, sha256=SHA256)
-    assert path == tmp_path / "new" / "folder" / WIKITICKER_FILE
+    assert path == tmp_path / "new" / "folder" / _WIKITICKER_FILE
     assert path.read_bytes() == CONTENT
     note = path.with_name("_wikiticker-licence.txt").read_text(encoding="utf-8")
     assert "Attribution-ShareAlike 3.0" in note
@@ -184,12 +184,12 @@ def test_wrong_bytes_are_not_kept_and_both_hashes_are_said(tmp_path: Path) -> No
 
 
 def test_a_file_that_is_there_is_used_without_asking_again(tmp_path: Path, dead_url: str) -> None:
-    (tmp_path / WIKITICKER_FILE).write_bytes(CONTENT)
+    (tmp_path / _WIKITICKER_FILE).write_bytes(CONTENT)
     assert fetch_wikiticker(tmp_path, url=dead_url, sha256=SHA256).read_bytes() == CONTENT
 
 
 def test_a_file_that_is_there_but_wrong_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / WIKITICKER_FILE).write_bytes(CONTENT[:10])
+    (tmp_path / _WIKITICKER_FILE).write_bytes(CONTENT[:10])
     with server(CONTENT) as url:
         assert fetch_wikiticker(tmp_path, url=url, sha256=SHA256).read_bytes() == CONTENT
 
@@ -198,16 +198,16 @@ def test_without_a_network_it_says_what_to_do_by_hand(tmp_path: Path, dead_url: 
     with pytest.raises(InputError) as caught:
         fetch_wikiticker(tmp_path, url=dead_url, sha256=SHA256)
     assert f"Can't download {dead_url}" in caught.value.message
-    assert str(tmp_path / WIKITICKER_FILE) in str(caught.value.hint)
+    assert str(tmp_path / _WIKITICKER_FILE) in str(caught.value.hint)
     assert SHA256 in str(caught.value.hint)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_wrong_file_put_there_by_hand_is_named(tmp_path: Path, dead_url: str) -> None:
-    (tmp_path / WIKITICKER_FILE).write_bytes(b"another file")
+    (tmp_path / _WIKITICKER_FILE).write_bytes(b"another file")
     with pytest.raises(InputError, match=hashlib.sha256(b"another file").hexdigest()):
         fetch_wikiticker(tmp_path, url=dead_url, sha256=SHA256)
-    assert (tmp_path / WIKITICKER_FILE).read_bytes() == b"another file"
+    assert (tmp_path / _WIKITICKER_FILE).read_bytes() == b"another file"
 
 
 def test_a_page_that_is_gone_is_said(tmp_path: Path) -> None:
@@ -230,14 +230,14 @@ def test_only_the_web_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_address_is_that_of_the_published_file() -> None:
-    assert WIKITICKER_URL.startswith("https://")
-    assert WIKITICKER_URL.endswith(
-        f"apache/druid/master/examples/quickstart/tutorial/{WIKITICKER_FILE}"
+    assert _WIKITICKER_URL.startswith("https://")
+    assert _WIKITICKER_URL.endswith(
+        f"apache/druid/master/examples/quickstart/tutorial/{_WIKITICKER_FILE}"
     )
 
 
 def test_the_hash_is_that_of_the_real_file(tmp_path: Path) -> None:
-    real = REAL_DATA / "wikiticker" / WIKITICKER_FILE
+    real = REAL_DATA / "wikiticker" / _WIKITICKER_FILE
     if not real.is_file():
         pytest.skip("real data not present")
     with server(real.read_bytes()) as url:

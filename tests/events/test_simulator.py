@@ -13,11 +13,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.simulator import KINDS, Draws, Simulation, habits, log, pick, rates, simulate
+from kstoolkit.events.simulator import (
+    _KINDS,
+    Draws,
+    Simulation,
+    _pick,
+    _rates,
+    habits,
+    log,
+    simulate,
+)
 
 ACCOUNTS = {"low-and-slow", "new-user-flood"}
 
-numbers = st.dictionaries(st.sampled_from(sorted(KINDS)), st.integers(0, 4))
+numbers = st.dictionaries(st.sampled_from(sorted(_KINDS)), st.integers(0, 4))
 simulations = st.builds(
     simulate,
     event_count=st.integers(1, 3_000),
@@ -32,7 +41,7 @@ simulations = st.builds(
 
 @pytest.fixture(scope="module")
 def simulation() -> Simulation:
-    many = dict.fromkeys(KINDS, 5)
+    many = dict.fromkeys(_KINDS, 5)
     return simulate(event_count=60_000, users=600, seed=5, abnormal=many)
 
 
@@ -114,7 +123,7 @@ def test_another_seed_gives_other_events() -> None:
 
 def test_ordinary_events_stay_as_they_are_when_abnormal_ones_are_added() -> None:
     without = simulate(event_count=2_000, users=50, abnormal={}).events().to_pandas()
-    added = simulate(event_count=2_000, users=50, abnormal=dict.fromkeys(KINDS, 2))
+    added = simulate(event_count=2_000, users=50, abnormal=dict.fromkeys(_KINDS, 2))
     both = without.merge(added.events().to_pandas().drop_duplicates(), how="left", indicator=True)
     assert (both["_merge"] == "both").all()
 
@@ -136,7 +145,7 @@ def test_a_few_users_make_most_of_the_events(ordinary: pd.DataFrame) -> None:
 
 
 def test_rates_fall_from_user_to_user_and_share_everything_out() -> None:
-    shares = rates(1_000)
+    shares = _rates(1_000)
     assert (np.diff(shares) < 0).all()
     assert shares.sum() == pytest.approx(1)
 
@@ -295,7 +304,7 @@ def test_an_order_holds_every_number_once() -> None:
 def test_choices_follow_the_weights_of_their_row() -> None:
     weights = np.array([[1.0, 3.0], [1.0, 0.0]])
     rows = np.repeat([0, 1], 100_000)
-    chosen = pick(weights, rows, Draws(3, "choices").uniform(len(rows)))
+    chosen = _pick(weights, rows, Draws(3, "choices").uniform(len(rows)))
     assert chosen[:100_000].mean() == pytest.approx(0.75, abs=0.01)
     assert not chosen[100_000:].any()
 
@@ -304,5 +313,5 @@ def test_the_ends_of_a_row_are_inside_it() -> None:
     weights = np.full((3, 7), 0.1)
     rows = np.array([0, 0, 1, 1, 2, 2])
     just_below_one = 1 - 2.0**-53
-    chosen = pick(weights, rows, np.array([0.0, just_below_one] * 3))
+    chosen = _pick(weights, rows, np.array([0.0, just_below_one] * 3))
     assert chosen.tolist() == [0, 6, 0, 6, 0, 6]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.findings.baselines import PROTECT_FROM_COUNT, Baselines
+from kstoolkit.findings.baselines import _PROTECT_FROM_COUNT, Baselines
 from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ def test_small_counts_are_always_learnt_from() -> None:
     baselines = Baselines.empty(HOUR)
     rows = [(hour, f"u{user}", "x", 0, 1) for hour in (0, 40, 80) for user in range(100)]
     baselines.observe(changes(rows))
-    baselines.observe(changes([(90, "u1", "x", 0, PROTECT_FROM_COUNT - 1)]))
+    baselines.observe(changes([(90, "u1", "x", 0, _PROTECT_FROM_COUNT - 1)]))
     assert len(baselines.protected) == 0
 
 

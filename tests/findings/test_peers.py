@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
-from kstoolkit.findings.tails import FEWEST_PEERS, FEWEST_WINDOWS, Prior
+from kstoolkit.findings.tails import _FEWEST_PEERS, FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,15 +76,15 @@ def test_cells_with_one_window_count_as_tests_but_not_as_peers() -> None:
 
 def test_an_action_with_few_peers_takes_those_of_all_actions() -> None:
     counts = histories(200, 10)
-    action = np.r_[np.zeros(FEWEST_PEERS - 1, int), np.ones(201 - FEWEST_PEERS, int)]
+    action = np.r_[np.zeros(_FEWEST_PEERS - 1, int), np.ones(201 - _FEWEST_PEERS, int)]
     sums = sums_of(counts, action, 2)
     prior = Prior.of_sums(sums, sums[-1])
-    assert prior.peers.tolist() == [200, 201 - FEWEST_PEERS, 200]
+    assert prior.peers.tolist() == [200, 201 - _FEWEST_PEERS, 200]
     assert prior.alpha[0] == prior.alpha[2] != prior.alpha[1]
 
 
 def test_too_few_peers_altogether_expect_nothing() -> None:
-    sums = sums_of(histories(FEWEST_PEERS - 1, 10))
+    sums = sums_of(histories(_FEWEST_PEERS - 1, 10))
     assert np.isnan(Prior.of_sums(sums, sums[-1]).alpha).all()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.findings.ranking import FEWEST_ALIKE, RANKING_SCHEMA, rank_users
+from kstoolkit.findings.ranking import _FEWEST_ALIKE, _RANKING_SCHEMA, rank_users
 from tests.benchmarks.ranking import by_counts, ours, quality, read_edits
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def oracle(counts: dict[str, dict[str, int]], peaks: dict[str, int]) -> dict[str
     group: list[str] = []
     for octave in range(64, -1, -1):
         group = group + [user for user in counts if int(math.log2(n[user])) == octave]
-        if len(group) >= FEWEST_ALIKE:
+        if len(group) >= _FEWEST_ALIKE:
             groups, group = [*groups, group], []
     if groups:
         groups[-1] += group
@@ -76,7 +76,7 @@ def test_the_most_abnormal_come_first_and_ties_by_name() -> None:
     counts = {name: {"x": 1} for name in ("c", "a", "b")} | {"z": {"x": 50, "y": 1}}
     ranked = rank_users(*tables(counts, dict.fromkeys(counts, 1)))
     assert ranked["user"].to_pylist() == ["z", "a", "b", "c"]
-    assert ranked.schema == RANKING_SCHEMA
+    assert ranked.schema == _RANKING_SCHEMA
 
 
 def test_it_does_not_matter_in_which_order_counts_come() -> None:

@@ -18,6 +18,7 @@ from kstoolkit.findings.rules import (
     Ceiling,
     Exempt,
     Unusual,
+    _rules_to_toml,
     check_windows,
     exempt_user,
     exempted,
@@ -27,7 +28,6 @@ from kstoolkit.findings.rules import (
     needs_baseline,
     rules_from_json,
     rules_to_json,
-    rules_to_toml,
 )
 from kstoolkit.windows import Hop, as_window
 
@@ -320,5 +320,5 @@ def test_of_many_who_add_at_the_same_time_none_loses_anothers(path: Path) -> Non
 
 def test_rules_written_are_the_rules_read(path: Path) -> None:
     rules = (Ceiling("90 s", 0), Unusual("1 day", 1e-7, 3), Exempt(["a", 'b"\\']))
-    path.write_text(rules_to_toml(rules), encoding="utf-8")
+    path.write_text(_rules_to_toml(rules), encoding="utf-8")
     assert kst.load_rules(path) == rules

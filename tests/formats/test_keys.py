@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError, FormatError
-from kstoolkit.formats.countblock import LENGTH_BYTES, BlockKey
+from kstoolkit.formats.countblock import _LENGTH_BYTES, BlockKey
 from kstoolkit.formats.keys import (
     SHORTEST_REPLICA_KEY_BYTES,
     WindowKeys,
-    decode_replica_key,
+    _decode_replica_key,
     decode_replica_keys,
     decode_topic_keys,
     encode_replica_key,
@@ -154,7 +154,7 @@ def test_any_bytes_are_keys_or_told(keys: list[bytes]) -> None:
 def test_keys_of_blocks_come_back(block: BlockKey) -> None:
     key = block.encode()
     assert BlockKey.decode(key) == block
-    assert len(key) == LENGTH_BYTES
+    assert len(key) == _LENGTH_BYTES
 
 
 def test_the_key_of_a_block_that_the_format_draws_stays_readable() -> None:
@@ -177,7 +177,7 @@ def test_numbers_that_do_not_fit_have_no_key(block: BlockKey) -> None:
         block.encode()
 
 
-@given(st.binary(max_size=40) | st.binary(min_size=LENGTH_BYTES, max_size=LENGTH_BYTES))
+@given(st.binary(max_size=40) | st.binary(min_size=_LENGTH_BYTES, max_size=_LENGTH_BYTES))
 def test_any_bytes_are_the_key_of_a_block_or_told(key: bytes) -> None:
     try:
         block = BlockKey.decode(key)
@@ -202,7 +202,7 @@ def test_keys_come_back_and_many_are_as_one(rows: list[tuple[str, int]]) -> None
     starts = np.array([start for _, start in rows], np.int64)
     keys = encode_replica_keys(users, np.arange(len(rows), dtype=np.int32), starts).to_pylist()
     assert keys == [encode_replica_key(*row) for row in rows]
-    assert [decode_replica_key(key) for key in keys] == rows
+    assert [_decode_replica_key(key) for key in keys] == rows
     names, read = decode_replica_keys(keys)
     assert list(zip(names, read.tolist(), strict=True)) == rows
 
@@ -227,7 +227,7 @@ def test_a_user_without_a_name_has_the_shortest_key() -> None:
 )
 def test_other_bytes_are_no_key(key: bytes) -> None:
     with pytest.raises(FormatError, match="no key of a replica"):
-        decode_replica_key(key)
+        _decode_replica_key(key)
 
 
 @pytest.mark.parametrize("key", [b"short", b"position", bytes(11), b"salt\xff\xfe\xfd" + bytes(8)])
@@ -246,4 +246,4 @@ def test_any_bytes_are_keys_or_told_of_replicakey(keys: list[bytes]) -> None:
     assert len(starts) == len(keys)
     for key, user in zip(keys, users, strict=True):
         with suppress(FormatError):
-            assert decode_replica_key(key)[0] == user
+            assert _decode_replica_key(key)[0] == user

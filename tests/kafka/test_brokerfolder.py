@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
-from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, default_folder
+from kstoolkit.kafka.broker import Broker, BrokerFolder, Identity, _default_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,7 @@ def test_the_default_folder_is_the_users_own(
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     assert Broker().folder == tmp_path / ".local" / "share" / "kstoolkit" / "broker"
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    assert default_folder() == tmp_path / "data" / "kstoolkit" / "broker"
+    assert _default_folder() == tmp_path / "data" / "kstoolkit" / "broker"
     monkeypatch.setenv("XDG_DATA_HOME", "not/whole")
     with pytest.raises(ConfigurationError, match="no place for a broker"):
         Broker()

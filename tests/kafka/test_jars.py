@@ -13,11 +13,11 @@ import pytest
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.kafka import jars
 from kstoolkit.kafka.jars import (
-    CACHE_FOLDER,
-    REPOSITORY,
+    _CACHE_FOLDER,
+    _REPOSITORY,
     Artifact,
     MissingArtifact,
-    cache_folder,
+    _cache_folder,
     fetch,
 )
 from tests.kafka.repositories import Repository, jar_of, serving
@@ -40,7 +40,7 @@ print(*fetch([Artifact("org.example", "app_2.13", "1.2.0")]), sep="\\n")
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "a cache [of ü]"
-    monkeypatch.setenv(CACHE_FOLDER, str(folder))
+    monkeypatch.setenv(_CACHE_FOLDER, str(folder))
     return folder
 
 
@@ -55,7 +55,7 @@ def repository(
         served.publish(APP, CORE)
         served.publish(CORE, TEXTS)
         served.publish(TEXTS, packaging="bundle")
-        monkeypatch.setenv(REPOSITORY, served.url)
+        monkeypatch.setenv(_REPOSITORY, served.url)
         monkeypatch.setattr(jars, "_PAUSES_S", (0.01, 0.01))
         yield served
 
@@ -98,7 +98,7 @@ def test_what_is_in_the_cache_needs_no_network(
 ) -> None:
     found = fetch([APP, TEXTS])
     asked = len(repository.asked)
-    monkeypatch.setenv(REPOSITORY, "http://127.0.0.1:9")
+    monkeypatch.setenv(_REPOSITORY, "http://127.0.0.1:9")
     told: list[str] = []
     assert fetch([TEXTS, APP], tell=told.append) == found
     assert (len(repository.asked), told) == (asked, [])
@@ -113,7 +113,7 @@ def test_what_the_repository_has_not_is_named_and_not_asked_for_again(
     missing = "org.example:app_2.13:1.3.0"
     assert caught.value.missing == (missing,)
     assert caught.value.message == (f"{missing} can't be had: {repository.url} has no {missing}.")
-    assert str(caught.value.hint).endswith(f"in {REPOSITORY}.")
+    assert str(caught.value.hint).endswith(f"in {_REPOSITORY}.")
     assert len(told) == 1
     assert left_in(cache) == []
 
@@ -152,7 +152,7 @@ def test_without_a_network_the_error_says_what_could_not_be_asked_and_what_to_do
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jars, "_PAUSES_S", (0.01,))
-    monkeypatch.setenv(REPOSITORY, "http://127.0.0.1:9")
+    monkeypatch.setenv(_REPOSITORY, "http://127.0.0.1:9")
     with pytest.raises(EnvironmentFault) as caught:
         fetch([APP])
     assert not isinstance(caught.value, MissingArtifact)
@@ -217,7 +217,7 @@ def test_a_proxy_is_asked_as_pip_would_ask_it(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", repository.url.removesuffix("/maven"))
-    monkeypatch.setenv(REPOSITORY, "http://repository.invalid/maven")
+    monkeypatch.setenv(_REPOSITORY, "http://repository.invalid/maven")
     assert len(fetch([APP])) == 3
 
 
@@ -238,24 +238,24 @@ def test_the_cache_is_named_or_the_users_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv(CACHE_FOLDER, raising=False)
+    monkeypatch.delenv(_CACHE_FOLDER, raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder() == tmp_path / ".cache" / "kstoolkit"
+    assert _cache_folder() == tmp_path / ".cache" / "kstoolkit"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
-    assert cache_folder() == tmp_path / "x" / "kstoolkit"
-    monkeypatch.setenv(CACHE_FOLDER, str(tmp_path / "y"))
-    assert cache_folder() == tmp_path / "y"
-    monkeypatch.delenv(CACHE_FOLDER)
+    assert _cache_folder() == tmp_path / "x" / "kstoolkit"
+    monkeypatch.setenv(_CACHE_FOLDER, str(tmp_path / "y"))
+    assert _cache_folder() == tmp_path / "y"
+    monkeypatch.delenv(_CACHE_FOLDER)
     monkeypatch.setenv("XDG_CACHE_HOME", "not/whole")
     with pytest.raises(ConfigurationError, match="no place for a cache"):
-        cache_folder()
+        _cache_folder()
 
 
 def test_a_cache_that_cannot_be_written_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(CACHE_FOLDER, str(tmp_path / "file"))
+    monkeypatch.setenv(_CACHE_FOLDER, str(tmp_path / "file"))
     with pytest.raises(EnvironmentFault, match=r"Jars can't be kept in .*: Not a directory"):
         fetch([APP])
 

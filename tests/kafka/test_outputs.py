@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import DONE
-from kstoolkit.changelog.topic import blocks_of, records_of
+from kstoolkit.changelog.topic import _blocks_of, _records_of
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.countblock import BlockKey
@@ -46,7 +46,7 @@ def send(broker: Broker, topic: str, records: Iterable[tuple[bytes, bytes | None
 
 
 def told(counted: Counters, size_ms: int = MINUTE) -> list[tuple[bytes, bytes]]:
-    keys, values = records_of(counted, size_ms=size_ms, changed_ms=7)
+    keys, values = _records_of(counted, size_ms=size_ms, changed_ms=7)
     return list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
 
 
@@ -130,7 +130,7 @@ def test_blocks_are_read_too(broker: Broker, tmp_path: Path) -> None:
     make_topic(broker, "mirror-blocks", 1)
     for batch, count in enumerate([1, 4]):
         key = BlockKey(bucket=0, epoch=0, batch=batch, part=0, size_ms=MINUTE)
-        send(broker, "mirror-blocks", blocks_of(counters(["Ann"], count), key))
+        send(broker, "mirror-blocks", _blocks_of(counters(["Ann"], count), key))
     mirror = mirrored(broker, "mirror-blocks", tmp_path)
     mirror.refresh()
     assert counts(mirror) == {"Ann": 4}

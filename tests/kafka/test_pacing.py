@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.kafka.producing import LONGEST_GAP_MS, Pace, parse_speed
+from kstoolkit.kafka.producing import _LONGEST_GAP_MS, Pace, _parse_speed
 
 TIMES = st.lists(st.one_of(st.none(), st.integers(-(10**14), 10**14)), max_size=40)
 
@@ -32,7 +32,7 @@ def test_a_late_event_goes_at_once_and_one_without_a_time_with_the_one_before_it
 def test_nobody_waits_for_a_time_that_is_far_off() -> None:
     times = (10**12, 10**12 + 1_000, 0, 10**12 + 2_000, 9 * 10**12, 10**12 + 4_000)
     assert due(Pace(rate=None, speed=1), *times) == [0, 1, 1, 1, 1, 1]
-    week = 7 * LONGEST_GAP_MS
+    week = 7 * _LONGEST_GAP_MS
     assert due(Pace(rate=None, speed=1), 0, 1_000, week, week + 1_000) == [0, 1, 1, 2]
 
 
@@ -77,11 +77,11 @@ def test_what_was_missed_is_not_made_up_for_where_there_is_a_rate() -> None:
 @pytest.mark.parametrize("speed", ["", "x", "-1", "0x", "inf", "nan", float("inf"), -2, 0, "1e400"])
 def test_a_speed_that_is_none_is_said(speed: str | float) -> None:
     with pytest.raises(ConfigurationError, match="is no factor of event time"):
-        parse_speed(speed)
+        _parse_speed(speed)
 
 
 @pytest.mark.parametrize(
     ("speed", "factor"), [("60x", 60), (" 1.5 X ", 1.5), (2, 2), (0.25, 0.25), ("10", 10)]
 )
 def test_a_speed_is_a_number_with_or_without_an_x(speed: str | float, factor: float) -> None:
-    assert parse_speed(speed) == factor
+    assert _parse_speed(speed) == factor

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.kafka import broker as processes
-from kstoolkit.kafka.broker import Process, process_with
+from kstoolkit.kafka.broker import Process, _process_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def known(process: subprocess.Popen[bytes]) -> Process:
-    found = process_with(process.pid)
+    found = _process_with(process.pid)
     assert found is not None
     return found
 
@@ -66,7 +66,7 @@ def test_one_that_ended_is_gone_though_nobody_has_asked_how(
 def test_there_is_none_with_a_number_that_was_given_back() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert process_with(ended.pid) is None
+    assert _process_with(ended.pid) is None
 
 
 def test_a_name_with_brackets_and_spaces_is_not_taken_for_more(tmp_path: Path) -> None:
@@ -97,4 +97,4 @@ ctypes.CDLL(None).syscall({exit_of_a_thread}, 0)
 
 
 def test_this_process_is_alive() -> None:
-    assert process_with(os.getpid()) is not None
+    assert _process_with(os.getpid()) is not None

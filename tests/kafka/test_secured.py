@@ -9,7 +9,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.topics import CONFIG_FILE
+from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from tests.cli.commands import given, harmless, rows
@@ -174,7 +174,7 @@ def test_files_go_to_a_secured_topic_with_settings_from_a_file(
     events.write_text('{"time": "2026-03-01T00:00:00Z", "user": "Zoë"}\n' * 3)
     told: tuple[object, ...] = ("--kafka-config", config)
     if by == "environment":
-        monkeypatch.setenv(CONFIG_FILE, str(config))
+        monkeypatch.setenv(_CONFIG_FILE, str(config))
         told = ()
     command = ("produce", events, "--to", f"kafka://{secured.sasl}/by-{by}")
     answer = given(*command, "--event-time", "time", "--user", "user", "--json", *told)

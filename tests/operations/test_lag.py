@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, TopicPartition
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.operations.lag import LagWatch, meeting
+from kstoolkit.operations.lag import LagWatch, _meeting
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.plots.axes import beside_pyplot
 from tests.kafka.clients import make_topic, write
@@ -263,11 +263,11 @@ def test_a_broker_that_is_not_there_is_said() -> None:
 
 
 def test_what_waits_meets_what_is_read_or_never() -> None:
-    assert meeting(120, 30.0, 10.0) == (6.0, True)
-    assert meeting(120, 10.0, 10.0) == (None, False)
-    assert meeting(120, None, 10.0) == (None, True)
-    assert meeting(120, 0.0, None) == (None, False)
-    assert meeting(0, None, None) == (0.0, True)
+    assert _meeting(120, 30.0, 10.0) == (6.0, True)
+    assert _meeting(120, 10.0, 10.0) == (None, False)
+    assert _meeting(120, None, 10.0) == (None, True)
+    assert _meeting(120, 0.0, None) == (None, False)
+    assert _meeting(0, None, None) == (0.0, True)
 
 
 def test_what_is_neither_a_run_nor_a_folder_has_no_lag() -> None:

@@ -12,7 +12,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.events import files as rows
-from kstoolkit.operations.lookup import BROKEN
+from kstoolkit.operations.lookup import _BROKEN
 from tests.operations.lookupserver import country_of, lookup_server
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def country_by_user(df: DataFrame) -> dict[str | None, str]:
 
 
 def test_the_reason_stands_where_a_pipeline_reads_it() -> None:
-    assert BROKEN == rows.BROKEN
+    assert _BROKEN == rows.BROKEN
 
 
 def test_the_tasks_of_a_worker_share_calls_and_tell_what_they_counted(spark: SparkSession) -> None:
@@ -48,12 +48,12 @@ def test_the_tasks_of_a_worker_share_calls_and_tell_what_they_counted(spark: Spa
         )
         found = looked_up.toArrow()
     assert found.num_rows == 40_000
-    different = found.group_by(["user", "country", BROKEN]).aggregate([]).to_pylist()
+    different = found.group_by(["user", "country", _BROKEN]).aggregate([]).to_pylist()
     assert len(different) == 200
     for row in different:
         failed = row["user"] == "poison"
         assert row["country"] == (row["user"] and country_of(row["user"]) if not failed else None)
-        assert row[BROKEN] == (REASON if failed else None)
+        assert row[_BROKEN] == (REASON if failed else None)
     told = lookup.statistics()
     assert told.calls == len(server.requests)
     assert told.num_processes in {1, 2}
@@ -94,7 +94,7 @@ def test_a_second_look_up_leaves_the_first_reason_and_types_are_kept(spark: Spar
     assert row.asDict(recursive=True) == {
         "user": "ann",
         "a": None,
-        BROKEN: "look-up of 'a': OSError",
+        _BROKEN: "look-up of 'a': OSError",
         "b": None,
         "c": {"size": 3, "name": "ann"},
     }
@@ -109,7 +109,7 @@ def test_a_stream_keeps_its_watermark(spark: SparkSession, tmp_path: Path) -> No
         looked_up = lookup.add_to(
             stream.withWatermark("time", "0 seconds"), key="user", column="country"
         )
-        counts = looked_up.where(f"{BROKEN} IS NULL").groupBy("time", "country").count()
+        counts = looked_up.where(f"{_BROKEN} IS NULL").groupBy("time", "country").count()
         query = (
             counts.writeStream.format("memory")
             .queryName("looked_up")
@@ -130,7 +130,7 @@ def test_mistakes_are_sentences_before_anything_runs(spark: SparkSession) -> Non
         lookup.add_to(df, key="usr", column="country")
     with pytest.raises(ColumnError, match="No column 'usr'"):
         lookup.add_to(df, key="upper(usr)", column="country")
-    for taken in ("USER", BROKEN):
+    for taken in ("USER", _BROKEN):
         with pytest.raises(ConfigurationError, match=f"The name '{taken}' is taken"):
             lookup.add_to(df, key="user", column=taken)
     with pytest.raises(ConfigurationError, match="can't read the type 'strig'"):

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
-from kstoolkit.operations.reset import windows_in_part
+from kstoolkit.operations.reset import _windows_in_part
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.windows import as_window
 from tests.kafka.clients import make_topic, write
@@ -277,10 +277,10 @@ def test_windows_in_part_are_those_with_records_on_both_sides() -> None:
     minute, hop = as_window("1 minute"), as_window("5 minutes every 1 minute")
     for begins, cuts in (([90_000], [90_000]), ([120_000], [120_000]), ([50, 400_000], [400_000])):
         for window in (minute, hop):
-            told = windows_in_part([window], begins, cuts)
+            told = _windows_in_part([window], begins, cuts)
             starts = range(-300_000, 600_000, window.every_ms)
             inside = [s for s in starts if s + window.size_ms > min(begins) and s < max(cuts)]
             first = [each.first_start_ms for each in told]
             last = [each.last_end_ms - window.size_ms for each in told]
             assert (first, last) == (inside[:1], inside[-1:])
-    assert windows_in_part([minute], [500], []) == []
+    assert _windows_in_part([minute], [500], []) == []

@@ -17,7 +17,7 @@ from rocksdict import Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.operations.sparkmemory import _formula, _together, python_workers, query_state
+from kstoolkit.operations.sparkmemory import _formula, _python_workers, _query_state, _together
 from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 from kstoolkit.rocksdb.profiles.named import kafka_streams
@@ -124,7 +124,7 @@ def test_the_workers_below_java_are_those_that_the_system_lists(
 ) -> None:
     java = psutil.Process(memory.java.pid)
     until(
-        lambda: listed_workers(java) == sorted(python_workers(java.pid) or ()), "the same workers"
+        lambda: listed_workers(java) == sorted(_python_workers(java.pid) or ()), "the same workers"
     )
     workers = kst.spark_memory(spark).workers
     assert workers.num_workers is not None
@@ -241,7 +241,7 @@ def test_a_session_of_spark_connect_is_a_sentence() -> None:
 
 
 def test_each_executor_has_a_shared_cache_of_its_own() -> None:
-    state = query_state({"a": {"stateOperators": []}})
+    state = _query_state({"a": {"stateOperators": []}})
     bounded = kst.plan_memory(kst.bounded_memory(64 * MB, stores=4), partitions=4)
     assert _formula(bounded, state, executors=0) == (64 * MB, None)
     assert _formula(bounded, state, executors=3) == (3 * 64 * MB, None)
@@ -251,7 +251,7 @@ def test_each_executor_has_a_shared_cache_of_its_own() -> None:
 
 def test_a_sum_without_one_of_its_parts_is_unknown_and_says_which(tmp_path: Path) -> None:
     Rdict(str(tmp_path), Profile().to_rocksdict()).close()
-    state = query_state({"a": {"stateOperators": []}})
+    state = _query_state({"a": {"stateOperators": []}})
     size, why = _formula(kst.plan_memory(tmp_path), state, executors=0)
     assert size is None
     assert str(why).startswith("block cache: OPTIONS files hold no caches")

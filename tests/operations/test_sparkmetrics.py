@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kstoolkit.operations.sparkmetrics import FIGURES, QueryFigures
+from kstoolkit.operations.sparkmetrics import _FIGURES, QueryFigures
 from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
 
@@ -112,7 +112,7 @@ def test_before_the_first_batch_the_state_is_unknown(state: RunState, why: str) 
 
 
 def test_the_same_figures_have_the_names_that_kafka_streams_gives_them() -> None:
-    names = {f"{each.key}": each.name for each in FIGURES}
+    names = {f"{each.key}": each.name for each in _FIGURES}
     same = {each.in_spark: each.name for each in metric_names() if each.in_spark}
     assert len(same) >= 9
     for in_spark, name in same.items():
@@ -121,5 +121,5 @@ def test_the_same_figures_have_the_names_that_kafka_streams_gives_them() -> None
 
 
 def test_no_two_figures_have_one_name() -> None:
-    assert len({each.name for each in FIGURES}) == len({each.key for each in FIGURES})
-    assert len({each.name for each in FIGURES}) == len(FIGURES)
+    assert len({each.name for each in _FIGURES}) == len({each.key for each in _FIGURES})
+    assert len({each.name for each in _FIGURES}) == len(_FIGURES)

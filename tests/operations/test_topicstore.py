@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 import kstoolkit as kst
-from kstoolkit.changelog.topic import blocks_of, records_of
+from kstoolkit.changelog.topic import _blocks_of, _records_of
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
@@ -46,7 +46,7 @@ def made(broker: Broker, name: str, partitions: int = 2) -> Altered:
 def write_counts(topic: Altered, counted: dict[int, Rows]) -> None:
     """Write a record for each user and window."""
     for size_ms, told in counted.items():
-        keys, values = records_of(counters(told), size_ms=size_ms, changed_ms=5)
+        keys, values = _records_of(counters(told), size_ms=size_ms, changed_ms=5)
         for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
             topic.put(key, value)
     topic.flush()
@@ -74,7 +74,7 @@ def test_blocks_of_counts_are_read_alike(broker: Broker) -> None:
     for number, count in enumerate((7, 9)):
         told: Rows = {(0, "Anna", "read"): count, (MINUTE, "Anna", "read"): 2}
         key = BlockKey(bucket=1, epoch=0, batch=number, part=0, size_ms=MINUTE)
-        for each in blocks_of(counters(told), key):
+        for each in _blocks_of(counters(told), key):
             topic.put(*each, partition=1)
     topic.flush()
     with kst.open_topic(topic.address, window_size="1 minute", action="read") as found:

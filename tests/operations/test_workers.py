@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.operations.sparkmemory import python_workers, summed_memory, workers_memory
+from kstoolkit.operations.sparkmemory import _python_workers, _summed_memory, _workers_memory
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 
 if TYPE_CHECKING:
@@ -50,18 +50,18 @@ def started(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[in
 @pytest.mark.parametrize("started", ["pyspark.daemon"], indirect=True)
 def test_a_worker_is_found_and_measured_below_its_java_alone(started: tuple[int, int]) -> None:
     parent, child = started
-    assert python_workers(parent) == [child]
-    found = workers_memory(parent)
+    assert _python_workers(parent) == [child]
+    found = _workers_memory(parent)
     assert found.num_workers == 1
     assert found.rss_bytes is not None
     assert found.pss_bytes is not None
     assert 1 << 20 < found.pss_bytes <= found.rss_bytes
-    assert python_workers(child) == []
+    assert _python_workers(child) == []
 
 
 @pytest.mark.parametrize("started", ["other.daemon"], indirect=True)
 def test_another_program_of_python_is_no_worker(started: tuple[int, int]) -> None:
-    assert python_workers(started[0]) == []
+    assert _python_workers(started[0]) == []
 
 
 @pytest.mark.parametrize("started", ["pyspark.daemon"], indirect=True)
@@ -69,14 +69,14 @@ def test_below_this_process_are_its_own_children_and_no_workers_of_a_java_above(
     started: tuple[int, int],
 ) -> None:
     # As under spark-submit, where Java is started first and this process by it.
-    found = python_workers(os.getppid())
+    found = _python_workers(os.getppid())
     assert found is not None
     assert started[1] not in found
 
 
 def test_without_each_ones_share_there_is_no_sum_of_shares() -> None:
     hidden = ProcessMemory(8, 5 << 20, None, {"pss_bytes": "it is another user's"})
-    found = summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), hidden])
+    found = _summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), hidden])
     assert (found.num_workers, found.rss_bytes, found.pss_bytes) == (2, 8 << 20, None)
     assert found.unknown["pss_bytes"] == "of process 8: it is another user's"
     assert "PSS unknown" in repr(found)

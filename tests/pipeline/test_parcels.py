@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.pipeline.parcels import bucket_of, lanes, spark_partition
+from kstoolkit.pipeline.parcels import _spark_partition, bucket_of, lanes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_each_bucket_has_a_lane_into_its_partition(buckets: int, partitions: int) -> None:
     found = lanes(buckets, partitions)
     assert [bucket_of(lane, buckets) for lane in found] == list(range(buckets))
-    into = [spark_partition(lane, partitions) for lane in found]
+    into = [_spark_partition(lane, partitions) for lane in found]
     assert into == [bucket % partitions for bucket in range(buckets)]
     assert max(found) < 2**31
 
@@ -29,4 +29,4 @@ def test_spark_shuffles_as_is_said(spark: SparkSession, partitions: int) -> None
         "number", "spark_partition_id() AS found"
     )
     told = {row.number: row.found for row in by_hash.collect()}
-    assert told == {number: spark_partition(number, partitions) for number in range(1_000)}
+    assert told == {number: _spark_partition(number, partitions) for number in range(1_000)}

@@ -9,11 +9,11 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.errors import RunFailed
-from kstoolkit.events.topics import CONFIG_FILE
+from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.session import scratch_folder, streaming_conf
+from kstoolkit.pipeline.session import _scratch_folder, streaming_conf
 from tests.cli.commands import COLUMNS, given, harmless, rows
 from tests.pipeline.harness import check_exact, events, write_lines
 
@@ -55,7 +55,7 @@ def nothing_slips_out(
     written = [each for each in tmp_path.rglob("*") if each.is_file() and each.suffix != ".own"]
     for secret in secrets_of(secured):
         assert secret not in told
-        for path in (*written, scratch_folder() / "spark.log"):
+        for path in (*written, _scratch_folder() / "spark.log"):
             assert secret.encode() not in path.read_bytes(), path
 
 
@@ -118,7 +118,7 @@ def test_commands_take_a_certificate_from_a_file_of_settings(
         given("lag", out, "--over", "0 s", "--json", *by_file),
     ]
     assert rows(answers[-1].out)[0]["lag_records"] == 0
-    monkeypatch.setenv(CONFIG_FILE, str(config))
+    monkeypatch.setenv(_CONFIG_FILE, str(config))
     answers.append(given("counts", out, "--window", "1 hour", "--json"))
     assert sum(each["count"] for each in rows(answers[-1].out)) == len(EVENTS)
     answers.append(given("reset", out, "--to", "earliest", "--json"))

@@ -13,7 +13,7 @@ from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.failure import RestartLog
 from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.pipeline.status import (
-    MOST_BATCHES,
+    _MOST_BATCHES,
     BatchTimes,
     RunState,
     RunStatus,
@@ -154,13 +154,13 @@ def test_a_frames_source_does_not_say_what_waits(run: Run) -> None:
 
 
 def test_of_a_long_run_the_newest_batches_are_told_and_all_are_summed_up(run: Run) -> None:
-    for number in range(2, MOST_BATCHES + 5):
+    for number in range(2, _MOST_BATCHES + 5):
         add(run, batch(number))
     status = RunWatch(run).look()
-    assert len(status.batches) == MOST_BATCHES
-    assert status.batches[-1].number == MOST_BATCHES + 4
-    assert status.num_batches == MOST_BATCHES + 5
-    assert status.events == 140 + 100 * (MOST_BATCHES + 3)
+    assert len(status.batches) == _MOST_BATCHES
+    assert status.batches[-1].number == _MOST_BATCHES + 4
+    assert status.num_batches == _MOST_BATCHES + 5
+    assert status.events == 140 + 100 * (_MOST_BATCHES + 3)
 
 
 def test_text_and_html_state_the_same_facts() -> None:

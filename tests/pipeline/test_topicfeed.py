@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.pipeline.topicfeed import MOST_CULPRITS, SkipList, culprits
+from kstoolkit.pipeline.topicfeed import _MOST_CULPRITS, SkipList, culprits
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.pipeline.topicfeed import Ranges
 
-OFFSETS = st.sets(st.integers(100, 400), max_size=MOST_CULPRITS // 2)
+OFFSETS = st.sets(st.integers(100, 400), max_size=_MOST_CULPRITS // 2)
 
 
 @given(st.fixed_dictionaries({0: OFFSETS, 3: OFFSETS}))

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
-from kstoolkit.events.topics import CONFIG_FILE
+from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline.job import BatchLimits, prepare
 from kstoolkit.pipeline.runfolder import RunFolder
@@ -245,7 +245,7 @@ def test_secrets_stay_out_of_sight(
     # Without SASL as its protocol, the clients take these along and don't use them.
     config = tmp_path / "kafka.properties"
     config.write_text("sasl.mechanism=PLAIN\nsasl.username=me\nsasl.password=hidden-42\n")
-    monkeypatch.setenv(CONFIG_FILE, str(config))
+    monkeypatch.setenv(_CONFIG_FILE, str(config))
     options = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "hidden-42"}
     given = kst.kafka_topic("topics-secret", bootstrap=broker.bootstrap, options=options, **NAMED)
     log = kst.kafka_changelog("topics-secret-counts", bootstrap=broker.bootstrap)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import plot_expected
-from kstoolkit.plots.marks import MOST_BARS, MOST_MARKERS, bars_of, marks_of, ordered
+from kstoolkit.plots.marks import _MOST_BARS, MOST_MARKERS, bars_of, marks_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -136,7 +136,7 @@ def test_many_windows_are_thinned_and_the_figure_says_so() -> None:
     axes: Any = plot_expected(
         minutes, np.arange(2_880) % 7, window_ms=MINUTE, flagged_ms=minutes[:80]
     )
-    assert axes.patches[0].get_data().values.size <= MOST_BARS
+    assert axes.patches[0].get_data().values.size <= _MOST_BARS
     label = axes.get_xlabel()
     assert "2,880 windows drawn as 480 bars: each is the highest of 6 windows" in label
     assert f"the highest {MOST_MARKERS} of 80 flagged windows" in label
@@ -208,7 +208,7 @@ def test_bars_are_few_keep_the_highest_and_hold_every_window(
         MORNING + np.array(windows) * MINUTE, [sparse[window] for window in windows]
     )
     bars = bars_of(times, counts, MINUTE)
-    assert bars.heights.size <= MOST_BARS
+    assert bars.heights.size <= _MOST_BARS
     assert bars.heights.max() == max(sparse.values())
     assert bars.edges_ms[0] == times[0]
     assert bars.edges_ms[-1] == times[-1] + MINUTE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.files import MOST_FILES, MOST_PREFIXES, MOST_ROWS, key_text, level_targets
+from kstoolkit.plots.files import _MOST_FILES, _MOST_PREFIXES, _MOST_ROWS, _key_text, _level_targets
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.keystats import HotPrefix, Sizes
 from kstoolkit.rocksdb.profiles.profile import Profile
@@ -64,7 +64,7 @@ def test_the_options_give_each_level_its_target(store: Store) -> None:
     assert profile is not None
     axes: Any = drawn(store.levels().plot(profile=profile))
     sizes = {each.level: each.size_bytes for each in store.levels()}
-    targets = level_targets(profile, sizes)
+    targets = _level_targets(profile, sizes)
     (marks,) = [line for line in axes.lines if line.get_label() == "target size"]
     assert marks.get_xdata().tolist() == [targets[level] for level in sizes if level in targets]
     assert marks.get_marker() == "|"
@@ -83,19 +83,19 @@ def test_targets_grow_by_the_multiplier_from_the_base() -> None:
         max_bytes_for_level_multiplier=4.0,
         num_levels=4,
     )
-    assert level_targets(profile, {0: 1}) == {1: 10 * MIB, 2: 40 * MIB, 3: 160 * MIB}
+    assert _level_targets(profile, {0: 1}) == {1: 10 * MIB, 2: 40 * MIB, 3: 160 * MIB}
 
 
 def test_dynamic_targets_are_worked_out_from_the_largest_level() -> None:
     profile = Profile(max_bytes_for_level_base=100 * MIB, num_levels=7)
-    large = level_targets(profile, {0: 1, 6: 5000 * MIB})
+    large = _level_targets(profile, {0: 1, 6: 5000 * MIB})
     assert large == {5: 500 * MIB, 6: 5000 * MIB} | {4: 100 * MIB}
-    assert level_targets(profile, {6: MIB}) == {6: 100 * MIB}
-    assert level_targets(profile, {0: MIB}) == {}
+    assert _level_targets(profile, {6: MIB}) == {6: 100 * MIB}
+    assert _level_targets(profile, {0: MIB}) == {}
 
 
 def test_other_styles_have_no_targets() -> None:
-    assert level_targets(Profile(compaction_style="universal"), {6: MIB}) == {}
+    assert _level_targets(Profile(compaction_style="universal"), {6: MIB}) == {}
 
 
 def test_column_families_differ_by_colour_hatch_and_name(store: Store) -> None:
@@ -110,8 +110,8 @@ def test_column_families_differ_by_colour_hatch_and_name(store: Store) -> None:
 
 def test_many_levels_are_thinned_to_the_largest(store: Store) -> None:
     axes: Any = drawn(levels_like(store.levels()[0], 100).plot())
-    assert len(row_names(axes)) == MOST_ROWS
-    assert min(lengths(axes)) == 100 - MOST_ROWS + 1
+    assert len(row_names(axes)) == _MOST_ROWS
+    assert min(lengths(axes)) == 100 - _MOST_ROWS + 1
     assert "the 40 largest of 100 levels are drawn" in axes.get_xlabel()
 
 
@@ -168,7 +168,7 @@ def test_files_by_anything_else_are_refused(store: Store) -> None:
 def test_many_files_are_thinned_to_the_largest(store: Store) -> None:
     many = ssts_like(store.ssts()[0], 3_000)
     axes: Any = drawn(many.plot())
-    assert len(axes.lines[0].get_xdata()) == MOST_FILES
+    assert len(axes.lines[0].get_xdata()) == _MOST_FILES
     assert "the 2,000 largest of 3,000 files" in axes.get_xlabel()
     keys: Any = drawn(
         Records([replace(each, level=0) for each in many[:50]], "SST files").plot(by="keys")
@@ -233,14 +233,14 @@ def test_the_hottest_prefixes_are_on_top_with_their_shares() -> None:
 def test_many_prefixes_are_thinned() -> None:
     prefixes = [HotPrefix(b"%d" % n, n, n / 10_000) for n in range(1, 100)]
     axes: Any = drawn(Records(prefixes, "prefixes").plot())
-    assert len(row_names(axes)) == MOST_PREFIXES
+    assert len(row_names(axes)) == _MOST_PREFIXES
     assert "the 40 hottest of 99 prefixes are drawn" in axes.get_xlabel()
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_keys_may_hold_anything(name: str) -> None:
     prefixes = [HotPrefix(name.encode(), 1, 1.0)]
-    assert len(key_text(name.encode())) <= 20
+    assert len(_key_text(name.encode())) <= 20
     assert stays_inside(Records(prefixes, "prefixes").plot())
 
 

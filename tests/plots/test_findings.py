@@ -6,7 +6,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.plots.users import MOST_POINTS, MOST_USERS
+from kstoolkit.plots.users import _MOST_POINTS, _MOST_USERS
 from tests.findings.made import CEILING, HOUR, START, finding, findings
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 
@@ -56,20 +56,20 @@ def test_no_findings_are_said_to_be_none() -> None:
 def test_of_many_users_the_rest_share_a_row() -> None:
     many = [finding(user=f"user {n}", log10_probability=-float(n)) for n in range(50)]
     names = row_names(findings(*many).plot())
-    assert len(names) == MOST_USERS
+    assert len(names) == _MOST_USERS
     assert (names[0], names[-1]) == ("user 49", "31 other users")
 
 
 def test_users_of_findings_that_are_not_drawn_are_not_counted_with_those_that_are() -> None:
-    many = [finding(user=f"user {n}") for n in range(MOST_POINTS + 500)]
+    many = [finding(user=f"user {n}") for n in range(_MOST_POINTS + 500)]
     assert row_names(findings(*many).plot())[-1] == "1,981 other users drawn"
 
 
 def test_of_many_findings_the_most_severe_are_drawn_and_the_figure_says_so() -> None:
-    many = [finding(window_start_ms=START + n * HOUR) for n in range(MOST_POINTS + 500)]
+    many = [finding(window_start_ms=START + n * HOUR) for n in range(_MOST_POINTS + 500)]
     axes: Any = findings(*many).plot()
     (shown,) = points(axes)
-    assert len(shown.get_offsets()) == MOST_POINTS
+    assert len(shown.get_offsets()) == _MOST_POINTS
     assert "the most severe 2,000 of 2,500 findings are drawn" in axes.get_xlabel()
     assert stays_inside(axes)
 

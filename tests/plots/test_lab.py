@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.lab import FIGURES, MOST_TRIALS, plot_step, step_inches
+from kstoolkit.plots.lab import _MOST_TRIALS, FIGURES, plot_step, step_inches
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.lab.comparing import Comparison
@@ -233,7 +233,7 @@ def test_a_store_without_files_has_empty_levels() -> None:
 def test_many_trials_are_thinned_and_that_is_said() -> None:
     many = [replace(HELD, profile=f"profile {number}") for number in range(9)]
     axes = step(*many)
-    assert legend(axes) == [f"profile {number}" for number in range(MOST_TRIALS)]
+    assert legend(axes) == [f"profile {number}" for number in range(_MOST_TRIALS)]
     assert "the first 6 of 9 trials are drawn" in axes.get_xlabel()
     assert stays_inside(axes)
 

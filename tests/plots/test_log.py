@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.log import MOST_MARKS, plot_level_writes
+from kstoolkit.plots.log import _MOST_MARKS, plot_level_writes
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.log.jobs import LogRows, Stall
@@ -134,8 +134,8 @@ def test_many_jobs_and_stalls_are_thinned_and_the_figure_says_so() -> None:
         for n in range(5_000)
     ]
     axes: Any = drawn(LogRows([*flushes, *(stall(n) for n in range(3_000))], "events").plot())
-    assert len(spans_of(axes, "flush").get_paths()) == MOST_MARKS
-    assert len(marks_of(axes, "writes stopped").get_xdata()) == MOST_MARKS
+    assert len(spans_of(axes, "flush").get_paths()) == _MOST_MARKS
+    assert len(marks_of(axes, "writes stopped").get_xdata()) == _MOST_MARKS
     assert "the 2,000 longest of 5,000 jobs are drawn" in axes.get_xlabel()
     assert "stalls: 2,000 of 3,000 are marked" in axes.get_xlabel()
 

@@ -12,12 +12,12 @@ from kstoolkit.operations.sparkmemory import (
     JavaMemory,
     SparkMemory,
     WorkersMemory,
-    query_state,
-    workers_memory,
+    _query_state,
+    _workers_memory,
 )
 from kstoolkit.plots import plot_memory
 from kstoolkit.plots.marks import REST
-from kstoolkit.plots.memory import MOST_EXECUTORS
+from kstoolkit.plots.memory import _MOST_EXECUTORS
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
@@ -186,7 +186,7 @@ JAVA = JavaMemory(
     pss_bytes=880 * MIB,
     not_accounted_for_bytes=64 * MIB,
 )
-STATE = query_state(
+STATE = _query_state(
     {
         "counts": {
             "stateOperators": [
@@ -276,7 +276,7 @@ def test_the_state_shows_what_of_it_is_in_use() -> None:
 
 
 def test_a_state_that_nobody_told_is_unknown() -> None:
-    axes: Any = drawn(query_state({"counts": None}).plot())
+    axes: Any = drawn(_query_state({"counts": None}).plot())
     assert texts(axes) == ["unknown", "unknown"]
     assert "query 'counts' has not finished a micro-batch yet" in axes.get_xlabel()
 
@@ -285,7 +285,7 @@ def test_workers_are_counted_together() -> None:
     axes: Any = drawn(WorkersMemory(3, 90 * MIB, 40 * MIB).plot())
     assert lengths(axes) == [40 * MIB, 50 * MIB]
     assert (
-        seen(drawn(workers_memory(2**22).plot())) == "Python workers take 0 B together: 0 workers"
+        seen(drawn(_workers_memory(2**22).plot())) == "Python workers take 0 B together: 0 workers"
     )
 
 
@@ -303,7 +303,7 @@ def test_peaks_of_executors_stand_beside_each_other() -> None:
 def test_many_executors_are_thinned_and_the_figure_says_so() -> None:
     executors = Records([executor(n, n * MIB) for n in range(1, 60)], "executors")
     axes: Any = drawn(executors.plot())
-    assert len(row_names(axes)) == MOST_EXECUTORS
+    assert len(row_names(axes)) == _MOST_EXECUTORS
     assert "the 20 with the largest heap, of 59 executors" in axes.get_xlabel()
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from kstoolkit.markup import UNSEEN
+from kstoolkit.markup import _UNSEEN
 from kstoolkit.plots.axes import shown
 from tests.plots.made import HOSTILE, drawn
 
@@ -17,7 +17,7 @@ def test_a_name_is_never_longer_than_told_and_all_of_it_can_be_seen(name: str, m
     assert len(told) <= most
     # Zero-width joiners stay: Persian words and joined emoji need them.
     assert (
-        not {category(each) for each in told.replace("\u200c", "").replace("\u200d", "")} & UNSEEN
+        not {category(each) for each in told.replace("\u200c", "").replace("\u200d", "")} & _UNSEEN
     )
 
 

@@ -8,7 +8,7 @@ from kstoolkit.operations.lag import LagOfPartition, TopicLag
 from kstoolkit.pipeline.sink import BatchStatistics
 from kstoolkit.pipeline.status import Batches, BatchTimes, RunState, RunStatus, StateSize
 from kstoolkit.plots.marks import MOST_ROWS
-from kstoolkit.plots.run import MOST_BARS
+from kstoolkit.plots.run import _MOST_BARS
 from tests.plots.made import HOSTILE, drawn, legend, made_run, row_names, seen, stays_inside, texts
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_known_and_unknown_state_stand_each_where_they_belong() -> None:
 def test_many_batches_are_thinned_and_stay_as_high_as_the_highest() -> None:
     many = batches(5_000)
     axes: Any = many.plot()
-    assert all(each.size <= MOST_BARS for each in steps(axes))
+    assert all(each.size <= _MOST_BARS for each in steps(axes))
     assert "5,000 batches drawn as 385 bars: each is the highest of 13" in axes.get_xlabel()
     assert "250,000" in row_names(axes)
     assert stays_inside(axes)

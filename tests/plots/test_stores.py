@@ -15,7 +15,7 @@ from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.plots.marks import MOST_ROWS
 from kstoolkit.plots.palette import COUNTED, FLAGGED
-from kstoolkit.plots.stores import MOST_BARS, MOST_SEGMENTS
+from kstoolkit.plots.stores import _MOST_BARS, _MOST_SEGMENTS
 from kstoolkit.records import Records
 from kstoolkit.replica.listening import RestoreHistory
 from kstoolkit.replica.records import Lag, SegmentState
@@ -339,7 +339,7 @@ def test_no_more_rows_are_read_than_told_and_the_figure_says_so() -> None:
 def test_many_windows_are_thinned_and_the_figure_says_so() -> None:
     axes: Any = rows([TEN + n * MINUTE for n in range(2_000)] + [TEN]).plot()
     (bars,) = axes.patches
-    assert bars.get_data().values.size <= MOST_BARS
+    assert bars.get_data().values.size <= _MOST_BARS
     assert max(bars.get_data().values) == 2
     assert "286 bars: each is the highest of 7 windows" in axes.get_xlabel()
 
@@ -347,7 +347,7 @@ def test_many_windows_are_thinned_and_the_figure_says_so() -> None:
 def test_windows_far_apart_cost_no_more_than_near_ones() -> None:
     axes: Any = rows([0, 1, 10**14]).plot()
     (bars,) = axes.patches
-    assert bars.get_data().values.size <= MOST_BARS
+    assert bars.get_data().values.size <= _MOST_BARS
     assert bars.get_data().values.max() >= 2
 
 
@@ -453,7 +453,7 @@ def test_segments_in_memory_are_hatched_and_named_unknown() -> None:
 
 def test_many_segments_are_thinned_and_the_figure_says_so() -> None:
     axes: Any = segments(*(state(n, 1024 * (1 + n % 3)) for n in range(1_000))).plot()
-    assert len(axes.patches) <= MOST_SEGMENTS
+    assert len(axes.patches) <= _MOST_SEGMENTS
     assert "1 hour: 1,000 segments drawn in groups of 3" in axes.get_xlabel()
     assert stays_inside(axes)
 

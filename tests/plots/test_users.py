@@ -9,9 +9,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.marks import MOST_BARS, MOST_MARKERS
+from kstoolkit.plots.marks import _MOST_BARS, MOST_MARKERS
 from kstoolkit.plots.palette import COUNTED, FLAGGED
-from kstoolkit.plots.users import MOST_USERS, plot_users
+from kstoolkit.plots.users import _MOST_USERS, plot_users
 from kstoolkit.records import Records
 from kstoolkit.replica.records import UserCounts
 from tests.changelog.changelogs import MINUTE
@@ -71,7 +71,7 @@ def test_parts_differ_by_hatch_and_colour() -> None:
 
 def test_the_rest_of_many_users_is_announced() -> None:
     axes = plot_users(ranked(*(f"user {n}" for n in range(3_000))))
-    assert len(row_names(axes)) == MOST_USERS
+    assert len(row_names(axes)) == _MOST_USERS
     assert "2,980 users with lower scores are left out" in axes.get_xlabel()
     assert seen(axes) == "Highest of 3,000 scores: user 0, 9.0"
     assert stays_inside(axes)
@@ -208,7 +208,7 @@ def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: 
     run = made_run(tmp_path / "out", counts=COUNTS | {MINUTE: minutes}, findings=flagged)
     axes: Any = run.plot(user="Anna", action="read")
     steps = [each.get_data().values.size for each in axes.patches if hasattr(each, "get_data")]
-    assert max(steps) <= MOST_BARS
+    assert max(steps) <= _MOST_BARS
     assert (
         "1 minute: 2,000 windows drawn as 500 bars: each is the highest of 4" in axes.get_xlabel()
     )

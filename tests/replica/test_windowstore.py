@@ -23,7 +23,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.replica import catchup
-from kstoolkit.replica.replicafile import REPLICA, ReplicaState, segment_options
+from kstoolkit.replica.replicafile import _REPLICA, ReplicaState, segment_options
 from kstoolkit.replica.segments import DiskSegment
 from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreClosedError, StoreResourceError
@@ -537,7 +537,7 @@ def test_an_empty_text_and_any_letters_are_users_and_actions(root: Path, tmp_pat
 
 
 def test_filters_are_asked_by_a_replica_that_is_opened_again(root: Path, tmp_path: Path) -> None:
-    options = segment_options(replace(REPLICA, statistics=True))
+    options = segment_options(replace(_REPLICA, statistics=True))
     restored(root, tmp_path / "r").close()
     hour = DiskSegment(segment(tmp_path / "r", HOUR), options)
     assert hour.get_many([encode_replica_key(f"nobody {n}", 0) for n in range(100)]) == [None] * 100
@@ -687,8 +687,8 @@ def test_a_reader_sees_each_piece_of_a_long_pass_once_it_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is written as of the same batch: that alone would not tell of the later ones."""
-    monkeypatch.setattr(batches, "AT_ONCE", 1)
-    monkeypatch.setattr(catchup, "BETWEEN_CHECKPOINTS", 1)
+    monkeypatch.setattr(batches, "_AT_ONCE", 1)
+    monkeypatch.setattr(catchup, "_BETWEEN_CHECKPOINTS", 1)
     write(tmp_path / "c", 0, {HOUR: TOLD[HOUR]})
     seen: list[int] = []
     readers: list[WindowStore] = []

@@ -12,7 +12,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import palette
 from kstoolkit.plots.users import plot_expected
 from kstoolkit.report import Report
-from kstoolkit.report.figures import LARGEST_SVG_BYTES, color_rules, variables
+from kstoolkit.report.figures import _LARGEST_SVG_BYTES, _variables, color_rules
 from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def test_hatches_are_kept_in_the_colours_of_the_page() -> None:
 def test_every_colour_of_the_palette_is_a_variable_with_a_light_and_a_dark_value() -> None:
     html = Report("x").add("text").html()
     style = html[html.index("<style>") : html.index("</style>")]
-    names = {value[4:-1] for value in variables().values() if value.startswith("var(")}
+    names = {value[4:-1] for value in _variables().values() if value.startswith("var(")}
     assert {"--counted", "--expected", "--flagged"} <= names
     held = set(re.findall("#[0-9a-f]{6}", repr(vars(palette))))
-    assert variables().keys() == held
+    assert _variables().keys() == held
     for ground in (0, 1):
         values = [re.findall(rf"{name}: (#[0-9a-f]{{6}});", style)[ground] for name in names]
         assert len(set(values)) == len(names)
@@ -151,7 +151,7 @@ def test_what_would_be_very_many_lines_is_a_picture_and_the_page_says_so() -> No
     assert "<svg" not in html
     assert "Shown as a picture: as lines it would take" in page.text
     assert page.values("alt") == ["Many points"]
-    assert len(html) < 4 * LARGEST_SVG_BYTES
+    assert len(html) < 4 * _LARGEST_SVG_BYTES
 
 
 def test_an_image_inside_a_plot_is_held_by_the_page() -> None:

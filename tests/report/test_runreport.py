@@ -19,7 +19,7 @@ from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_j
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
 from kstoolkit.pipeline.sink import BatchStatistics
-from kstoolkit.report.runreport import command_of, report_of
+from kstoolkit.report.runreport import _command_of, report_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def test_the_versions_are_told_and_that_of_the_run_if_it_is_another(tmp_path: Pa
 
 
 def command(**changes: Any) -> list[str]:
-    told = command_of(replace(SETTINGS, **changes), Path.cwd() / "out" / "it's")
+    told = _command_of(replace(SETTINGS, **changes), Path.cwd() / "out" / "it's")
     assert told is not None
     return shlex.split(told, comments=True)
 
@@ -310,7 +310,7 @@ def test_the_command_names_options_that_are_not_the_default_ones() -> None:
 
 def test_the_command_does_not_tell_whose_home_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/maria")
-    told = command_of(replace(SETTINGS, source="/home/maria/my events/*.json"), Path("o"))
+    told = _command_of(replace(SETTINGS, source="/home/maria/my events/*.json"), Path("o"))
     assert told is not None
     assert told.startswith("kstoolkit run ~/'my events/*.json' ")
     assert "maria" not in told

@@ -94,7 +94,7 @@ def test_a_rocksdb_whose_rows_nobody_decodes_is_told_by_its_files(store: Path) -
 def test_reading_all_of_a_large_store_is_left_to_who_asks_for_it(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stores, "MOST_MEASURED_BYTES", 10)
+    monkeypatch.setattr(stores, "_MOST_MEASURED_BYTES", 10)
     assert "Not measured: all of its" in page_of(store).text
 
 

@@ -105,8 +105,8 @@ def test_a_segment_that_lost_the_last_pieces_of_a_pass_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left of it names the right batch: it was written as of that from the first piece."""
-    monkeypatch.setattr(batches, "AT_ONCE", 1)
-    monkeypatch.setattr(catchup, "BETWEEN_CHECKPOINTS", 1)
+    monkeypatch.setattr(batches, "_AT_ONCE", 1)
+    monkeypatch.setattr(catchup, "_BETWEEN_CHECKPOINTS", 1)
     write(tmp_path / "c", 0, {HOUR: TOLD[HOUR]})
     hurt = segment(tmp_path / "r", HOUR)
 

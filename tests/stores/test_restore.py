@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.changelog import news as batches
 from kstoolkit.changelog.compaction import compact
-from kstoolkit.changelog.countsfile import SCHEMA
+from kstoolkit.changelog.countsfile import _SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.replica import catchup
 from kstoolkit.replica import catchup as writing
@@ -48,9 +48,9 @@ def test_a_replica_holds_the_latest_values_of_its_changelog(
 ) -> None:
     at_once = data.draw(st.sampled_from([1, 3, 4_000_000]), "records of a piece")
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "AT_ONCE", at_once)
-        patch.setattr(catchup, "BETWEEN_CHECKPOINTS", at_once)
-        patch.setattr(writing, "MOST_OPEN", data.draw(st.sampled_from([1, 64])))
+        patch.setattr(batches, "_AT_ONCE", at_once)
+        patch.setattr(catchup, "_BETWEEN_CHECKPOINTS", at_once)
+        patch.setattr(writing, "_MOST_OPEN", data.draw(st.sampled_from([1, 64])))
         root, path = Path(place, "changelog"), Path(place, "replica")
         for number, batch in enumerate(told_in_turn):
             write(root, number, batch)
@@ -181,7 +181,7 @@ def test_a_restore_says_how_it_goes(tmp_path: Path) -> None:
 def test_what_a_broken_pass_wrote_is_not_taken_for_another_levels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "AT_ONCE", 1)  # piece by piece
+    monkeypatch.setattr(batches, "_AT_ONCE", 1)  # piece by piece
     root = tmp_path / "c"
     write(root, 0, TOLD)
     later: Told = {HOUR: {(7 * HOUR, f"user {n}", "a"): 1 for n in range(40)}}
@@ -312,8 +312,8 @@ def test_a_restore_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_path
         "import sys\n"
         "from kstoolkit.stores import batches, catchup, writing\n"
         "from kstoolkit.replica.windowstore import WindowStore\n"
-        "batches.AT_ONCE = catchup.BETWEEN_CHECKPOINTS = 1_000\n"
-        "writing.MOST_OPEN = 4\n"
+        "batches._AT_ONCE = catchup._BETWEEN_CHECKPOINTS = 1_000\n"
+        "writing._MOST_OPEN = 4\n"
         "print('begun', flush=True)\n"
         "WindowStore.restore(sys.argv[1], path=sys.argv[2], progress=False)\n"
     )
@@ -358,7 +358,7 @@ def _spoil_counts(path: Path) -> None:
     metadata = pq.read_metadata(path)
     data = bytearray(path.read_bytes())
     for group in range(metadata.num_row_groups):
-        column = metadata.row_group(group).column(SCHEMA.get_field_index("count"))
+        column = metadata.row_group(group).column(_SCHEMA.get_field_index("count"))
         first = column.dictionary_page_offset or column.data_page_offset
         data[first : first + column.total_compressed_size] = b"\xff" * column.total_compressed_size
     path.write_bytes(data)

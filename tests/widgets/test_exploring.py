@@ -21,11 +21,11 @@ from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.opening import open_store
 from kstoolkit.widgets.exploring import (
-    LIES_AT,
-    PANELS,
+    _LIES_AT,
+    _PANELS,
+    _fitting,
     explore,
     findings_panel,
-    fitting,
     memory_panel,
     profile_panel,
     store_panel,
@@ -60,39 +60,39 @@ class Query:
 
 
 def test_every_kind_of_thing_there_is_a_panel_for_exists() -> None:
-    for name in (*PANELS, *LIES_AT):
+    for name in (*_PANELS, *_LIES_AT):
         module, _, kind = name.rpartition(".")
         assert isinstance(getattr(import_module(module), kind), type)
 
 
 def test_a_run_gets_a_monitor_while_it_is_live_and_its_findings_afterwards(run: Run) -> None:
     live: Any = replace(run, query=Query())  # type: ignore[arg-type]
-    assert fitting(live) == ("runmonitor.RunMonitor", live)
-    assert fitting(run) == ("findingspanel.FindingsPanel", run)
-    assert fitting(run.findings)[0] == "findingspanel.FindingsPanel"
+    assert _fitting(live) == ("runmonitor.RunMonitor", live)
+    assert _fitting(run) == ("findingspanel.FindingsPanel", run)
+    assert _fitting(run.findings)[0] == "findingspanel.FindingsPanel"
     for given in (run.folder.path, str(run.folder.path)):
-        assert fitting(given) == ("findingspanel.FindingsPanel", run)
+        assert _fitting(given) == ("findingspanel.FindingsPanel", run)
 
 
 def test_a_store_or_a_folder_of_stores_gets_its_panel(store: Path) -> None:
-    assert fitting(store) == ("storepanel.StorePanel", store)
-    assert fitting(str(store.parent)) == ("storepanel.StorePanel", store.parent)
+    assert _fitting(store) == ("storepanel.StorePanel", store)
+    assert _fitting(str(store.parent)) == ("storepanel.StorePanel", store.parent)
     for opened in (open_store(store), open_rocksdb(store)):
         with opened:
-            assert fitting(opened) == ("storepanel.StorePanel", opened)
+            assert _fitting(opened) == ("storepanel.StorePanel", opened)
 
 
 def test_stores_that_were_discovered_are_looked_at_where_they_lie(store: Path) -> None:
     stores = discover(store.parent)
-    assert fitting(stores) == ("storepanel.StorePanel", store.parent)
-    assert fitting(stores[0]) == ("storepanel.StorePanel", store)
+    assert _fitting(stores) == ("storepanel.StorePanel", store.parent)
+    assert _fitting(stores[0]) == ("storepanel.StorePanel", store)
 
 
 def test_a_profile_or_its_name_a_plan_and_a_workload_get_theirs(store: Path) -> None:
     workload = Workload()
     compared = Comparison(workload, [], Records([], "moments"), Records([], "levels"))
     with open_store(store) as opened:
-        assert fitting(opened.memory())[0] == "memorypanel.MemoryPanel"  # type: ignore[union-attr]
+        assert _fitting(opened.memory())[0] == "memorypanel.MemoryPanel"  # type: ignore[union-attr]
     things: list[tuple[object, str]] = [
         ("spark", "profilepanel.ProfilePanel"),
         (profile_named("spark"), "profilepanel.ProfilePanel"),
@@ -101,7 +101,7 @@ def test_a_profile_or_its_name_a_plan_and_a_workload_get_theirs(store: Path) -> 
         (compared, "compactionlab.CompactionLab"),
     ]
     for thing, panel in things:
-        assert fitting(thing) == (panel, thing)
+        assert _fitting(thing) == (panel, thing)
 
 
 def test_a_folder_with_the_name_of_a_profile_is_meant_by_a_path(
@@ -109,8 +109,8 @@ def test_a_folder_with_the_name_of_a_profile_is_meant_by_a_path(
 ) -> None:
     monkeypatch.chdir(store.parent)
     store.rename("spark")
-    assert fitting("spark")[0] == "profilepanel.ProfilePanel"
-    assert fitting(Path("spark"))[0] == "storepanel.StorePanel"
+    assert _fitting("spark")[0] == "profilepanel.ProfilePanel"
+    assert _fitting(Path("spark"))[0] == "storepanel.StorePanel"
 
 
 @pytest.mark.parametrize(

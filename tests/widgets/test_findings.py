@@ -10,7 +10,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
-from kstoolkit.widgets.findings import MOST_LISTED, FindingsPanel
+from kstoolkit.widgets.findings import _MOST_LISTED, FindingsPanel
 from tests.changelog.changelogs import HOUR
 from tests.findings.made import finding, findings
 from tests.plots.made import HOSTILE, MORNING, OVER, TEN, found, made_run
@@ -162,10 +162,10 @@ def test_reading_again_finds_what_is_new_and_keeps_what_is_looked_at(
 
 
 def test_of_many_the_most_severe_are_listed_and_that_is_said() -> None:
-    many = [finding(user=f"user {n}", log10_probability=-float(n)) for n in range(MOST_LISTED + 5)]
+    many = [finding(user=f"user {n}", log10_probability=-float(n)) for n in range(_MOST_LISTED + 5)]
     with FindingsPanel(findings(*many)) as panel:
         panel.wait()
-        assert len(panel.list.options) == MOST_LISTED
+        assert len(panel.list.options) == _MOST_LISTED
         assert panel.list.options[0][0].startswith("user 204,")
         assert "the 200 most severe are listed" in panel._status.value
         assert "the first 20 of 205" in panel.static_html()

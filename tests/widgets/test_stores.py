@@ -11,7 +11,7 @@ import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.widgets.storerows import StoreGrowth
-from kstoolkit.widgets.stores import MOST_LISTED, StorePanel
+from kstoolkit.widgets.stores import _MOST_LISTED, StorePanel
 from tests.stores.kafkastreams.archives import State, states
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import MINUTE_MS, START_MS, write_minutes, write_store
@@ -382,7 +382,7 @@ def test_closing_frees_the_store_and_ends_all_threads(
 def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Path) -> None:
     for n in range(3):
         write_store(tmp_path / f"store-{n}", default={b"a": b"1"})
-    for n in range(MOST_LISTED):
+    for n in range(_MOST_LISTED):
         (tmp_path / f"linked-{n}").mkdir()
         for each in (tmp_path / "store-0").iterdir():
             os.link(each, tmp_path / f"linked-{n}" / each.name)
@@ -390,8 +390,8 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
     with StorePanel(tmp_path) as panel:
         assert time.perf_counter() - begun < 1
         panel.wait()
-        assert len(panel.list.nodes) == MOST_LISTED
-        assert f"the first {MOST_LISTED} lines" in panel.static_html()
+        assert len(panel.list.nodes) == _MOST_LISTED
+        assert f"the first {_MOST_LISTED} lines" in panel.static_html()
         panel.list.filter.value = "store-2"
         assert len([each for each in panel.list.nodes if each.is_store]) == 1
 

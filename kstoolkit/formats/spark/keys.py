@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-ROW_VERSION = 0
+_ROW_VERSION = 0
 """The byte in front of every row in RocksDB."""
 
 FAMILY_BYTES = 2
@@ -167,7 +167,7 @@ def rows_behind_version(cells: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
     >>> rows.to_list(), problems
     ([b'\x07', b'', None], {1: 'a row of a version that is not known'})
     """
-    wrong = (cells.first_bytes() != ROW_VERSION) & ~cells.is_null
+    wrong = (cells.first_bytes() != _ROW_VERSION) & ~cells.is_null
     return cells.part(1), dict.fromkeys(np.flatnonzero(wrong).tolist(), _NO_VERSION)
 
 
@@ -194,7 +194,7 @@ _FRACTIONS = {"float": "f4", "double": "f8"}
 _NEGATIVE, _POSITIVE, _NULL = 0, 1, 2
 
 
-def read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Array:
+def _read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Array:
     r"""Return the values of one ordering column; what is none is a problem of its row.
 
     Examples
@@ -203,7 +203,7 @@ def read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Arr
     >>> from kstoolkit.formats.spark.types import Scalar
     >>> from kstoolkit.formats.spark.unsaferow import Reading
     >>> column = ByteColumn.of([b"\x01\x00\x05", b"\x02\x00\x00"])
-    >>> read_ordered(Reading(column.data), Scalar("short", 2, pa.int16()), column).to_pylist()
+    >>> _read_ordered(Reading(column.data), Scalar("short", 2, pa.int16()), column).to_pylist()
     [5, None]
     """
     name = getattr(kind, "name", "")
@@ -288,7 +288,7 @@ def _first_part(rows: ByteColumn, columns: Struct, encoder: KeyEncoder) -> Decod
     raw = read_rows(rows, Struct(fields, columns.count))
     reading = Reading(np.zeros(0, dtype=np.uint8), raw.problems)
     values = [
-        read_ordered(reading, field.type, ByteColumn.from_arrow(column))
+        _read_ordered(reading, field.type, ByteColumn.from_arrow(column))
         for field, column in zip(columns.fields, raw.values.flatten(), strict=True)  # type: ignore[union-attr]
     ]
     return Decoded(pa.StructArray.from_arrays(values, columns.names), reading.problems)
@@ -336,7 +336,7 @@ def _length(cells: ByteColumn) -> NDArray[np.int64]:
     return Reading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
 
 
-BARE_HINT = "Give the key's bytes instead."
+_BARE_HINT = "Give the key's bytes instead."
 """What to do about a key that can't be written."""
 
 _NUMBERS = {
@@ -360,7 +360,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 
-def written_scalar(kind: Scalar, cell: Any) -> bytes:
+def _written_scalar(kind: Scalar, cell: Any) -> bytes:
     """Return a value that fits in a word: times may be text, and numbers of epoch ms.
 
     Raises
@@ -372,19 +372,19 @@ def written_scalar(kind: Scalar, cell: Any) -> bytes:
     --------
     >>> import pyarrow as pa
     >>> from kstoolkit.formats.spark.types import Scalar
-    >>> written_scalar(Scalar("short", 2, pa.int16()), "7").hex()
+    >>> _written_scalar(Scalar("short", 2, pa.int16()), "7").hex()
     '0700'
     """
     if kind.name not in _NUMBERS:
-        raise not_of(cell, kind.name)
+        raise _not_of(cell, kind.name)
     value = _unscaled(kind, cell) if kind.name == "decimal" else _number(kind.name, cell)
     try:
         return struct.pack(_NUMBERS[kind.name], value)
     except (struct.error, OverflowError):
-        raise not_of(cell, kind.name) from None
+        raise _not_of(cell, kind.name) from None
 
 
-def written_text(cell: str) -> bytes:
+def _written_text(cell: str) -> bytes:
     """Return a text in UTF-8.
 
     Raises
@@ -395,7 +395,7 @@ def written_text(cell: str) -> bytes:
     try:
         return cell.encode()
     except UnicodeEncodeError:
-        raise not_of(cell, "string") from None
+        raise _not_of(cell, "string") from None
 
 
 def written_bytes(cell: Any) -> bytes:
@@ -416,10 +416,10 @@ def written_bytes(cell: Any) -> bytes:
     try:
         return bytes.fromhex(cell.removeprefix("0x"))
     except (AttributeError, ValueError):
-        raise not_of(cell, "binary") from None
+        raise _not_of(cell, "binary") from None
 
 
-def written_decimal(kind: SparkType, cell: Any) -> bytes:
+def _written_decimal(kind: SparkType, cell: Any) -> bytes:
     """Return the digits of a decimal of more than 18, in as few bytes as they need.
 
     Raises
@@ -432,10 +432,10 @@ def written_decimal(kind: SparkType, cell: Any) -> bytes:
     return number.to_bytes(length, "big", signed=True)
 
 
-def not_of(cell: Any, name: str) -> ConfigurationError:
+def _not_of(cell: Any, name: str) -> ConfigurationError:
     """Return the error of a value that a type can't hold."""
     message = f"{cell!r} can't be written as the type {name} of a column."
-    return ConfigurationError(message, hint=BARE_HINT)
+    return ConfigurationError(message, hint=_BARE_HINT)
 
 
 def _number(name: str, cell: Any) -> Any:
@@ -444,7 +444,7 @@ def _number(name: str, cell: Any) -> Any:
     try:
         return read(cell)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise not_of(cell, name) from None
+        raise _not_of(cell, name) from None
 
 
 def _truth(cell: Any) -> bool:
@@ -503,17 +503,17 @@ def _unscaled(kind: SparkType, cell: Any) -> int:
     try:
         shifted = Decimal(str(cell)).scaleb(kind.arrow.scale, Context(prec=80))
     except InvalidOperation:
-        raise not_of(cell, "decimal") from None
+        raise _not_of(cell, "decimal") from None
     if not shifted.is_finite() or shifted != int(shifted):
-        raise not_of(cell, "decimal")
+        raise _not_of(cell, "decimal")
     if abs(shifted) >= 10**kind.arrow.precision:
-        raise not_of(cell, "decimal")
+        raise _not_of(cell, "decimal")
     return int(shifted)
 
 
 _WORD, _DECIMAL_BYTES = 8, 16
 _SIGN = 0x80  # flipped, lest what is before 1970 sorts last
-_VERSION = bytes([ROW_VERSION])
+_VERSION = bytes([_ROW_VERSION])
 
 
 def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
@@ -555,7 +555,7 @@ def written_key(key: Struct, encoder: KeyEncoder, value: Any) -> bytes:
         behind = _VERSION + _part(key, rest, cells) if rest else b""
         return struct.pack("<i", len(first)) + first + behind
     message = f"Keys that are written by {encoder.kind} can't be asked for by their columns."
-    raise ConfigurationError(message, hint=BARE_HINT)
+    raise ConfigurationError(message, hint=_BARE_HINT)
 
 
 def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
@@ -600,7 +600,7 @@ def _part(key: Struct, positions: Sequence[int], cells: list[Any]) -> bytes:
 def _written_with_timestamp(key: Struct, encoder: KeyEncoder, cells: list[Any]) -> bytes:
     """Return a key whose last column, a number of microseconds, stands beside the row."""
     row = _VERSION + _part(key, range(key.count - 1), cells)
-    word = written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])
+    word = _written_scalar(Scalar("long", _WORD, pa.int64()), cells[-1])
     at = bytes([word[-1] ^ _SIGN, *word[-2::-1]])
     return row + at if encoder.kind == "TimestampAsPostfix" else at + row
 
@@ -621,7 +621,7 @@ def _laid_out(
     words, behind = b"", b""
     for kind, cell, width in zip(kinds, cells, widths, strict=True):
         if isinstance(kind, Scalar):
-            words += (b"" if cell is None else written_scalar(kind, cell)).ljust(width, b"\x00")
+            words += (b"" if cell is None else _written_scalar(kind, cell)).ljust(width, b"\x00")
             continue
         least = _DECIMAL_BYTES if is_row and _is_decimal(kind) else 0
         if cell is None and not least:
@@ -642,13 +642,13 @@ def _bare(kind: SparkType, cell: Any) -> bytes:
         head = struct.pack("<q", len(cell)) + _bits(cell)
         return _laid_out(head, [each] * len(cell), cell, [width] * len(cell))
     if _is_decimal(kind):
-        return written_decimal(kind, cell)
+        return _written_decimal(kind, cell)
     name = getattr(kind, "name", "")
     if name == "string" and isinstance(cell, str):
-        return written_text(cell)
+        return _written_text(cell)
     if name == "binary":
         return written_bytes(cell)
-    raise not_of(cell, name or type(kind).__name__.lower())
+    raise _not_of(cell, name or type(kind).__name__.lower())
 
 
 def _is_decimal(kind: SparkType) -> bool:

@@ -241,7 +241,7 @@ def read_offset_log(raw: bytes) -> OffsetLogEntry:
     )
 
 
-DEFAULT_FAMILY = "default"
+_DEFAULT_FAMILY = "default"
 """The column family of stores that have no others."""
 
 _KNOWN = range(1, 4)
@@ -254,7 +254,7 @@ class FamilySchema:
     Parameters
     ----------
     name
-        The family; :data:`DEFAULT_FAMILY` in stores without families.
+        The family; :data:`_DEFAULT_FAMILY` in stores without families.
     key, value
         The columns of its keys and values.
     encoder
@@ -293,9 +293,9 @@ def read_schema_file(raw: bytes) -> list[FamilySchema]:
     data = JavaData(raw, "schema file")
     version = _version(data)
     if version == 1:
-        return [FamilySchema(DEFAULT_FAMILY, schema_of(data.text()), schema_of(data.text()))]
+        return [FamilySchema(_DEFAULT_FAMILY, schema_of(data.text()), schema_of(data.text()))]
     if version == 2:  # noqa: PLR2004 - the numbers of versions are their names
-        return [FamilySchema(DEFAULT_FAMILY, schema_of(data.chunks()), schema_of(data.chunks()))]
+        return [FamilySchema(_DEFAULT_FAMILY, schema_of(data.chunks()), schema_of(data.chunks()))]
     count = data.integer(4)
     if not 0 <= count <= len(raw):
         msg = f"{count:,} column families"

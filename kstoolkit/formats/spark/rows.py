@@ -116,7 +116,7 @@ class Elements:
     problems: dict[int, str]
 
 
-def elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> Elements:
+def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> Elements:
     """Return the elements of values.
 
     Parameters
@@ -131,7 +131,7 @@ def elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int =
     Examples
     --------
     >>> value = b"".join(len(part).to_bytes(4, "little") + part for part in [b"one", b"three"])
-    >>> found = elements_of(ByteColumn.of([value, b"?"]))
+    >>> found = _elements_of(ByteColumn.of([value, b"?"]))
     >>> found.row.tolist(), found.cell.to_list(), found.problems
     ([0, 0], [b'one', b'three'], {1: 'an element that is longer than what is left of the value'})
     """
@@ -320,7 +320,7 @@ CHECKSUM_BYTES = 4
 _WRONG = "a checksum that is not that of the row"
 
 
-def without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> Elements:
+def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> Elements:
     """Return the values of RocksDB without their checksums, one element each that was appended.
 
     A value one of whose rows has another checksum than it should is a problem.
@@ -338,10 +338,10 @@ def without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b
     >>> key, value = b"key", b"value"
     >>> total = int(crc32c(ByteColumn.of([key + value]))[0])
     >>> written = total.to_bytes(4, "little") + len(value).to_bytes(4, "little") + value
-    >>> without_checksums(ByteColumn.of([key]), ByteColumn.of([written])).cell.to_list()
+    >>> _without_checksums(ByteColumn.of([key]), ByteColumn.of([written])).cell.to_list()
     [b'value']
     """
-    found = elements_of(values, delimiter, head_bytes=CHECKSUM_BYTES)
+    found = _elements_of(values, delimiter, head_bytes=CHECKSUM_BYTES)
     # A key has as many rows as its value holds: its bytes are gone through once, not for each.
     computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(found.cell), found.cell.lengths)
     wrong = np.unique(found.row[computed != _numbers(found.head)])
@@ -354,7 +354,7 @@ def without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b
     )
 
 
-def value_behind_checksum(
+def _value_behind_checksum(
     keys: ByteColumn, values: ByteColumn
 ) -> tuple[ByteColumn, dict[int, str]]:
     """Return the values of a delta or snapshot file without their checksums.
@@ -363,7 +363,7 @@ def value_behind_checksum(
     --------
     >>> from kstoolkit.formats.columns import ByteColumn
     >>> total = int(crc32c(ByteColumn.of([b"kv"]))[0]).to_bytes(4, "little")
-    >>> value_behind_checksum(ByteColumn.of([b"k"]), ByteColumn.of([total + b"v"]))[0].to_list()
+    >>> _value_behind_checksum(ByteColumn.of([b"k"]), ByteColumn.of([total + b"v"]))[0].to_list()
     [b'v']
     """
     bare = values.part(CHECKSUM_BYTES)
@@ -460,7 +460,7 @@ class Wrapping:
             found = self._behind_checksums(keys, values, is_one=not has_several)
         if has_several:
             # Behind checksums each part is a value of its own, without a delimiter to come.
-            parts = elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
+            parts = _elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
             wrong = _of_values(found, parts.problems)
             found = ValueRows(found.row[parts.row], parts.cell, wrong)
         bare, unversioned = rows_behind_version(found.cell)
@@ -468,7 +468,7 @@ class Wrapping:
         return _with_nulls(rows, values) if self.has_checksums or has_several else rows
 
     def _behind_checksums(self, keys: ByteColumn, values: ByteColumn, *, is_one: bool) -> ValueRows:
-        parts = without_checksums(keys, values, self.delimiter)
+        parts = _without_checksums(keys, values, self.delimiter)
         problems = parts.problems
         if is_one:
             count = np.bincount(parts.row, minlength=len(values))
@@ -477,12 +477,12 @@ class Wrapping:
         return ValueRows(parts.row, parts.cell, problems)
 
 
-def joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
+def _joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
     """Return the rows of two columns, one behind the other.
 
     Examples
     --------
-    >>> joined(ByteColumn.of([b"a"]), ByteColumn.of([b"b", None])).to_list()
+    >>> _joined(ByteColumn.of([b"a"]), ByteColumn.of([b"b", None])).to_list()
     [b'a', b'b', None]
     """
     if not len(second):
@@ -499,7 +499,7 @@ def joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
 
 
 def _behind_checksum(keys: ByteColumn, found: ValueRows) -> ValueRows:
-    bare, problems = value_behind_checksum(keys, found.cell)
+    bare, problems = _value_behind_checksum(keys, found.cell)
     return ValueRows(found.row, bare, problems)
 
 
@@ -513,7 +513,7 @@ def _with_nulls(found: ValueRows, values: ByteColumn) -> ValueRows:
     nothing = np.flatnonzero(values.is_null)
     return ValueRows(
         np.concatenate([found.row, nothing]),
-        joined(found.cell, values.take(nothing)),
+        _joined(found.cell, values.take(nothing)),
         found.problems,
     )
 
@@ -632,8 +632,8 @@ class StoreLayout:
         problems |= found.problems
         wrong = np.array(sorted(problems), dtype=np.intp)
         kept = np.flatnonzero(~np.isin(found.row, wrong))
-        key = joined(bare.take(found.row[kept]), keys.take(wrong))
-        value = joined(found.cell.take(kept), values.take(wrong))
+        key = _joined(bare.take(found.row[kept]), keys.take(wrong))
+        value = _joined(found.cell.take(kept), values.take(wrong))
         place = np.concatenate([found.row[kept], wrong])
         order = np.argsort(place, kind="stable")
         whole = RowColumns(row[place[order]], key.take(order), value.take(order))

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-END, PUT, REMOVE, APPEND, REMOVE_RANGE = 0x00, 0x01, 0x10, 0x11, 0x20
+_END, PUT, REMOVE, APPEND, _REMOVE_RANGE = 0x00, 0x01, 0x10, 0x11, 0x20
 
 _CHANGELOG = "changelog file"
 _HEAD = re.compile(rb"\x00\x02v([0-9])", re.DOTALL)
@@ -74,7 +74,7 @@ class Changes:
     Parameters
     ----------
     kind
-        One of :data:`PUT`, :data:`REMOVE`, :data:`APPEND` and :data:`REMOVE_RANGE` each.
+        One of :data:`PUT`, :data:`REMOVE`, :data:`APPEND` and :data:`_REMOVE_RANGE` each.
     key
         The key; of a range, its first.
     value
@@ -195,8 +195,8 @@ class _Batch:
         head = 5 if self.is_typed else 4
         while self.at + head <= len(self.raw) or self._is_end_of_typed():
             kind = self.raw[self.at] if self.is_typed else PUT
-            length = 0 if kind == END else _LENGTH.unpack_from(self.raw, self.at + head - 4)[0]
-            if kind == END or (length == -1 and not self.is_typed):
+            length = 0 if kind == _END else _LENGTH.unpack_from(self.raw, self.at + head - 4)[0]
+            if kind == _END or (length == -1 and not self.is_typed):
                 return True
             if not self._one(kind, self.at + head, length):
                 break
@@ -213,7 +213,7 @@ class _Batch:
 
     def _one(self, kind: int, key: int, length: int) -> bool:
         """Note the change whose key begins there, if it lies whole in the bytes."""
-        if length < 0 or kind not in (PUT, REMOVE, APPEND, REMOVE_RANGE):
+        if length < 0 or kind not in (PUT, REMOVE, APPEND, _REMOVE_RANGE):
             msg = f"a change of type {kind:#04x} with a key of {length:,} bytes"
             raise self._fault(msg)
         value = key + length + 4
@@ -234,7 +234,7 @@ class _Batch:
         return True
 
     def _is_end_of_typed(self) -> bool:
-        return self.is_typed and self.at < len(self.raw) and self.raw[self.at] == END
+        return self.is_typed and self.at < len(self.raw) and self.raw[self.at] == _END
 
     def _fault(self, reason: str) -> FormatError:
         message = f"A {_CHANGELOG} has {reason}."

@@ -153,12 +153,12 @@ class Struct:
 SparkType: TypeAlias = Scalar | Variable | Unread | Array | Map | Struct
 
 
-def types_in(kind: SparkType) -> Iterator[SparkType]:
+def _types_in(kind: SparkType) -> Iterator[SparkType]:
     """Return a type, and all those that it is made of.
 
     Examples
     --------
-    >>> [type(each).__name__ for each in types_in(Array(Variable("binary", pa.large_binary())))]
+    >>> [type(each).__name__ for each in _types_in(Array(Variable("binary", pa.large_binary())))]
     ['Array', 'Variable']
     """
     yield kind
@@ -172,7 +172,7 @@ def types_in(kind: SparkType) -> Iterator[SparkType]:
         case _:
             inner = []
     for each in inner:
-        yield from types_in(each)
+        yield from _types_in(each)
 
 
 _DEEPEST, _MOST_FIELDS = 50, 4096
@@ -225,7 +225,7 @@ def schema_of(schema: str | bytes | dict[str, Any]) -> Struct:
         message = f"The schema of a row has the type {shown(found.get('type'))}, not 'struct'."
         raise FormatError(message, hint="The schema file is damaged.")
     struct = _struct(found, 0)
-    if sum(1 for _ in types_in(struct)) > _MOST_FIELDS:
+    if sum(1 for _ in _types_in(struct)) > _MOST_FIELDS:
         message = f"A schema of more than {_MOST_FIELDS:,} columns."
         raise FormatError(message, hint="The schema file is damaged.")
     return struct

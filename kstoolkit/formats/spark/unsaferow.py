@@ -158,7 +158,7 @@ def validity(has: NDArray[np.bool_]) -> pa.Buffer | None:
     return None if has.all() else pa.py_buffer(np.packbits(has, bitorder="little"))
 
 
-def read_scalar(
+def _read_scalar(
     reading: Reading,
     kind: Scalar,
     at: NDArray[np.int64],
@@ -172,7 +172,7 @@ def read_scalar(
     >>> from kstoolkit.formats.spark.types import Scalar
     >>> reading, both = Reading(np.frombuffer(bytes([7, 0, 9, 0]), np.uint8)), np.array([True] * 2)
     >>> kind, rows = Scalar("short", 2, pa.int16()), np.array([0, 1])
-    >>> read_scalar(reading, kind, np.array([0, 2]), both, rows).to_pylist()
+    >>> _read_scalar(reading, kind, np.array([0, 2]), both, rows).to_pylist()
     [7, 9]
     """
     if pa.types.is_null(kind.arrow):
@@ -196,7 +196,7 @@ def read_scalar(
     return pa.Array.from_buffers(kind.arrow, len(at), [validity(has), pa.py_buffer(numbers)])
 
 
-def read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> pa.Array:
+def _read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> pa.Array:
     """Return the values of a type without parts that lies behind the words.
 
     Examples
@@ -204,7 +204,7 @@ def read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> pa
     >>> from kstoolkit.formats.spark.types import Variable
     >>> cells = Cells(np.array([1]), np.array([3]), np.array([True]), np.array([0]))
     >>> reading = Reading(np.frombuffer(b"(hi)", np.uint8))
-    >>> read_variable(reading, Variable("string", pa.large_string()), cells).to_pylist()
+    >>> _read_variable(reading, Variable("string", pa.large_string()), cells).to_pylist()
     ['hi']
     """
     if kind.name == "decimal":
@@ -277,7 +277,7 @@ _SHORT = "a row shorter than its columns"
 _OVERLAP = "values that lie in each other"
 
 
-def read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
+def _read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
     """Return the structs that lie in some cells.
 
     Examples
@@ -286,7 +286,7 @@ def read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
     >>> kind = Struct((Field("n", Scalar("long", 8, pa.int64()), 0),), 1)
     >>> data = np.frombuffer(bytes(8) + bytes([7]) + bytes(7), np.uint8)
     >>> cells = Cells(np.array([0]), np.array([16]), np.array([True]), np.array([0]))
-    >>> read_structs(Reading(data), kind, cells).to_pylist()
+    >>> _read_structs(Reading(data), kind, cells).to_pylist()
     [{'n': 7}]
     """
     head = _bitset_bytes(kind.count)
@@ -305,15 +305,15 @@ def read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
         room = room - inner.lengths
         inner = reading.require(inner, room >= 0, _OVERLAP)
         columns.append(_variables(reading, each.type, inner))
-    return struct_array(kind.arrow, cells.has, columns)
+    return _struct_array(kind.arrow, cells.has, columns)
 
 
-def struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Array]) -> pa.Array:
+def _struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Array]) -> pa.Array:
     """Return columns as structs; there may be none of them.
 
     Examples
     --------
-    >>> struct_array(pa.struct([]), np.array([True, False]), []).to_pylist()
+    >>> _struct_array(pa.struct([]), np.array([True, False]), []).to_pylist()
     [{}, None]
     """
     return pa.Array.from_buffers(arrow, len(has), [validity(has)], children=columns)
@@ -322,9 +322,9 @@ def struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Ar
 def _words(reading: Reading, kind: SparkType, at: NDArray[np.int64], slots: Cells) -> pa.Array:
     """Return values that fit in a word, or of an unknown type the words themselves."""
     if isinstance(kind, Scalar):
-        return read_scalar(reading, kind, at, slots.has, slots.owner)
+        return _read_scalar(reading, kind, at, slots.has, slots.owner)
     raw = Cells(at, at + kind.width, slots.has, slots.owner).only(slots.has)
-    return read_variable(reading, _raw(kind), raw)
+    return _read_variable(reading, _raw(kind), raw)
 
 
 def _variables(
@@ -332,13 +332,13 @@ def _variables(
 ) -> pa.Array:
     match kind:
         case Struct():
-            return read_structs(reading, kind, cells)
+            return _read_structs(reading, kind, cells)
         case Array():
             return _lists(reading, kind, cells)
         case Map():
             return _maps(reading, kind, cells)
         case _:
-            return read_variable(reading, kind, cells)
+            return _read_variable(reading, kind, cells)
 
 
 def _lists(reading: Reading, kind: Array, cells: Cells) -> pa.Array:
@@ -495,9 +495,9 @@ def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
     """
     reading = Reading(np.ascontiguousarray(column.data))
     cells = Cells(column.starts, column.ends, ~column.is_null, np.arange(len(column)))
-    rows = read_structs(reading, struct, cells)
+    rows = _read_structs(reading, struct, cells)
     if reading.problems:
         wrong = np.zeros(len(column), dtype=bool)
         wrong[list(reading.problems)] = True
-        rows = struct_array(rows.type, ~column.is_null & ~wrong, rows.flatten())
+        rows = _struct_array(rows.type, ~column.is_null & ~wrong, rows.flatten())
     return Decoded(rows, reading.problems)

@@ -153,7 +153,7 @@ _TOPIC_BYTES = 8
 _PAIR_BYTES = 12
 
 
-def read_position(blob: bytes) -> Position:
+def _read_position(blob: bytes) -> Position:
     """Return the offset of each topic and partition.
 
     Raises
@@ -164,7 +164,7 @@ def read_position(blob: bytes) -> Position:
     Examples
     --------
     >>> blob = "000000000100000002696e00000001000000000000000000000029"
-    >>> read_position(bytes.fromhex(blob) + bytes(175))
+    >>> _read_position(bytes.fromhex(blob) + bytes(175))
     {('in', 0): 41}
     """
     cursor = Cursor(memoryview(blob), 0, len(blob))
@@ -241,7 +241,7 @@ def read_offsets(rows: Iterable[tuple[bytes, bytes]]) -> OffsetRows:
             if key == b"status":
                 status = _status(value)
             elif key == b"position":
-                position = read_position(value)
+                position = _read_position(value)
             else:
                 offsets[_partition(key)] = _number(value)
         except FormatError as error:

@@ -111,17 +111,17 @@ _ENDINGS = (
 )
 
 
-def hint_of(store: str) -> Hint | None:
+def _hint_of(store: str) -> Hint | None:
     """Return what the name of a store says of its kind; None if it says nothing.
 
     Examples
     --------
-    >>> hint = hint_of("KSTREAM-OUTERSHARED-0000000005-store")
+    >>> hint = _hint_of("KSTREAM-OUTERSHARED-0000000005-store")
     >>> hint.kinds, hint.is_generated
     ((<Kind.LIST_VALUE: 'list-value'>,), True)
-    >>> hint_of("orders-subscription-store").why
+    >>> _hint_of("orders-subscription-store").why
     "a name that ends in '-subscription-store', as those of subscriptions of foreign-key joins do"
-    >>> hint_of("counts") is None
+    >>> _hint_of("counts") is None
     True
     """
     for pattern, what, kinds in _GENERATED:
@@ -350,7 +350,7 @@ def recognise(
     segment_start_ms, segment_interval_ms
         Of a segment: where it begins, and how long it is, as far as that is known.
     store
-        The store's name: see :func:`~kstoolkit.formats.streams.recognising.hint_of`.
+        The store's name: see :func:`~kstoolkit.formats.streams.recognising._hint_of`.
     told
         What the user says that it is: a kind is believed; of a group, such as ``window``, the
         rest is looked for.
@@ -414,7 +414,7 @@ def _best(
 
 def _hint(store: str | None, candidates: tuple[Kind, ...]) -> Hint | None:
     """Return what the name says of the kinds that it can be; None if it says nothing of them."""
-    hint = None if store is None else hint_of(store)
+    hint = None if store is None else _hint_of(store)
     kinds = () if hint is None else tuple(kind for kind in hint.kinds if kind in candidates)
     return hint._replace(kinds=kinds) if hint is not None and kinds else None
 

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.values import Wrapping
 
 
-SIDES = ("right", "left")
+_SIDES = ("right", "left")
 """The sides of a join, each at the place of the byte that stands for it."""
 
 _KEY_BYTES = 9
@@ -91,7 +91,7 @@ _OF_VARIABLE_SIZE = 1
 _LENGTH_BYTES = 4
 
 
-def read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | None]:
+def _read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | None]:
     r"""Return where the elements of a list lie; None for null ones.
 
     Parameters
@@ -109,7 +109,7 @@ def read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | 
     Examples
     --------
     >>> value = bytes.fromhex("01000000010000000201") + b"x"
-    >>> read_list(memoryview(value), 0, len(value))
+    >>> _read_list(memoryview(value), 0, len(value))
     [(9, 11)]
     """
     cursor = Cursor(data, start, end)
@@ -126,7 +126,7 @@ def read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | 
     return elements
 
 
-def split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
+def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
     """Return one row an element; ``side`` of the details is the side of the join it waits on.
 
     The keys are whole, as the store's iterators give them, and so are the elements;
@@ -139,7 +139,7 @@ def split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> 
     >>> from kstoolkit.formats.streams.values import Wrapping
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
     >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
-    >>> rows = split_lists(key, value, wrapping=Wrapping.NOTHING)
+    >>> rows = _split_lists(key, value, wrapping=Wrapping.NOTHING)
     >>> rows.inner_key.to_list(), rows.inner_value.to_list(), rows.details["side"].to_pylist()
     ([b'A'], [b'x'], ['left'])
     """
@@ -159,7 +159,7 @@ def split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> 
         problems=problems,
         inner_key=either(good, key.part(_KEY_BYTES), key),
         inner_value=either(good, parts.value.part(1), values.take(row)),
-        details={"side": pa.array(np.array(SIDES)[sides], pa.string(), mask=~good)},
+        details={"side": pa.array(np.array(_SIDES)[sides], pa.string(), mask=~good)},
     )
 
 
@@ -172,7 +172,7 @@ def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[in
     places = zip(values.starts.tolist(), values.ends.tolist(), strict=True)
     for row, (start, end) in enumerate(places):
         try:
-            elements = read_list(data, start, end)
+            elements = _read_list(data, start, end)
         except FormatError as error:
             problems[len(rows)] = f"the value is no list: {error.message}"
             elements = [(start, end)]
@@ -216,7 +216,7 @@ class BufferedRecord:
     new: tuple[int, int] | None
 
 
-def read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
+def _read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
     """Return the record that waits in a value.
 
     Parameters
@@ -237,7 +237,7 @@ def read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
     ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
     ...     "ffffffff" "ffffffff" "000000017a"
     ... )
-    >>> record = read_buffered(memoryview(value), 0, len(value))
+    >>> record = _read_buffered(memoryview(value), 0, len(value))
     >>> record.topic, record.offset, value[slice(*record.new)]
     ('in', 7, b'z')
     """
@@ -278,7 +278,7 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     data = values.data.data
     for row in np.flatnonzero(except_at(problems, len(keys))).tolist():
         try:
-            found[row] = read_buffered(data, int(values.starts[row]), int(values.ends[row]))
+            found[row] = _read_buffered(data, int(values.starts[row]), int(values.ends[row]))
         except FormatError as error:
             problems[row] = f"the value is no record that waits: {error.message}"
     return _rows(keys, values, parts.key, parts.sequence, found=found, problems=problems)
@@ -330,7 +330,7 @@ def _header(cursor: Cursor) -> Header:
     return Header(name, None if value is None else cursor.take(value))
 
 
-INSTRUCTIONS = (
+_INSTRUCTIONS = (
     "delete-no-propagate",
     "delete-and-propagate",
     "propagate-null-if-no-foreign-key",
@@ -359,7 +359,7 @@ class _Wrappers:
     problems: dict[int, str]
 
 
-def split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
+def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
     """Return subscriptions; ``inner_key`` is the primary key, and the details are the rest.
 
     Keys and values are whole, as the store's iterators give them. The details are ``foreign_key``,
@@ -372,7 +372,7 @@ def split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapp
     >>> from kstoolkit.formats.streams.values import Wrapping
     >>> key = ByteColumn.of([bytes.fromhex("0000000263316f31")])
     >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe5680081016f3100000005")])
-    >>> rows = split_subscriptions(key, value, wrapping=Wrapping.TIMESTAMP)
+    >>> rows = _split_subscriptions(key, value, wrapping=Wrapping.TIMESTAMP)
     >>> rows.inner_key.to_list(), rows.details["foreign_key"].to_pylist()
     ([b'o1'], [b'c1'])
     >>> rows.details["instruction"].to_pylist(), rows.details["primary_partition"].to_pylist()
@@ -423,7 +423,7 @@ def _wrappers(values: ByteColumn) -> _Wrappers:
     problems = said_of(~fits, "the value is shorter than a subscription")
     problems |= said_of(version > _WITH_PARTITION, "a subscription of an unknown version")
     problems |= said_of(
-        (instruction < 0) | (instruction >= len(INSTRUCTIONS)), "an unknown instruction"
+        (instruction < 0) | (instruction >= len(_INSTRUCTIONS)), "an unknown instruction"
     )
     has_partition = fits & (version == _WITH_PARTITION)
     partition = integers_of(has_partition, values, 4, at=-_PARTITION_BYTES)
@@ -439,7 +439,7 @@ def _wrappers(values: ByteColumn) -> _Wrappers:
 
 
 def _instructions(instruction: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
-    names = np.array(INSTRUCTIONS)[np.where(good, instruction, 0)]
+    names = np.array(_INSTRUCTIONS)[np.where(good, instruction, 0)]
     return pa.array(names, pa.string(), mask=~good)
 
 
@@ -447,7 +447,7 @@ def _hashes(found: _Wrappers, good: NDArray[np.bool_]) -> pa.Array:
     return known(found.hash.to_arrow(), good & found.has_hash)
 
 
-LATEST = -1
+_LATEST = -1
 """The segment that holds the latest versions."""
 
 _SEGMENT_BYTES = 8
@@ -464,7 +464,7 @@ class Version:
     value: tuple[int, int] | None
 
 
-def read_history(data: memoryview, start: int, end: int) -> list[Version]:
+def _read_history(data: memoryview, start: int, end: int) -> list[Version]:
     """Return the versions in one history row, oldest first.
 
     A row whose one version was valid for no time holds its place alone, and gives no version.
@@ -487,7 +487,7 @@ def read_history(data: memoryview, start: int, end: int) -> list[Version]:
     ...     "000000000000012c000000000000006400000000000000c8000000020000000000000064"
     ...     "00000001616262"
     ... )
-    >>> for version in read_history(memoryview(row), 0, len(row)):
+    >>> for version in _read_history(memoryview(row), 0, len(row)):
     ...     print(version.valid_from_ms, version.valid_to_ms, row[slice(*version.value)])
     100 200 b'a'
     200 300 b'bb'
@@ -517,7 +517,7 @@ def _heads(cursor: Cursor, newest_to_ms: int, oldest_from_ms: int) -> list[tuple
     return heads
 
 
-def split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
+def _split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     """Return one row a version, of each key in a segment oldest first.
 
     ``timestamp_ms`` is from when a version is valid, and ``valid_to_ms`` until when. The column
@@ -526,13 +526,13 @@ def split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     Examples
     --------
     >>> key, value = bytes.fromhex("ffffffffffffffff41"), bytes.fromhex("0000018bcfe56800") + b"v"
-    >>> rows = split_versioned(ByteColumn.of([key]), ByteColumn.of([value]))
+    >>> rows = _split_versioned(ByteColumn.of([key]), ByteColumn.of([value]))
     >>> rows.key.to_list(), rows.value.to_list(), rows.timestamp_ms.to_pylist()
     ([b'A'], [b'v'], [1700000000000])
     """
     has_segment = keys.lengths >= _SEGMENT_BYTES
     segment = integers_of(has_segment, keys, 8, at=0)
-    latest = has_segment & (segment == LATEST) & (values.lengths >= _TIMESTAMP_BYTES)
+    latest = has_segment & (segment == _LATEST) & (values.lengths >= _TIMESTAMP_BYTES)
     history = _History.read(np.flatnonzero(has_segment & (segment >= 0)), values)
     bad = history.problems | _problems(has_segment, segment, latest)
     single = latest.copy()
@@ -544,9 +544,10 @@ def _problems(
     has_segment: NDArray[np.bool_], segment: NDArray[np.int64], latest: NDArray[np.bool_]
 ) -> dict[int, str]:
     short = said_of(~has_segment, "the key is shorter than the 8 bytes of a segment")
-    below = said_of(segment < LATEST, "the key's segment is below -1")
+    below = said_of(segment < _LATEST, "the key's segment is below -1")
     no_time = said_of(
-        has_segment & (segment == LATEST) & ~latest, "the value is shorter than its 8 bytes of time"
+        has_segment & (segment == _LATEST) & ~latest,
+        "the value is shorter than its 8 bytes of time",
     )
     return short | below | no_time
 
@@ -564,7 +565,7 @@ class _History:
         found, data = cls(), values.data.data
         for row in rows.tolist():
             try:
-                versions = read_history(data, int(values.starts[row]), int(values.ends[row]))
+                versions = _read_history(data, int(values.starts[row]), int(values.ends[row]))
             except FormatError as error:
                 found.problems[row] = f"the value is no history of versions: {error.message}"
                 continue
@@ -687,13 +688,13 @@ def split(
     wrapping = wrapping_of(kind, lies_in)
     match kind:
         case Kind.VERSIONED:
-            return split_versioned(keys, values)
+            return _split_versioned(keys, values)
         case Kind.LIST_VALUE:
-            return split_lists(keys, values, wrapping=wrapping)
+            return _split_lists(keys, values, wrapping=wrapping)
         case Kind.GRACE_BUFFER:
             return split_buffer(keys, values)
         case Kind.FOREIGN_KEY_SUBSCRIPTION:
-            return split_subscriptions(keys, values, wrapping=wrapping)
+            return _split_subscriptions(keys, values, wrapping=wrapping)
         case Kind.KEY_VALUE | Kind.TIMESTAMPED_KEY_VALUE | Kind.HEADERS_KEY_VALUE:
             return _untimed(keys, values, wrapping)
     return _timed(kind, keys, values, wrapping=wrapping, window_size_ms=window_size_ms)

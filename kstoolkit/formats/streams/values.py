@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _FEW = 64
 
 
-def read_at_once(
+def _read_at_once(
     values: ByteColumn, rows: NDArray[np.intp]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Return where the headers of rows lie, where each row goes on behind them, and which are read.
@@ -84,7 +84,7 @@ def read_at_once(
     Examples
     --------
     >>> column = ByteColumn.of([bytes.fromhex("0c02026b04767641")] * 100)
-    >>> places, after, done = read_at_once(column, np.arange(100))
+    >>> places, after, done = _read_at_once(column, np.arange(100))
     >>> places[0].tolist(), int(after[0]), bool(done.all())
     ([0, 3, 4, 5, 7, 0], 7, True)
     """
@@ -336,12 +336,12 @@ class HeaderParts(NamedTuple):
     problems: dict[int, str]
 
 
-def cut_headers(values: ByteColumn) -> HeaderParts:
+def _cut_headers(values: ByteColumn) -> HeaderParts:
     r"""Return values without the headers in front of them, and the headers.
 
     Examples
     --------
-    >>> parts = cut_headers(ByteColumn.of([b"\x00plain", bytes.fromhex("0c02026b04767641")]))
+    >>> parts = _cut_headers(ByteColumn.of([b"\x00plain", bytes.fromhex("0c02026b04767641")]))
     >>> parts.rest.to_list()
     [b'plain', b'A']
     >>> parts.headers.to_pylist()
@@ -405,7 +405,7 @@ def _places(
     A header is a row, where its name begins and has ended, where its value does, and 1 if that is
     null.
     """
-    places, after, done = read_at_once(values, rows)
+    places, after, done = _read_at_once(values, rows)
     found, problems = [places], dict[int, str]()
     data = values.data.data
     for at in np.flatnonzero(~done).tolist():
@@ -516,7 +516,7 @@ def cut_values(values: ByteColumn, wrapping: Wrapping) -> ValueParts:
     ([b'42'], [1700000000000])
     """
     has_headers, has_timestamp = wrapping.value
-    front = cut_headers(values) if has_headers else HeaderParts(values, None, {})
+    front = _cut_headers(values) if has_headers else HeaderParts(values, None, {})
     rest = front.rest
     if not has_timestamp:
         return ValueParts(rest, None, front.headers, front.problems)

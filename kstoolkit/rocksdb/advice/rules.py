@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
 
-MOST_SPACE_AMPLIFICATION = 1.5
+_MOST_SPACE_AMPLIFICATION = 1.5
 """Leveled stores stay near 1.1 with dynamic level sizes (RocksDB's wiki, Leveled Compaction)."""
 
-LEAST_BYTES = 1 << 20
-LEAST_DELETIONS = 1_000
-MOST_TOMBSTONES = 0.25
-LEAST_FILES = 50
-SMALL_FILE_BYTES = 2 << 20
-MOST_OF_LIMIT = 0.5
+_LEAST_BYTES = 1 << 20
+_LEAST_DELETIONS = 1_000
+_MOST_TOMBSTONES = 0.25
+_LEAST_FILES = 50
+_SMALL_FILE_BYTES = 2 << 20
+_MOST_OF_LIMIT = 0.5
 
 
 def space_amplification(facts: Facts) -> list[Advice] | Unjudged:
@@ -52,12 +52,12 @@ def may_be_wide(summary: Summary) -> bool:
     """
     live = summary.estimated_live_bytes
     size = summary.sst_bytes
-    return bool(live) and size >= LEAST_BYTES and size > MOST_SPACE_AMPLIFICATION * (live or 0)
+    return bool(live) and size >= _LEAST_BYTES and size > _MOST_SPACE_AMPLIFICATION * (live or 0)
 
 
 def _too_wide(family: FamilyFacts, live_rows: int) -> Advice | None:
     summary, profile = family.summary, family.profile
-    if summary.num_entries <= MOST_SPACE_AMPLIFICATION * live_rows:
+    if summary.num_entries <= _MOST_SPACE_AMPLIFICATION * live_rows:
         return None
     universal = profile is not None and profile.compaction_style == "universal"
     keep_up = "max_background_jobs, level0_file_num_compaction_trigger"
@@ -98,8 +98,8 @@ def tombstones(facts: Facts) -> list[Advice] | Unjudged:
             column_family=each.name,
         )
         for each in facts.families
-        if each.summary.num_deletions >= LEAST_DELETIONS
-        and (each.summary.tombstone_density or 0) > MOST_TOMBSTONES
+        if each.summary.num_deletions >= _LEAST_DELETIONS
+        and (each.summary.tombstone_density or 0) > _MOST_TOMBSTONES
     ]
 
 
@@ -110,7 +110,7 @@ def small_files(facts: Facts) -> list[Advice] | Unjudged:
 
 def _is_cut_small(family: FamilyFacts) -> bool:
     number = len(family.ssts)
-    return number >= LEAST_FILES and family.summary.sst_bytes < SMALL_FILE_BYTES * number
+    return number >= _LEAST_FILES and family.summary.sst_bytes < _SMALL_FILE_BYTES * number
 
 
 def _cut_small(family: FamilyFacts) -> Advice:
@@ -143,7 +143,7 @@ def open_files(facts: Facts) -> list[Advice] | Unjudged:
     most = profiles[0].max_open_files
     files = sum(len(each.ssts) for each in facts.families)
     opened = (files if most < 0 else min(files, most)) * facts.instances
-    if opened <= MOST_OF_LIMIT * facts.open_files_limit:
+    if opened <= _MOST_OF_LIMIT * facts.open_files_limit:
         return []
     return [
         Advice(
@@ -254,16 +254,16 @@ def _remark(facts: Facts) -> str:
 
 _CACHE = f"{_WIKI}/Block-Cache"
 
-LEAST_LOOKUPS = 1_000
+_LEAST_LOOKUPS = 1_000
 """Below this, a share is chance."""
 
-MOST_INDEX_MISSES = 0.05
-LEAST_BLOOM_USEFULNESS = 0.9
-MOST_ABSENT = 0.2
-MOST_OPEN_ITERATORS = 50
-MOST_PINNED = 0.25
-LEAST_DATA_HITS = 0.5
-THIN_SHARE = 0.05
+_MOST_INDEX_MISSES = 0.05
+_LEAST_BLOOM_USEFULNESS = 0.9
+_MOST_ABSENT = 0.2
+_MOST_OPEN_ITERATORS = 50
+_MOST_PINNED = 0.25
+_LEAST_DATA_HITS = 0.5
+_THIN_SHARE = 0.05
 """A cache share below this part of a store's files serves few of its reads."""
 
 _INDEX = ("block.cache.index.hit", "block.cache.filter.hit")
@@ -280,7 +280,7 @@ def index_and_filter_misses(facts: Facts) -> list[Advice] | Unjudged:
     if counts is None:
         return Unjudged(facts.tickers.why_none)
     misses, lookups = sum(counts[2:]), sum(counts)
-    if lookups < LEAST_LOOKUPS or misses <= MOST_INDEX_MISSES * lookups:
+    if lookups < _LEAST_LOOKUPS or misses <= _MOST_INDEX_MISSES * lookups:
         return []
     return [
         Advice(
@@ -346,7 +346,7 @@ def bloom_usefulness(facts: Facts) -> list[Advice] | Unjudged:
         return Unjudged(facts.tickers.why_none)
     useful, positive, true = counts
     asked = useful + positive
-    if asked < LEAST_LOOKUPS or useful + true >= LEAST_BLOOM_USEFULNESS * asked:
+    if asked < _LEAST_LOOKUPS or useful + true >= _LEAST_BLOOM_USEFULNESS * asked:
         return []
     return [
         Advice(
@@ -371,7 +371,7 @@ def absent_keys(facts: Facts) -> list[Advice] | Unjudged:
     if not told:
         return Unjudged("there are no files, or no OPTIONS file")
     reached, absent = counts[0], counts[0] - sum(counts[1:])
-    if reached < LEAST_LOOKUPS or absent <= MOST_ABSENT * reached:
+    if reached < _LEAST_LOOKUPS or absent <= _MOST_ABSENT * reached:
         return []
     return [_unfiltered(facts, each, absent / reached) for each in told if _lacks_filter(each)]
 
@@ -408,11 +408,11 @@ def iterator_pinning(facts: Facts) -> list[Advice] | Unjudged:
     """Judge whether iterators that stay open keep blocks and memtables in memory."""
     counts = facts.tickers.of(*_ITERATORS)
     evidence: tuple[Figure, ...] = ()
-    if counts is not None and counts[0] - counts[1] > MOST_OPEN_ITERATORS:
+    if counts is not None and counts[0] - counts[1] > _MOST_OPEN_ITERATORS:
         evidence = facts.tickers.figures(*_ITERATORS)
     memory = facts.memory
     pinned = memory.block_cache_pinned_bytes + (memory.memtables_pinned_bytes or 0)
-    if 0 < MOST_PINNED * memory.block_cache_capacity_bytes < pinned:
+    if 0 < _MOST_PINNED * memory.block_cache_capacity_bytes < pinned:
         names = ("block_cache_pinned_bytes", "memtables_pinned_bytes", "block_cache_capacity_bytes")
         evidence += tuple(each for each in memory.figures() if each.name in names)
     if not evidence:
@@ -441,8 +441,8 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
     share_bytes = profile.block_cache_bytes // facts.instances
     sst_bytes = sum(each.size_bytes for family in facts.families for each in family.ssts)
     hits, lookups = counts[0], sum(counts)
-    thin = profile.block_cache_shared and share_bytes < THIN_SHARE * sst_bytes
-    if not thin or lookups < LEAST_LOOKUPS or hits >= LEAST_DATA_HITS * lookups:
+    thin = profile.block_cache_shared and share_bytes < _THIN_SHARE * sst_bytes
+    if not thin or lookups < _LEAST_LOOKUPS or hits >= _LEAST_DATA_HITS * lookups:
         return []
     return [
         Advice(
@@ -466,11 +466,11 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
 
 _STALLS = f"{_WIKI}/Write-Stalls"
 
-MOST_WRITE_AMPLIFICATION = 10.0
+_MOST_WRITE_AMPLIFICATION = 10.0
 """RocksDB's Tuning Guide: leveled stores reach 10 to 30; a store of few levels has less."""
 
-LEAST_FLUSHES = 10
-SMALL_FLUSH = 0.25
+_LEAST_FLUSHES = 10
+_SMALL_FLUSH = 0.25
 _FORCED = {
     "Write Buffer Manager": (
         "write_buffer_manager_bytes",
@@ -525,7 +525,7 @@ def write_amplification(facts: Facts) -> list[Advice] | Unjudged:
     found = facts.writes
     if found.write_amplification is None:
         return Unjudged(found.unknown["write_amplification"])
-    if found.write_amplification <= MOST_WRITE_AMPLIFICATION:
+    if found.write_amplification <= _MOST_WRITE_AMPLIFICATION:
         return []
     return [
         Advice(
@@ -558,7 +558,7 @@ def small_flushes(facts: Facts) -> list[Advice] | Unjudged:
 def _small(facts: Facts, family: str, full_bytes: int) -> Advice | None:
     flushes = [each for each in facts.flushes if _counts(each, family)]
     sizes = [each.memory_bytes or 0 for each in flushes]
-    if len(sizes) < LEAST_FLUSHES or sum(sizes) >= SMALL_FLUSH * full_bytes * len(sizes):
+    if len(sizes) < _LEAST_FLUSHES or sum(sizes) >= _SMALL_FLUSH * full_bytes * len(sizes):
         return None
     reason, _ = Counter(str(each.reason) for each in flushes).most_common(1)[0]
     option, direction = _FORCED[reason]

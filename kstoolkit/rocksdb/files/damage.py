@@ -352,7 +352,7 @@ def rows_of(
     Exception
         What rocksdict raises, at a block that can't be read; rows before it have been yielded.
     """
-    rows = handle.iter(every_row())
+    rows = handle.iter(_every_row())
     _seek(rows, prefix, start, reverse=reverse)
     step = rows.prev if reverse else rows.next
     while rows.valid():
@@ -364,7 +364,7 @@ def rows_of(
     rows.status()
 
 
-def every_row() -> ReadOptions:
+def _every_row() -> ReadOptions:
     """Return options under which a store with a prefix extractor shows all its rows, in order."""
     options = ReadOptions()
     options.set_total_order_seek(v=True)
@@ -375,7 +375,7 @@ def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool)
     if not reverse:
         rows.seek(max(prefix, start or b""))
         return
-    after = key_after(prefix)
+    after = _key_after(prefix)
     if start is not None and (after is None or start < after):
         rows.seek_for_prev(start)
     elif after is None:
@@ -386,12 +386,12 @@ def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool)
             rows.prev()
 
 
-def key_after(prefix: bytes) -> bytes | None:
+def _key_after(prefix: bytes) -> bytes | None:
     r"""Return the first key after all those with a prefix; None if there can't be one.
 
     Examples
     --------
-    >>> key_after(b"ab"), key_after(bytes([1, 255])), key_after(b"")
+    >>> _key_after(b"ab"), _key_after(bytes([1, 255])), _key_after(b"")
     (b'ac', b'\x02', None)
     """
     shorter = prefix.rstrip(b"\xff")
@@ -511,7 +511,7 @@ def _after(handle: Rdict, path: Path, place: Place, low: bytes) -> bytes | None:
     """
 
     def fails(key: bytes) -> bool:
-        rows = handle.iter(every_row())  # one that failed goes on to fail
+        rows = handle.iter(_every_row())  # one that failed goes on to fail
         try:
             with translated(path):
                 rows.seek(key)
@@ -532,7 +532,7 @@ def _after(handle: Rdict, path: Path, place: Place, low: bytes) -> bytes | None:
         else:
             return failing + b"\0"
         failing += bytes([_last_failing(fails, failing, floor)])
-    return key_after(failing)
+    return _key_after(failing)
 
 
 def _last_failing(fails: Callable[[bytes], bool], before: bytes, floor: int) -> int:

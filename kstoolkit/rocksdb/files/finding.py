@@ -144,7 +144,7 @@ def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
     return not Path(entry).exists()
 
 
-def stores_below(folder: Path) -> list[Path]:
+def _stores_below(folder: Path) -> list[Path]:
     """Return some stores below a folder, nearest first; it stops after a few thousand folders.
 
     Of a store in segments it is the folder that holds them.
@@ -184,7 +184,7 @@ def _no_store(folder: Path) -> NoStoreError:
 
 
 def _where_stores_lie(folder: Path) -> str:
-    below = stores_below(folder)
+    below = _stores_below(folder)
     if below:
         more = ", and more" if len(below) > _NAMED else ""
         told = f"There is one in {', '.join(map(str, below[:_NAMED]))}{more}."

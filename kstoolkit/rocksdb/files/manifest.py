@@ -127,7 +127,7 @@ _ALL = 0xFFFFFFFF
 _MASK_DELTA = 0xA282EAD8
 
 
-def masked_crc32c(data: bytes) -> int:
+def _masked_crc32c(data: bytes) -> int:
     """Return the CRC-32C of some bytes as RocksDB stores it: turned, and moved by a constant.
 
     A checksum of data that has checksums in it would be weak: hence the mask (RocksDB's
@@ -135,7 +135,7 @@ def masked_crc32c(data: bytes) -> int:
 
     Examples
     --------
-    >>> f"{masked_crc32c(b'123456789'):08x}"
+    >>> f"{_masked_crc32c(b'123456789'):08x}"
     'c78ab0e5'
     """
     table, crc = _table(), _ALL
@@ -156,7 +156,7 @@ def _of_byte(crc: int) -> int:
     return crc
 
 
-def records_in(path: Path) -> Iterator[bytes]:
+def _records_in(path: Path) -> Iterator[bytes]:
     """Yield the records of a file, each put together; checksums are not looked at.
 
     Raises
@@ -173,7 +173,7 @@ def records_in(path: Path) -> Iterator[bytes]:
                     yield begun
 
 
-def append_record(path: Path, payload: bytes) -> None:
+def _append_record(path: Path, payload: bytes) -> None:
     """Write one more record behind the last one of a whole file that nobody else writes to.
 
     Raises
@@ -187,8 +187,8 @@ def append_record(path: Path, payload: bytes) -> None:
     >>> path = pathlib.Path(tempfile.mkdtemp(), "MANIFEST-000001")
     >>> path.touch()
     >>> for record in (b"a", b"b" * 40_000):
-    ...     append_record(path, record)
-    >>> [len(record) for record in records_in(path)]
+    ...     _append_record(path, record)
+    >>> [len(record) for record in _records_in(path)]
     [1, 40000]
     """
     end = _end_of(path)
@@ -237,7 +237,7 @@ def _kind(*, is_first: bool, is_last: bool) -> int:
 
 def _framed(piece: bytes, kind: int) -> bytes:
     typed = bytes([kind]) + piece
-    checksum = masked_crc32c(typed).to_bytes(4, "little")
+    checksum = _masked_crc32c(typed).to_bytes(4, "little")
     return checksum + len(piece).to_bytes(2, "little") + typed
 
 
@@ -357,7 +357,7 @@ def listed_tables(manifest: Path) -> dict[int, ListedTable]:
         If the file can't be read.
     """
     tables: dict[int, ListedTable] = {}
-    for record in records_in(manifest):
+    for record in _records_in(manifest):
         edit = _Edit(record)
         try:
             edit.read()
@@ -391,7 +391,7 @@ def drop_tables(manifest: Path, tables: Sequence[ListedTable]) -> None:
         edit = _varint(_FAMILY) + _varint(family)
         for each in some:
             edit += _varint(_DELETED_FILE) + _varint(each.level) + _varint(each.number)
-        append_record(manifest, edit)
+        _append_record(manifest, edit)
 
 
 def _varint(value: int) -> bytes:

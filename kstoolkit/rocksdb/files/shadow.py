@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.damage import Losses
 
 
-SHADOWS = "kstoolkit-shadow-"
+_SHADOWS = "kstoolkit-shadow-"
 """How the names of folders begin through which stores are read."""
 
 _LOCK = "kstoolkit.lock"
@@ -67,7 +67,7 @@ class ScratchFolder:
 
 
 def new_scratch_folder(
-    parent: str | os.PathLike[str] | None, *, prefix: str = SHADOWS
+    parent: str | os.PathLike[str] | None, *, prefix: str = _SHADOWS
 ) -> ScratchFolder:
     """Return a new, empty folder that is claimed; what dead owners left beside it is removed.
 
@@ -95,7 +95,7 @@ def new_scratch_folder(
     try:
         place = Path(tempfile.gettempdir() if parent is None else parent)
         str(place).encode()  # rocksdict takes no other paths
-        clear_abandoned(place, prefix=prefix)
+        _clear_abandoned(place, prefix=prefix)
         for _ in range(_ATTEMPTS):
             path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             with suppress(
@@ -116,7 +116,7 @@ def new_scratch_folder(
     raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) a folder of your own.")
 
 
-def clear_abandoned(parent: Path, *, prefix: str = SHADOWS) -> None:
+def _clear_abandoned(parent: Path, *, prefix: str = _SHADOWS) -> None:
     """Remove this user's scratch folders in ``parent`` whose owners are dead; no others."""
     with suppress(OSError), os.scandir(parent) as entries:
         for each in entries:

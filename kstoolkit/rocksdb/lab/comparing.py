@@ -155,7 +155,7 @@ _NOTE = ".trial.json"
 _LONGEST = 200  # bytes of a folder's name, with room for the ending
 
 
-def places_to_keep(
+def _places_to_keep(
     folder: str | os.PathLike[str] | None, profiles: Sequence[Profile]
 ) -> dict[str, Path]:
     """Return where the store of each profile is to stay; nothing if none is.
@@ -170,7 +170,7 @@ def places_to_keep(
     Examples
     --------
     >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> places_to_keep(None, [Profile(name="mine")])
+    >>> _places_to_keep(None, [Profile(name="mine")])
     {}
     """
     if folder is None:
@@ -185,7 +185,7 @@ def places_to_keep(
     return places
 
 
-def make_room(place: Path, workload: Workload, profile: Profile) -> None:
+def _make_room(place: Path, workload: Workload, profile: Profile) -> None:
     """Remove what an earlier trial left at a place, and note beside it what is written there now.
 
     Raises
@@ -298,7 +298,7 @@ class Watched:
     stopped_by: str | None = None
 
 
-def trial_request(
+def _trial_request(
     workload: Workload, profile: Profile, path: Path, *, rows: Path | None = None
 ) -> dict[str, Any]:
     """Return what the process of a trial is asked for.
@@ -321,7 +321,7 @@ def trial_request(
     }
 
 
-def watch(
+def _watch(
     request: dict[str, Any],
     limits: Limits,
     on_moment: Callable[[dict[str, Any]], None],
@@ -332,7 +332,7 @@ def watch(
     Parameters
     ----------
     request
-        As :func:`trial_request` makes it.
+        As :func:`_trial_request` makes it.
     limits
         Where it is stopped.
     on_moment
@@ -569,7 +569,7 @@ def compare_profiles(
     True
     """
     chosen, planned = chosen_profiles(profiles), _workload(workload)
-    kept = places_to_keep(keep, chosen)
+    kept = _places_to_keep(keep, chosen)
     limits, heard = _limits(seconds, disk_bytes), listener or Listener()
     found: dict[str, Watched] = {}
     levels: list[LevelWork] = []
@@ -581,11 +581,11 @@ def compare_profiles(
             bar.set_description_str(profile.name)
             path = kept.get(profile.name, place / "store")
             if kept:
-                make_room(path, planned, profile)
+                _make_room(path, planned, profile)
             show = partial(_show, bar, heard, profile.name, number * planned.writes)
-            request = trial_request(planned, profile, path, rows=rows)
+            request = _trial_request(planned, profile, path, rows=rows)
             try:
-                found[profile.name] = watch(request, limits, show, heard.is_cancelled)
+                found[profile.name] = _watch(request, limits, show, heard.is_cancelled)
             except TrialFailed as failed:
                 failed.found = _comparison(planned, found, levels)
                 raise

@@ -177,12 +177,12 @@ class Tickers:
         return self.histograms[name]
 
 
-def stall_counts(*texts: str) -> dict[str, int]:
+def _stall_counts(*texts: str) -> dict[str, int]:
     """Return how often each condition for a stall came about, as properties of a store tell it.
 
     Examples
     --------
-    >>> stall_counts("Write Stall (count): memtable-limit-stops: 3, total-stops: 3")
+    >>> _stall_counts("Write Stall (count): memtable-limit-stops: 3, total-stops: 3")
     {'memtable_limit_stops': 3, 'total_stops': 3}
     """
     found = [pair for text in texts for pair in _STALL.findall(text.partition("(count):")[2])]
@@ -223,12 +223,12 @@ def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
     }
 
 
-def at_end(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
+def _at_end(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
     """Return the figures of a whole trial, but for what its content and its process tell."""
     return _done(meter) | _worked(_tickers(options), meter) | _stood(store)
 
 
-def content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
+def _content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
     """Return how much can be read from the store, and its hash.
 
     Raises
@@ -250,7 +250,7 @@ def content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
     return {"live_rows": rows, "live_bytes": size, "content_sha256": digest.hexdigest()}
 
 
-def resting(store: Rdict) -> bool:
+def _resting(store: Rdict) -> bool:
     """Return whether no flush and no compaction runs.
 
     ``compaction-pending`` tells nothing here: under the universal style it stays 1 as long as there
@@ -319,7 +319,7 @@ def _read(tickers: Tickers, meter: Meter) -> dict[str, Any]:
 
 
 def _stood(store: Rdict) -> dict[str, Any]:
-    counts = stall_counts(
+    counts = _stall_counts(
         store.property_value("rocksdb.cf-write-stall-stats") or "",
         store.property_value("rocksdb.db-write-stall-stats") or "",
     )
@@ -382,16 +382,16 @@ class TriedStore:
 
     def run(self) -> dict[str, Any]:
         """Write, wait for what RocksDB has yet to do, and return the figures."""
-        tell({"opened": True})
+        _tell({"opened": True})
         finished = self._write()
-        tell({"written": True})
+        _tell({"written": True})
         self._tell_moment()
         settled, settle_s = self._settle() if finished else (False, 0.0)
-        figures = at_end(self.store, self.options, self.meter)
+        figures = _at_end(self.store, self.options, self.meter)
         self._tell_moment()
         return (
             figures
-            | content(self.store, self.profile.read_options())
+            | _content(self.store, self.profile.read_options())
             | {
                 "finished": finished,
                 "settled": settled,
@@ -407,7 +407,7 @@ class TriedStore:
         options = self.profile.write_options()
         due = 0.0
         for batch in self._batches():
-            if told_to_stop():
+            if _told_to_stop():
                 return False
             self.meter.write(self.store, batch, options)
             asked.take_in(batch.keys)
@@ -422,7 +422,7 @@ class TriedStore:
     def _ask(self, asked: AskedKeys, gets: int) -> bool:
         """Get that many keys, some at a time; return whether that came to its end."""
         for first in range(0, gets, _GETS_AT_ONCE):
-            if first and told_to_stop():
+            if first and _told_to_stop():
                 return False
             self.meter.ask(self.store, asked.draw(min(_GETS_AT_ONCE, gets - first)))
             self._tell_if_due()
@@ -436,9 +436,9 @@ class TriedStore:
         self.store.flush()
         busy = perf_counter()
         while perf_counter() - busy < _AT_REST_S:
-            if told_to_stop():
+            if _told_to_stop():
                 return False, perf_counter() - began
-            if not resting(self.store):
+            if not _resting(self.store):
                 busy = perf_counter()
             sleep(_LOOK_S)
             self._tell_if_due()
@@ -451,7 +451,7 @@ class TriedStore:
         """Wait until the next batch is due, or the trial is to stop."""
         pace = self.workload.writes_per_second
         if pace is not None:
-            told_to_stop(within_s=max(self.began + self.meter.writes / pace - perf_counter(), 0.0))
+            _told_to_stop(within_s=max(self.began + self.meter.writes / pace - perf_counter(), 0.0))
 
     def _tell_if_due(self) -> None:
         if perf_counter() - self.told >= _MOMENT_S:
@@ -461,7 +461,7 @@ class TriedStore:
         self.told = perf_counter()
         at_ms = round((self.told - self.began) * 1e3)
         figures = moment(self.store, self.options, self.meter)
-        tell({"moment": {"at_ms": at_ms} | figures})
+        _tell({"moment": {"at_ms": at_ms} | figures})
 
 
 def main() -> None:
@@ -474,18 +474,18 @@ def main() -> None:
             figures = tried.run()
             tried.store.close()
     except KstoolkitError as error:
-        tell({"error": error.message, "hint": error.hint})
+        _tell({"error": error.message, "hint": error.hint})
     else:
-        tell({"end": figures})
+        _tell({"end": figures})
 
 
-def tell(message: dict[str, Any]) -> None:
+def _tell(message: dict[str, Any]) -> None:
     """Tell the parent something."""
     sys.stdout.write(f"{json.dumps(message)}\n")
     sys.stdout.flush()
 
 
-def told_to_stop(*, within_s: float = 0.0) -> bool:
+def _told_to_stop(*, within_s: float = 0.0) -> bool:
     """Return whether the parent wants no more writes, or is no more; wait so long to learn it."""
     return bool(select.select([0], [], [], within_s)[0])
 

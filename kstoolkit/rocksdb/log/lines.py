@@ -127,14 +127,14 @@ def lines_of(text: str) -> list[LogLine]:
     return [] if foreign else [_continued(text)]
 
 
-def time_of(text: str) -> datetime | None:
+def _time_of(text: str) -> datetime | None:
     """Return when a line was written, whoever wrote it; None if it does not begin with a time.
 
     Examples
     --------
-    >>> print(time_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished"))
+    >>> print(_time_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished"))
     2026-11-21 08:08:24
-    >>> time_of("  at java.lang.Thread.run")
+    >>> _time_of("  at java.lang.Thread.run")
     """
     begins = _json_parts(text)[0] if text.startswith("{") else text
     found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
@@ -293,7 +293,7 @@ class WriterClock:
         return None
 
 
-LONGEST_LINE_BYTES = 1 << 20
+_LONGEST_LINE_BYTES = 1 << 20
 """What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""
 
 _OLD = r"\.old\.([0-9]{1,20})"
@@ -362,10 +362,10 @@ def text_lines(file: Path) -> Iterator[str]:
     """
     try:
         with _unpacked(file) as log:
-            while piece := log.readline(LONGEST_LINE_BYTES):
+            while piece := log.readline(_LONGEST_LINE_BYTES):
                 yield piece.decode("utf-8", "replace").rstrip("\r\n")
                 while piece and not piece.endswith(b"\n"):
-                    piece = log.readline(LONGEST_LINE_BYTES)
+                    piece = log.readline(_LONGEST_LINE_BYTES)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         message = f"{file} can't be unpacked: {error}."
         raise InputError(message, hint="Is it still being packed? Then read it later.") from error
@@ -424,12 +424,12 @@ def _check_is_log(file: Path) -> None:
 
 def _begins(text: str) -> bool:
     """Return whether a line of a log begins here, whoever wrote it."""
-    return time_of(text) is not None or any(not line.continued for line in lines_of(text))
+    return _time_of(text) is not None or any(not line.continued for line in lines_of(text))
 
 
 def _first_time(file: Path) -> str:
     head = islice(text_lines(file), _LINES_TO_A_TIME)
-    return next((str(time) for line in head if (time := time_of(line))), "")
+    return next((str(time) for line in head if (time := _time_of(line))), "")
 
 
 def logged_level(folder: Path) -> str | None:

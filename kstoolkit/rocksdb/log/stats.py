@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.lines import LogLine
 
 
-NOT_DUMPED = "the dump doesn't hold it"
+_NOT_DUMPED = "the dump doesn't hold it"
 """Why a figure of a dump is unknown."""
 
 _SCALE = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -87,11 +87,11 @@ class LevelStats(Record):
         values = {
             "num_files": _whole(cells.get("Files", "").partition("/")[0]),
             "size_bytes": _size(cells.get("Size", "")),
-            "write_amplification": decimal_in(cells.get("W-Amp", "")),
-            "compaction_s": decimal_in(cells.get("Comp(sec)", "")),
+            "write_amplification": _decimal_in(cells.get("W-Amp", "")),
+            "compaction_s": _decimal_in(cells.get("Comp(sec)", "")),
             "num_compactions": _whole(cells.get("Comp(cnt)", "")),
         }
-        unknown = {name: NOT_DUMPED for name, value in values.items() if value is None}
+        unknown = {name: _NOT_DUMPED for name, value in values.items() if value is None}
         return cls(column_family, parts[0], cells=cells, unknown=unknown, **values)  # type: ignore[arg-type] # by name
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class LevelStats(Record):
         )
 
 
-def decimal_in(text: str) -> float | None:
+def _decimal_in(text: str) -> float | None:
     """Return a number; None if the text is none, or not a finite one."""
     try:
         number = float(text)
@@ -114,17 +114,17 @@ def decimal_in(text: str) -> float | None:
 
 def _whole(text: str) -> int | None:
     scale = _SCALE.get(text[-1:], 1)
-    number = decimal_in(text[:-1] if scale > 1 else text)
+    number = _decimal_in(text[:-1] if scale > 1 else text)
     return None if number is None else round(number * scale)
 
 
 def _size(text: str) -> int | None:
     number, _, unit = text.partition(" ")
-    size = decimal_in(number)
+    size = _decimal_in(number)
     return None if size is None else round(size * _IN_BYTES.get(unit, 1))
 
 
-THE_STORE = "the store"
+_THE_STORE = "the store"
 
 _DUMP = "------- DUMPING STATS -------"
 _TICKERS = "STATISTICS:"
@@ -225,7 +225,7 @@ class _Dump:
         self._pending: dict[str, int] = {}
         self._levels: list[LevelStats] = []
         self._inside = False
-        self._family = THE_STORE
+        self._family = _THE_STORE
         self._names: list[str] | None = None
 
     def section(self, text: str) -> None:
@@ -255,7 +255,7 @@ class _Dump:
         """Return what the dump held."""
         whys = {"at": NO_ZONE} if self._at is None else {}
         whys |= {
-            name: NOT_DUMPED
+            name: _NOT_DUMPED
             for name in ("uptime_s", *_stall_names("Cumulative"), *_stall_names("Interval"))
             if name not in self._figures
         }
@@ -274,7 +274,7 @@ class _Dump:
         levels = _LEVELS.match(text)
         self._names = None
         if levels or text.startswith(_STORE):
-            self._family = levels[1] if levels else THE_STORE
+            self._family = levels[1] if levels else _THE_STORE
 
     def _row(self, text: str) -> None:
         row = LevelStats.of_row(self._family, self._names or [], text)
@@ -285,11 +285,11 @@ class _Dump:
         uptime, stall, counts = _UPTIME.match(text), _STALL.match(text), _COUNTS.match(text)
         pending = _PENDING.match(text)
         if uptime:
-            self._keep("uptime_s", decimal_in(uptime[1]))
+            self._keep("uptime_s", _decimal_in(uptime[1]))
         elif stall:
-            seconds = int(stall[2]) * 3600 + int(stall[3]) * 60 + (decimal_in(stall[4]) or 0)
+            seconds = int(stall[2]) * 3600 + int(stall[3]) * 60 + (_decimal_in(stall[4]) or 0)
             for name, value in zip(
-                _stall_names(stall[1]), (seconds, decimal_in(stall[5])), strict=True
+                _stall_names(stall[1]), (seconds, _decimal_in(stall[5])), strict=True
             ):
                 self._keep(name, value)
         elif pending:

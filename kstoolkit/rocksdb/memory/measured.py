@@ -67,7 +67,7 @@ class BlockCache:
     num_users: int
 
 
-def block_caches(handles: Iterable[Rdict]) -> list[BlockCache]:
+def _block_caches(handles: Iterable[Rdict]) -> list[BlockCache]:
     """Return each cache once; a column family without a cache adds none.
 
     Parameters
@@ -306,7 +306,7 @@ def memory_parts(
     Exception
         What rocksdict raises.
     """
-    caches = block_caches(handles)
+    caches = _block_caches(handles)
     live = _sum(handles, "cur-size-all-mem-tables")
     every = _sum(handles, "size-all-mem-tables")
     readers = _sum(handles, "estimate-table-readers-mem")

@@ -117,7 +117,7 @@ class MemoryTerm(Record):
         return f"MemoryTerm({self})"
 
 
-def memtable_term(profile: Profile, given: Given) -> MemoryTerm:
+def _memtable_term(profile: Profile, given: Given) -> MemoryTerm:
     """Return the memtables: of each instance, or what a write-buffer manager leaves all of them."""
     budget = profile.write_buffer_manager_bytes
     if budget and profile.write_buffer_manager_in_cache:
@@ -134,7 +134,7 @@ def memtable_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("memtables", formula, given.origin(*names), each, given.instances, why=why)
 
 
-def cache_term(profile: Profile, given: Given) -> MemoryTerm:
+def _cache_term(profile: Profile, given: Given) -> MemoryTerm:
     """Return the block cache: of each instance, or of all."""
     shared = bool(profile.block_cache_shared)
     count = 1 if shared else given.instances
@@ -143,7 +143,7 @@ def cache_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("block cache", name, given.origin(name), size, count, shared=shared, why=why)
 
 
-def index_term(profile: Profile, given: Given) -> MemoryTerm:
+def _index_term(profile: Profile, given: Given) -> MemoryTerm:
     """Return the index blocks, estimated if they live outside the cache.
 
     Data blocks of ``block_size`` bytes before compression, but none without a key; and for each a
@@ -162,7 +162,7 @@ def index_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("index blocks", formula, origin, each, given.instances, why=_NO_DATA)
 
 
-def filter_term(profile: Profile, given: Given) -> MemoryTerm:
+def _filter_term(profile: Profile, given: Given) -> MemoryTerm:
     """Return the filter blocks, estimated if they live outside the cache.
 
     At most: with ``optimize_filters_for_hits`` the last level has none.
@@ -182,7 +182,7 @@ def filter_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("filter blocks", formula, origin, each, given.instances, why=why)
 
 
-def pinned_term(profile: Profile, given: Given, *, is_bound: bool = False) -> MemoryTerm:
+def _pinned_term(profile: Profile, given: Given, *, is_bound: bool = False) -> MemoryTerm:
     """Return what iterators pin: a block in each file of level 0 and in each level below.
 
     It lies inside the cache as long as there is room, and beyond its size if there is none, unless
@@ -416,23 +416,23 @@ def plan_memory(
     given = Given(
         instances=partitions * segments * stores,
         column_families=column_families,
-        base="RocksDB's own options" if profile is None else origin_of(base),
+        base="RocksDB's own options" if profile is None else _origin_of(base),
         origins=dict.fromkeys(options, str(Source.GIVEN)),
         **data,
     )
     planned = base.changed(**options) if options else base
     told = counts | data | {"column_families": column_families, "profile": planned}
-    return replace(plan_of(planned, given), given=told)
+    return replace(_plan_of(planned, given), given=told)
 
 
-def plan_of(profile: Profile, given: Given) -> MemoryPlan:
+def _plan_of(profile: Profile, given: Given) -> MemoryPlan:
     """Return the terms for a profile, and their sum."""
-    memory = [memtable_term(profile, given), cache_term(profile, given)]
-    blocks = [index_term(profile, given), filter_term(profile, given)]
+    memory = [_memtable_term(profile, given), _cache_term(profile, given)]
+    blocks = [_index_term(profile, given), _filter_term(profile, given)]
     in_cache = bool(profile.cache_index_and_filter_blocks)
     shared = all(term.count == 1 for term in memory) and bool(profile.block_cache_shared)
     is_bound = shared and in_cache and bool(profile.write_buffer_manager_bytes)
-    terms = [*memory, *blocks, pinned_term(profile, given, is_bound=is_bound)]
+    terms = [*memory, *blocks, _pinned_term(profile, given, is_bound=is_bound)]
     unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
     each = _each(memory)
     if each is None:
@@ -465,12 +465,12 @@ def profile_given(profile: Profile | str | os.PathLike[str] | None) -> Profile:
     return Profile.from_options(profile)
 
 
-def origin_of(profile: Profile) -> str:
+def _origin_of(profile: Profile) -> str:
     """Return where the options of a profile come from: its name, or the OPTIONS file it is of.
 
     Examples
     --------
-    >>> origin_of(Profile(name="mine"))
+    >>> _origin_of(Profile(name="mine"))
     "profile 'mine'"
     """
     file = _FROM_FILE.fullmatch(profile.purpose)
@@ -530,12 +530,12 @@ def plan_for(
     given = Given(
         instances=instances,
         column_families=column_families,
-        base=origin_of(base),
+        base=_origin_of(base),
         origins={} if told is None else _origins(told),
         iterators=iterators,
         **_of_data(ssts),
     )
-    return plan_of(_with_cache(base, told) if told else _told_nowhere(base), given)
+    return _plan_of(_with_cache(base, told) if told else _told_nowhere(base), given)
 
 
 def _told_nowhere(profile: Profile) -> Profile:

@@ -76,7 +76,7 @@ class CacheObjects:
     manager: tuple[str, str] | None
 
 
-def cache_objects(profile: Profile) -> CacheObjects:
+def _cache_objects(profile: Profile) -> CacheObjects:
     """Return what to make for the memory of a profile."""
     values = [getattr(profile, name) for name in _CACHE_OPTIONS]
     own = {**defaults_beside(profile), **kafka_streams_options()}
@@ -94,7 +94,7 @@ def cache_objects(profile: Profile) -> CacheObjects:
     return CacheObjects(bool(profile.block_cache_shared), cache, manager)
 
 
-def statements(profile: Profile) -> list[str]:
+def _statements(profile: Profile) -> list[str]:
     """Return the statements for all options but the cache and the write-buffer manager."""
     values = _to_set(profile)
     plain = [
@@ -193,7 +193,7 @@ _NO_TYPES = {"permits", "record", "sealed", "var", "yield"}
 _HINT = "Give one such as 'com.example.BoundedMemory'."
 
 
-def check_class_name(class_name: str, *, used: Collection[str]) -> None:
+def _check_class_name(class_name: str, *, used: Collection[str]) -> None:
     """Check that Java takes a name for a class, with or without a package.
 
     Parameters
@@ -210,8 +210,8 @@ def check_class_name(class_name: str, *, used: Collection[str]) -> None:
 
     Examples
     --------
-    >>> check_class_name("com.example.Fast", used={"List"})
-    >>> check_class_name("class", used={"List"})
+    >>> _check_class_name("com.example.Fast", used={"List"})
+    >>> _check_class_name("class", used={"List"})
     Traceback (most recent call last):
         ...
     kstoolkit.errors.ConfigurationError: 'class' is no name of a Java class.
@@ -316,7 +316,7 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, Profile]]) -> str
     ConfigurationError
         If ``class_name`` is no name of a Java class, or one that its source uses itself.
     """
-    check_class_name(class_name, used=_USED)
+    _check_class_name(class_name, used=_USED)
     package, _, name = class_name.rpartition(".")
     shared = _shared(profiles)
     methods = "".join(
@@ -351,7 +351,7 @@ def _comment(text: str) -> str:
 
 def _shared(profiles: Sequence[tuple[str, Profile]]) -> list[CacheObjects]:
     """Return each set of shared objects once, whoever uses it."""
-    objects = [cache_objects(profile) for _, profile in profiles]
+    objects = [_cache_objects(profile) for _, profile in profiles]
     return list(dict.fromkeys(each for each in objects if each.shared and each.cache))
 
 
@@ -367,7 +367,7 @@ def _fields(shared: list[CacheObjects]) -> str:
 
 
 def _method(number: int, profile: Profile, shared: list[CacheObjects]) -> str:
-    lines = [*_memory(cache_objects(profile), shared), *statements(profile)]
+    lines = [*_memory(_cache_objects(profile), shared), *_statements(profile)]
     return _METHOD.format(
         title=_comment(profile.purpose or profile.name or "Options of a profile."),
         number=number,

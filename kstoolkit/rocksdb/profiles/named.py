@@ -78,7 +78,7 @@ _LEAST_MEMTABLE_BYTES = 64 << 10  # RocksDB raises smaller ones to this (db/colu
 _LARGEST_MEMTABLE_BYTES = 64 << 20
 
 
-def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
+def _bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
     """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name.
 
     Raises
@@ -88,7 +88,7 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
 
     Examples
     --------
-    >>> bounded_options(512 << 20, stores=24)["write_buffer_size"]
+    >>> _bounded_options(512 << 20, stores=24)["write_buffer_size"]
     5592405
     """
     _check_whole("total_bytes", total_bytes)
@@ -257,7 +257,7 @@ def named_options(
     """
     if name == "bounded_memory":
         total = _TOTAL_BYTES if total_bytes is None else total_bytes
-        return bounded_options(total, 1 if stores is None else stores)
+        return _bounded_options(total, 1 if stores is None else stores)
     if name not in profile_names():
         near = get_close_matches(str(name), profile_names(), n=1)
         guess = f"Did you mean {near[0]!r}? " if near else ""
@@ -366,7 +366,7 @@ def bounded_memory(total_bytes: int, stores: int) -> Profile:
     >>> profile.write_buffer_manager_bytes, profile.write_buffer_size
     (268435456, 5592405)
     """
-    return Profile(**bounded_options(total_bytes, stores))
+    return Profile(**_bounded_options(total_bytes, stores))
 
 
 def profile_named(

@@ -184,7 +184,7 @@ def memory(default: Any, most: float | None = None) -> Any:
     return _field(Option(Section.NOWHERE, default, 0, most))
 
 
-def io(default: Any) -> Any:
+def _io(default: Any) -> Any:
     """Return a dataclass field for reading, writing and what else no OPTIONS file holds."""
     return _field(Option(Section.NOWHERE, default, 0))
 
@@ -213,7 +213,7 @@ def check_text(name: str, value: object) -> None:
         raise ConfigurationError(message, hint=f"Give one, such as {name}='mine'.")
 
 
-def checked(profile: OptionSet) -> dict[str, Any]:
+def _checked(profile: OptionSet) -> dict[str, Any]:
     """Return the options that RocksDB itself would set otherwise, with what it would set.
 
     Raises
@@ -462,7 +462,7 @@ class OptionSet:
 
     # Files, the write-ahead log, and what RocksDB tells of itself.
     max_open_files: int | None = store(-1, least=-1)
-    rate_limit_bytes_per_second: int | None = io(0)
+    rate_limit_bytes_per_second: int | None = _io(0)
     bytes_per_sync: int | None = store(0)
     wal_bytes_per_sync: int | None = store(0)
     compaction_readahead_size: int | None = store(2 << 20)
@@ -474,19 +474,19 @@ class OptionSet:
     avoid_flush_during_shutdown: bool | None = store(default=False)
     info_log_level: str | None = store("info")
     stats_dump_period_sec: int | None = store(600)
-    statistics: bool | None = io(default=False)
+    statistics: bool | None = _io(default=False)
 
     # Reads and writes.
-    fill_cache: bool | None = io(default=True)
-    readahead_bytes: int | None = io(0)
-    prefix_same_as_start: bool | None = io(default=False)
-    disable_wal: bool | None = io(default=False)
-    sync: bool | None = io(default=False)
+    fill_cache: bool | None = _io(default=True)
+    readahead_bytes: int | None = _io(0)
+    prefix_same_as_start: bool | None = _io(default=False)
+    disable_wal: bool | None = _io(default=False)
+    sync: bool | None = _io(default=False)
 
     unknown: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
 
     def __post_init__(self) -> None:
-        for option, value in checked(self).items():
+        for option, value in _checked(self).items():
             object.__setattr__(self, option, value)
 
     def options(self) -> dict[str, Any]:

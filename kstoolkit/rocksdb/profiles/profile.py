@@ -234,7 +234,7 @@ class Profile(OptionSet, Viewed):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``."""
-        return option_table(self)
+        return _option_table(self)
 
     def __repr__(self) -> str:
         name = {"name": self.name} if self.name else {}
@@ -312,13 +312,13 @@ def differences(left: Profile, right: Profile) -> Records[Difference]:
     return Records(rows, "options that differ")
 
 
-def option_table(profile: Profile) -> pd.DataFrame:
+def _option_table(profile: Profile) -> pd.DataFrame:
     """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``.
 
     Examples
     --------
     >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> table = option_table(Profile(compression="lz4")).set_index("option")
+    >>> table = _option_table(Profile(compression="lz4")).set_index("option")
     >>> table.loc["compression", ["value", "rocksdb"]].tolist()
     ['lz4', 'snappy']
     """

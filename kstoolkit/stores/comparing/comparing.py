@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-NOWHERE = -1
+_NOWHERE = -1
 """The place of a row that a side has not."""
 
 
@@ -64,7 +64,7 @@ class Matches:
     Parameters
     ----------
     in_a, in_b
-        Of each difference, the place of its row of either side; :data:`NOWHERE` if it has none.
+        Of each difference, the place of its row of either side; :data:`_NOWHERE` if it has none.
     num_equal
         How many rows of a side have an equal one on the other.
     """
@@ -76,13 +76,13 @@ class Matches:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many rows were added, removed, changed, and are equal."""
-        added = int((self.in_a == NOWHERE).sum())
-        removed = int((self.in_b == NOWHERE).sum())
+        added = int((self.in_a == _NOWHERE).sum())
+        removed = int((self.in_b == _NOWHERE).sum())
         changed = len(self.in_a) - added - removed
         return np.array([added, removed, changed, self.num_equal], np.int64)
 
 
-def match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> Matches:
+def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> Matches:
     """Return which rows differ.
 
     Parameters
@@ -98,7 +98,7 @@ def match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> Match
     --------
     >>> identity = pa.array([b"k", b"k", b"l"], pa.large_binary())
     >>> value = pa.array([b"1", b"2", b"1"], pa.large_binary())
-    >>> found = match(identity, value, np.array([False, True, True]))
+    >>> found = _match(identity, value, np.array([False, True, True]))
     >>> found.in_a.tolist(), found.in_b.tolist(), found.num_equal
     ([0, -1], [1, 2], 0)
     """
@@ -132,10 +132,10 @@ def _matched_alone(
     alone: NDArray[np.bool_],
 ) -> tuple[_Places, int]:
     """Return the differences of identities with one row a side at most, and how many are equal."""
-    in_a, in_b = (np.full(len(alone), NOWHERE, np.intp) for _ in range(2))
+    in_a, in_b = (np.full(len(alone), _NOWHERE, np.intp) for _ in range(2))
     rows = np.arange(len(group))
     in_a[group[~is_b]], in_b[group[is_b]] = rows[~is_b], rows[is_b]
-    both = np.flatnonzero(alone & (in_a != NOWHERE) & (in_b != NOWHERE))
+    both = np.flatnonzero(alone & (in_a != _NOWHERE) & (in_b != _NOWHERE))
     equal = _are_equal(value.take(pa.array(in_a[both])), value.take(pa.array(in_b[both])))
     differs = alone.copy()
     differs[both[equal]] = False
@@ -162,8 +162,8 @@ def _matched_by_count(
         rows[side][_rank(kind[side]) >= pairs[kind[side]]]
         for side in (np.flatnonzero(~of_b), np.flatnonzero(of_b))
     )
-    in_a = np.concatenate([left_a, np.full(len(left_b), NOWHERE, np.intp)])
-    in_b = np.concatenate([np.full(len(left_a), NOWHERE, np.intp), left_b])
+    in_a = np.concatenate([left_a, np.full(len(left_b), _NOWHERE, np.intp)])
+    in_b = np.concatenate([np.full(len(left_a), _NOWHERE, np.intp), left_b])
     return (in_a, in_b), int(pairs.sum())
 
 
@@ -369,7 +369,7 @@ class _Comparison:
                 identity, value = (
                     rows[name].combine_chunks() for name in ("identity", self.compared)
                 )
-                found = match(identity, value, np.asarray(rows["is_b"]))
+                found = _match(identity, value, np.asarray(rows["is_b"]))
                 self.counts += found.counts
                 if left and len(found.in_a):
                     yield _joined(rows, found).slice(0, left)
@@ -380,6 +380,6 @@ def _joined(rows: pa.Table, found: Matches) -> pa.Table:
     """Return the rows of both sides beside each other, null where there is none."""
     bare = rows.select(ROW.names)
     halves = [
-        bare.take(pa.array(places, mask=places == NOWHERE)) for places in (found.in_a, found.in_b)
+        bare.take(pa.array(places, mask=places == _NOWHERE)) for places in (found.in_a, found.in_b)
     ]
     return pa.table([column for half in halves for column in half.columns], DIFFERENCES)

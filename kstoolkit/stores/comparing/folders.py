@@ -107,7 +107,7 @@ def _changelog(folder: Path) -> Changelog | None:
         return None
 
 
-def together(stores: Sequence[HasRows]) -> Readable:
+def _together(stores: Sequence[HasRows]) -> Readable:
     """Return the rows of several stores of one kind as those of one store.
 
     Parameters
@@ -122,9 +122,9 @@ def together(stores: Sequence[HasRows]) -> Readable:
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> parts = [listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
-    >>> print(*together(parts).rows(), sep="; ")
+    >>> from kstoolkit.stores.comparing.folders import _listed
+    >>> parts = [_listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
+    >>> print(*_together(parts).rows(), sep="; ")
     'anna': 1; 'bo': 1
     """
     if not stores:
@@ -251,7 +251,7 @@ def opened_partitions(folder: str | os.PathLike[str], name: str, **told: Any) ->
         message = f"{len(whose)} applications or operators in {folder} have a store {name!r}."
         raise ConfigurationError(message, hint="Give the folder of one of them.")
     with ExitStack() as opening:
-        yield together([opening.enter_context(open_store(each.path, **told)) for each in mine])
+        yield _together([opening.enter_context(open_store(each.path, **told)) for each in mine])
 
 
 @contextmanager
@@ -305,7 +305,7 @@ class ListedRows:
         yield from self.parts
 
 
-def listed(
+def _listed(
     name: str,
     rows: Iterable[tuple[bytes, bytes | None]],
     *,
@@ -325,7 +325,7 @@ def listed(
 
     Examples
     --------
-    >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
+    >>> print(*_listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """
     keys: list[bytes] = []

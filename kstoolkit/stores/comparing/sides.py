@@ -268,8 +268,8 @@ def _sorted(parts: list[pa.Table]) -> pa.Table:
     return rows.take(pc.sort_indices(rows["identity"]))
 
 
-RUN_BYTES = 32 << 20
-MOST_RUNS = 32
+_RUN_BYTES = 32 << 20
+_MOST_RUNS = 32
 _BLOCK_BYTES = 512 << 10  # of each run, this much is in memory while it is merged
 
 
@@ -332,15 +332,15 @@ class Spool:
         """Add rows in any order."""
         self._held.append(rows)
         self._held_bytes += rows.nbytes
-        if self._held_bytes >= RUN_BYTES:
+        if self._held_bytes >= _RUN_BYTES:
             self._end_run()
 
     def finish(self) -> None:
         """Write what is still in memory, and leave no more runs than can be merged at once."""
         if self._held:
             self._end_run()
-        while len(self.runs) > MOST_RUNS:
-            some, self.runs = self.runs[:MOST_RUNS], self.runs[MOST_RUNS:]
+        while len(self.runs) > _MOST_RUNS:
+            some, self.runs = self.runs[:_MOST_RUNS], self.runs[_MOST_RUNS:]
             with closing(merged(some)) as tables:
                 self.runs.append(self._write(tables))
             for path in some:

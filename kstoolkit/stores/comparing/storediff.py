@@ -155,7 +155,7 @@ class DiffBatch:
         return pa.table(columns)
 
 
-def diff_batch(
+def _diff_batch(
     rows: pa.Table,
     serdes_a: tuple[Serde, Serde],
     serdes_b: tuple[Serde, Serde],
@@ -378,7 +378,7 @@ class StoreDiff(Viewed):
         nothing = True
         with pa.OSFile(str(self._kept), "rb") as file, pa.ipc.open_stream(file) as stream:
             for block in stream:
-                yield diff_batch(pa.Table.from_batches([block]), *self._read_by)
+                yield _diff_batch(pa.Table.from_batches([block]), *self._read_by)
                 nothing = False
         if nothing:  # which has columns and types, too
-            yield diff_batch(DIFFERENCES.empty_table(), *self._read_by)
+            yield _diff_batch(DIFFERENCES.empty_table(), *self._read_by)

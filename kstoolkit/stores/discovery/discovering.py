@@ -124,7 +124,7 @@ _IS_OPEN = "a process has it open"
 _NO_OFFSET = "it has no changelog, or nothing of it was ever flushed"
 
 
-def looked_into(found: FoundStore) -> FoundStore:
+def _looked_into(found: FoundStore) -> FoundStore:
     """Return what was found with what a look into its rows tells.
 
     Whose kind is known by its place, as of a replica, is left as it is; a store that can't be
@@ -260,7 +260,7 @@ def discover(
         stores = [_with_lock(each, locks) for each in _counted_aloud(found, " stores", progress)]
     if look:
         told = _counted_aloud(stores, " stores opened", progress)
-        stores = [each if walk.is_stopped() else looked_into(each) for each in told]
+        stores = [each if walk.is_stopped() else _looked_into(each) for each in told]
     if walk.is_stopped():
         walk.unreadable[str(root)] = _STOPPED
     return FoundStores(stores, root, walk.unreadable)

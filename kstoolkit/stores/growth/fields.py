@@ -56,33 +56,33 @@ _NOTHING, _NULL, _THERE = (pa.scalar(each, _BINARY) for each in (b"", b"\x00", b
 _COUNT_BYTES = 8
 
 
-def as_bytes(column: pa.Array) -> pa.Array:
+def _as_bytes(column: pa.Array) -> pa.Array:
     r"""Return a column as Arrow large binary without nulls, each cell what stands for its value.
 
     Examples
     --------
-    >>> as_bytes(pa.array(["a", None])).to_pylist()
+    >>> _as_bytes(pa.array(["a", None])).to_pylist()
     [b'\x01\x01\x00\x00\x00\x00\x00\x00\x00a', b'\x00']
-    >>> from_bytes(as_bytes(pa.array([[1, None]]))[0].as_py(), pa.list_(pa.int64()))
+    >>> _from_bytes(_as_bytes(pa.array([[1, None]]))[0].as_py(), pa.list_(pa.int64()))
     [1, None]
     """
     if pt.is_null(column.type):
         return pa.repeat(_NULL, len(column))
-    return joined_bytes([pa.repeat(_THERE, len(column)), _bare(column)]).fill_null(_NULL)
+    return _joined_bytes([pa.repeat(_THERE, len(column)), _bare(column)]).fill_null(_NULL)
 
 
-def joined_bytes(parts: list[pa.Array]) -> pa.Array:
+def _joined_bytes(parts: list[pa.Array]) -> pa.Array:
     """Return cells of several columns behind each other; null where one of them is."""
     return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
-def from_bytes(raw: bytes, kind: pa.DataType) -> Any:
+def _from_bytes(raw: bytes, kind: pa.DataType) -> Any:
     """Return the value of an Arrow type that some bytes stand for; of a struct, a dict.
 
     Examples
     --------
     >>> pair = pa.struct([("user", pa.string()), ("n", pa.int32())])
-    >>> from_bytes(as_bytes(pa.array([{"user": "zoë", "n": -1}], pair))[0].as_py(), pair)
+    >>> _from_bytes(_as_bytes(pa.array([{"user": "zoë", "n": -1}], pair))[0].as_py(), pair)
     {'user': 'zoë', 'n': -1}
     """
     return _read(raw, 0, kind)[0]
@@ -97,23 +97,23 @@ def _bare(column: pa.Array) -> pa.Array:
         whole = _lists(column)
     elif _is_text(kind):
         raw = column.cast(_BINARY)
-        return joined_bytes([_fixed(pc.binary_length(raw).cast(pa.int64())), raw])
+        return _joined_bytes([_fixed(pc.binary_length(raw).cast(pa.int64())), raw])
     else:
         return _fixed(column.cast(pa.int8()) if pt.is_boolean(kind) else column)
     return pc.if_else(column.is_valid(), whole, pa.scalar(None, _BINARY))
 
 
 def _structs(column: pa.Array) -> pa.Array:
-    parts = [as_bytes(each) for each in column.flatten()]
-    return joined_bytes(parts) if parts else pa.repeat(_NOTHING, len(column))
+    parts = [_as_bytes(each) for each in column.flatten()]
+    return _joined_bytes(parts) if parts else pa.repeat(_NOTHING, len(column))
 
 
 def _lists(column: pa.Array) -> pa.Array:
     lists = column.cast(pa.large_list(_element(column.type)))
     count = np.asarray(pc.list_value_length(lists).fill_null(0)).astype(np.int64)
     ends = pa.array(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)]))
-    elements = pa.LargeListArray.from_arrays(ends, as_bytes(lists.flatten()))
-    return joined_bytes([_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING)])
+    elements = pa.LargeListArray.from_arrays(ends, _as_bytes(lists.flatten()))
+    return _joined_bytes([_fixed(pa.array(count)), pc.binary_join(elements, _NOTHING)])
 
 
 def _fixed(column: pa.Array) -> pa.Array:
@@ -221,7 +221,7 @@ class FieldTally:
         The rows of which there is no such field are null among the texts.
         """
         columns, is_read = self.fields.columns(rows)
-        cells = {name: as_bytes(column) for name, column in columns.items()}
+        cells = {name: _as_bytes(column) for name, column in columns.items()}
         chosen, sizes = pa.array(is_read), sizes_bytes[is_read]
         for name in self.each.keys() & columns.keys():
             self.each[name].add(self._tagged([name], columns, cells).filter(chosen), sizes)
@@ -237,7 +237,7 @@ class FieldTally:
     def key(self, raw: bytes) -> dict[str, Any]:
         """Return the values of the fields that some bytes of the sums stand for, by name."""
         kind = self._types[int.from_bytes(raw[:_TAG_BYTES], "little")]
-        found: dict[str, Any] = from_bytes(b"\x01" + raw[_TAG_BYTES:], kind)
+        found: dict[str, Any] = _from_bytes(b"\x01" + raw[_TAG_BYTES:], kind)
         return found
 
     def _tagged(
@@ -248,7 +248,7 @@ class FieldTally:
             self._types.append(kind)
         number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
         tag = pa.repeat(pa.scalar(number, pa.large_binary()), len(columns[names[0]]))
-        return joined_bytes([tag, *(cells[name] for name in names)])
+        return _joined_bytes([tag, *(cells[name] for name in names)])
 
 
 Path = tuple[str, ...]
@@ -339,9 +339,9 @@ def key_fields(
     (('user', 'page'), ('page',))
     """
     known = {each.name: each for each in families}
-    paths = {name: paths_in(each) for name, each in known.items()}
+    paths = {name: _paths_in(each) for name, each in known.items()}
     if by is not None:
-        times = {name: paths_in(each, times=True) for name, each in known.items()}
+        times = {name: _paths_in(each, times=True) for name, each in known.items()}
         return KeyFields(times, known, _chosen(by, times.values()))
     every = tuple(dict.fromkeys(name for each in paths.values() for name in each))
     common = tuple(name for name in every if all(name in each for each in paths.values()))
@@ -352,7 +352,7 @@ def key_fields(
     return KeyFields(paths, known, common, each)
 
 
-def paths_in(family: Family, *, times: bool = False) -> dict[str, Path]:
+def _paths_in(family: Family, *, times: bool = False) -> dict[str, Path]:
     """Return where the fields of a family's keys are, by name; no windows, and times if asked."""
     found = RowTimes.of(family)
     hidden = {each.name for each in (found.window,) if each is not None and each.in_key}

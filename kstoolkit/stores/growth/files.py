@@ -80,10 +80,10 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
     live_bytes = [each.live_bytes for each in files]
     known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
     ssts = [each for one in files for each in one.ssts]
-    return deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=known)
+    return _deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=known)
 
 
-def deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:
+def _deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:
     """Return what SST files tell of deletions.
 
     Parameters
@@ -97,7 +97,7 @@ def deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | Non
 
     Examples
     --------
-    >>> deletions_in([], num_on_disk=0, live_bytes=0).unknown["tombstone_density"]
+    >>> _deletions_in([], num_on_disk=0, live_bytes=0).unknown["tombstone_density"]
     'there are no SST files'
     """
     files = sorted(ssts, key=lambda each: each.level)

@@ -220,7 +220,7 @@ class HasSource(Protocol):
         ...
 
 
-def measured_growth(
+def _measured_growth(
     store: HasSource | RowSource,
     *,
     found: FoundStore | None = None,
@@ -280,7 +280,7 @@ def measured_growth(
     ...     def read(self, asked):
     ...         keys = ByteColumn.of([b"anna", b"bo"])
     ...         yield RowColumns.whole(keys, ByteColumn.of([b"1" * 90, b"2"]))
-    >>> measured = measured_growth(Listed())
+    >>> measured = _measured_growth(Listed())
     >>> measured.keys[0].key, measured.keys[0].data_bytes, measured.num_keys
     ('anna', 94, 2)
     """
@@ -432,7 +432,7 @@ def growth(
             return growth(
                 opened, retention=retention, now=now, prefix_bytes=prefix_bytes, by=by, top=top
             )
-    return measured_growth(
+    return _measured_growth(
         store,
         found=_found(store) if isinstance(store, OpenedStore) else None,
         opened=_rocksdbs(store),

@@ -364,7 +364,7 @@ def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
             key,
             num_rows,
             size,
-            share_of(size, tallies),
+            _share_of(size, tallies),
             hitters.error_rows,
             hitters.error_bytes,
         )
@@ -399,7 +399,7 @@ def _by_fields(
         value = found if len(names) > 1 else found[names[0]]
         raw = value.encode() if isinstance(value, str) else None
         bounds = hitters.error_rows, hitters.error_bytes
-        uses.append(KeyUse(value, raw, num_rows, size, share_of(size, tallies), *bounds))
+        uses.append(KeyUse(value, raw, num_rows, size, _share_of(size, tallies), *bounds))
     return uses
 
 
@@ -415,7 +415,7 @@ def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     )
     uses = [
         PrefixUse(
-            prefix_text(raw or b""), raw or b"", num_rows, size, share_of(size, tallies), *bounds
+            _prefix_text(raw or b""), raw or b"", num_rows, size, _share_of(size, tallies), *bounds
         )
         for raw, num_rows, size in rows
     ]
@@ -434,7 +434,7 @@ def windows_of(tallies: Tallies, horizon: Horizon, top: int) -> Records[WindowUs
             spans.length_ms,
             int(spans.num_rows[at]),
             int(spans.data_bytes[at]),
-            share_of(int(spans.data_bytes[at]), tallies),
+            _share_of(int(spans.data_bytes[at]), tallies),
         )
         for at in order
     ]
@@ -469,12 +469,12 @@ def num_windows(tallies: Tallies) -> int | None:
     return len(tallies.times.spans()) if tallies.clock is Clock.WINDOW_START else None
 
 
-def prefix_text(raw: bytes) -> str:
+def _prefix_text(raw: bytes) -> str:
     r"""Return the beginning of a key for people: text if it can be printed, else hex.
 
     Examples
     --------
-    >>> prefix_text(b"user-"), prefix_text("zoë".encode()[:3]), prefix_text(b"\x00\x01")
+    >>> _prefix_text(b"user-"), _prefix_text("zoë".encode()[:3]), _prefix_text(b"\x00\x01")
     ('user-', 'zo', '0x0001')
     """
     text = raw.decode(errors="ignore")  # a character may be cut in two
@@ -486,12 +486,12 @@ def _readable(value: Any) -> Any:
     return value.raw if isinstance(value, Undecoded) else value
 
 
-def share_of(size_bytes: int, tallies: Tallies) -> float:
+def _share_of(size_bytes: int, tallies: Tallies) -> float:
     """Return which share of all keys' and values' bytes some bytes are."""
     return size_bytes / tallies.data_bytes if tallies.data_bytes else 0.0
 
 
-WINDOW_END = "window end"
+_WINDOW_END = "window end"
 """What the ages of windows are counted from; those of other rows from their timestamps."""
 
 _HOUR_MS = 3_600_000
@@ -525,7 +525,7 @@ def ages_of(
     if tallies.clock is Clock.TIMESTAMP:
         spans, clock = tallies.times.spans(), str(Clock.TIMESTAMP)
     else:
-        spans, clock = tallies.ends.spans(), WINDOW_END
+        spans, clock = tallies.ends.spans(), _WINDOW_END
     return Records([_age(tallies, spans, clock, judge, each) for each in _AGES_MS], "ages")
 
 
@@ -564,7 +564,7 @@ def _age(tallies: Tallies, spans: Spans, clock: str, judge: _Judge, age_ms: int)
         age_ms,
         below.num_rows,
         below.data_bytes,
-        share_of(below.data_bytes, tallies),
+        _share_of(below.data_bytes, tallies),
         below.error_rows,
         below.error_bytes,
         clock,

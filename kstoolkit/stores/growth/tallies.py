@@ -93,8 +93,8 @@ class Totals:
         place, count = np.asarray(encoded.indices), len(encoded.dictionary)
         return Totals(
             encoded.dictionary,
-            summed(place, self.num_rows, count),
-            summed(place, self.data_bytes, count),
+            _summed(place, self.num_rows, count),
+            _summed(place, self.data_bytes, count),
         )
 
     def take(self, places: NDArray[np.intp]) -> Totals:
@@ -114,12 +114,14 @@ class Totals:
         return cls(keys, rows, np.concatenate([each.data_bytes for each in parts])).regrouped(keys)
 
 
-def summed(place: NDArray[np.integer], numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _summed(
+    place: NDArray[np.integer], numbers: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
     """Return the sums of numbers by their place, from 0 up to ``count``.
 
     Examples
     --------
-    >>> summed(np.array([0, 2, 0]), np.array([1, 2, 3]), 3).tolist()
+    >>> _summed(np.array([0, 2, 0]), np.array([1, 2, 3]), 3).tolist()
     [4, 0, 2]
     """
     # Sums of doubles are exact up to 2**53: 8 PiB.
@@ -344,7 +346,7 @@ class Spans:
         """Return sums by number, each number once."""
         known, place = np.unique(number, return_inverse=True)
         count = len(known)
-        return cls(known, summed(place, num_rows, count), summed(place, data_bytes, count))
+        return cls(known, _summed(place, num_rows, count), _summed(place, data_bytes, count))
 
     def __len__(self) -> int:
         return len(self.number)
@@ -517,7 +519,7 @@ class SegmentTally:
         if not len(place):
             return
         self.num_rows += np.bincount(place, minlength=count)
-        self.data_bytes += summed(place, sizes_bytes[within], count)
+        self.data_bytes += _summed(place, sizes_bytes[within], count)
         stay = int((times_ms[within] - self.starts_ms[place]).max())
         self.longest_stay_ms = max(self.longest_stay_ms, stay)
 

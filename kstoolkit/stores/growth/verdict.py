@@ -79,12 +79,12 @@ def moment_text(time_ms: int) -> str:
     return f"{text.removesuffix('+00:00')} UTC"
 
 
-def share_text(part: float, whole: float) -> str:
+def _share_text(part: float, whole: float) -> str:
     """Return a share in percent, which is neither 0 nor 100 unless it is exactly that.
 
     Examples
     --------
-    >>> share_text(1, 3), share_text(1, 1000), share_text(999, 1000), share_text(3, 3)
+    >>> _share_text(1, 3), _share_text(1, 1000), _share_text(999, 1000), _share_text(3, 3)
     ('33 %', 'under 1 %', 'over 99 %', '100 %')
     """
     percent = 100 * part / whole
@@ -146,7 +146,7 @@ def _expired_rows(growth: Growth) -> Remark | None:
         return None
     told = amount(expired.num_rows, expired.data_bytes, expired.error_rows)
     share = expired.data_bytes / max(growth.data_bytes, 1)
-    text = f"{told}, {share_text(expired.num_rows, growth.num_rows)} of the rows,"
+    text = f"{told}, {_share_text(expired.num_rows, growth.num_rows)} of the rows,"
     is_many = expired.num_rows > 1 or expired.error_rows > 0
     if growth.clock == Clock.TIMESTAMP:
         were = "were" if is_many else "was"
@@ -181,7 +181,7 @@ def _below_watermark(growth: Growth) -> Remark | None:
     what = "whose windows end" if growth.clock == Clock.WINDOW_START else "whose times are"
     text = (
         f"{amount(expired.num_below_watermark, size)}, "
-        f"{share_text(expired.num_below_watermark, growth.num_rows)} of the rows, are those {what} "
+        f"{_share_text(expired.num_below_watermark, growth.num_rows)} of the rows, are those {what} "
         f"at or before the watermark, {moment_text(watermark)}. Spark evicts such rows at the end "
         "of the next micro-batch, unless the condition of a join still needs them."
     )
@@ -291,7 +291,7 @@ def _rounded(length_ms: int | None) -> str:
     return format_duration((length_ms or 0) // 1000 * 1000)
 
 
-EXPIRY_RULES = (
+_EXPIRY_RULES = (
     _past_segments,
     _expired_rows,
     _below_watermark,
@@ -312,7 +312,7 @@ _MUCH_ON_DISK = 2
 """How many times their length files take on the disk, for it to be worth a sentence."""
 
 
-def retained_versions(growth: Growth) -> Remark | None:
+def _retained_versions(growth: Growth) -> Remark | None:
     """Return what the versions take that Spark keeps beside the newest; None of one version."""
     use = growth.checkpoint
     if use is None or use.num_versions <= 1:
@@ -397,7 +397,7 @@ def _past_ttl(growth: Growth) -> Remark | None:
     were = "was past its" if expired.num_past_ttl == 1 else "were past their"
     text = (
         f"{amount(expired.num_past_ttl, size)}, "
-        f"{share_text(expired.num_past_ttl, growth.num_rows)} of the rows, {were} time to live "
+        f"{_share_text(expired.num_past_ttl, growth.num_rows)} of the rows, {were} time to live "
         f"when the latest micro-batch ran, {at}. Reads hide such rows, and Spark removes them at "
         "the end of a micro-batch."
     )
@@ -426,7 +426,7 @@ def _largest_value(growth: Growth) -> Remark | None:
     shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
     text = (
         f"Keys whose {name} is {shown} take {amount(use.num_rows, use.data_bytes)}: "
-        f"{share_text(use.share, 1)} of the data."
+        f"{_share_text(use.share, 1)} of the data."
     )
     return Remark(Weight.USE, use.share, text)
 
@@ -438,8 +438,8 @@ def _value_stands_out(values: Sequence[KeyUse]) -> bool:
     return values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN_VALUES / len(values))
 
 
-SPARK_RULES = (
-    retained_versions,
+_SPARK_RULES = (
+    _retained_versions,
     _no_watermark,
     _no_event_time,
     _by_code,
@@ -462,9 +462,9 @@ _MUCH_PREALLOCATED_BYTES = 1 << 20
 def verdict_on(growth: Growth) -> tuple[str, ...]:
     """Return the sentences, the most important first; there is at least one."""
     if not growth.num_rows and not growth.num_undecoded_rows:
-        empty = (_deleted, _preallocated, retained_versions, _left_out)
+        empty = (_deleted, _preallocated, _retained_versions, _left_out)
         return ("The store has no rows.", *_texts(*empty, growth=growth))
-    found = _texts(*EXPIRY_RULES, *SPARK_RULES, *_RULES, growth=growth)
+    found = _texts(*_EXPIRY_RULES, *_SPARK_RULES, *_RULES, growth=growth)
     told = amount(growth.num_rows, growth.data_bytes)
     return found or (f"No figure here says why it would not shrink: it has {told}.",)
 
@@ -491,7 +491,7 @@ def _no_retention(growth: Growth) -> Remark | None:
 
 def _not_updated(age: Age, num_rows: int) -> str:
     told = amount(age.num_rows, age.data_bytes, age.error_rows)
-    of_all = share_text(age.num_rows, num_rows)
+    of_all = _share_text(age.num_rows, num_rows)
     return f"{told}, {of_all} of the rows, for {format_duration(age.not_updated_for_ms)} or longer"
 
 
@@ -513,7 +513,7 @@ def _deleted(growth: Growth) -> Remark | None:
         return None
     text = (
         f"{format_count(deleted.num_deletions)} of {format_count(deleted.num_entries)} entries in "
-        f"its files are tombstones ({share_text(density, 1)}): they and what they stand for go "
+        f"its files are tombstones ({_share_text(density, 1)}): they and what they stand for go "
         "when compactions reach the last level."
     )
     return Remark(Weight.CAUSE, density, text)
@@ -556,7 +556,7 @@ def _history(growth: Growth) -> Remark | None:
     per_key = versions.versions_per_key
     text = (
         f"History is {amount(versions.num_history, versions.history_bytes, noun='version')}, "
-        f"{share_text(versions.history_bytes, growth.data_bytes or 1)} of the data, beside "
+        f"{_share_text(versions.history_bytes, growth.data_bytes or 1)} of the data, beside "
         f"{format_count(versions.num_latest)} latest ones; "
         + ("" if per_key is None else f"a key has {per_key:.1f} versions on average, and ")
         + f"one has at least {format_count(versions.most_versions)}."
@@ -573,7 +573,7 @@ def _largest_key(growth: Growth) -> Remark | None:
     more = f", and at most {format_bytes(largest.error_bytes)} more" if largest.error_bytes else ""
     text = (
         f"One key{whose}, {_shortened(value_text(largest.key))}, takes {told}{more}: "
-        f"{share_text(largest.share, 1)} of the data."
+        f"{_share_text(largest.share, 1)} of the data."
     )
     return Remark(Weight.USE, largest.share, text)
 
@@ -592,7 +592,7 @@ def _largest_prefix(growth: Growth) -> Remark | None:
     told = amount(largest.num_rows, largest.data_bytes)
     text = (
         f"Keys that begin with {_shortened(repr(largest.prefix))} take {told}: "
-        f"{share_text(largest.share, 1)} of the data."
+        f"{_share_text(largest.share, 1)} of the data."
     )
     return Remark(Weight.USE, largest.share, text)
 
@@ -607,7 +607,7 @@ def _largest_window(growth: Growth) -> Remark | None:
         starts = (
             f"windows that start within {largest.span_ms} ms of {moment_text(largest.start_ms)}"
         )
-    text = f"In {starts} are {told}: {share_text(largest.share, 1)} of the data."
+    text = f"In {starts} are {told}: {_share_text(largest.share, 1)} of the data."
     return Remark(Weight.USE, largest.share, text)
 
 

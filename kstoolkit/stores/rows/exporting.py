@@ -32,7 +32,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 
 @contextmanager
-def appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
+def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Yield a hidden path that becomes the target's at the end, or goes.
 
     Parameters
@@ -53,7 +53,7 @@ def appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> target = Path(tempfile.mkdtemp(), "rows.csv")
-    >>> with appearing(target, overwrite=False) as beside:
+    >>> with _appearing(target, overwrite=False) as beside:
     ...     _ = beside.write_text("key")
     ...     print(target.exists())
     False
@@ -83,7 +83,7 @@ def _check_free(target: Path, *, overwrite: bool) -> None:
         raise OutputError(message, hint="Name another, or say overwrite=True.")
 
 
-def check_is_elsewhere(target: Path, store: HasRows) -> None:
+def _check_is_elsewhere(target: Path, store: HasRows) -> None:
     """Refuse a file among the store's own, where its engine would come upon it.
 
     Raises
@@ -172,9 +172,9 @@ def export(
     target = Path(path)
     write = _writer(target)
     if isinstance(rows, HasRows):
-        check_is_elsewhere(target, rows)
+        _check_is_elsewhere(target, rows)
         rows = rows.rows()
-    with appearing(target, overwrite=overwrite) as beside:
+    with _appearing(target, overwrite=overwrite) as beside:
         return write(rows, beside)
 
 

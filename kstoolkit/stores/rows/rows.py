@@ -76,9 +76,9 @@ def value_text(value: Any) -> str:
         case str():
             return repr(value)
         case Undecoded():
-            return f"{hex_text(value.raw)} ({value.why})"
+            return f"{_hex_text(value.raw)} ({value.why})"
         case bytes() | bytearray() | memoryview():
-            return hex_text(bytes(value))
+            return _hex_text(bytes(value))
         case datetime() | date() | time():
             return _time_text(value)
         case None | bool() | dict() | list() | tuple():
@@ -86,23 +86,23 @@ def value_text(value: Any) -> str:
     return str(value)
 
 
-def hex_text(raw: bytes | None) -> str:
+def _hex_text(raw: bytes | None) -> str:
     r"""Return bytes in hex; ``null`` if there are none.
 
     Examples
     --------
-    >>> hex_text(b"\x00\xff"), hex_text(None)
+    >>> _hex_text(b"\x00\xff"), _hex_text(None)
     ('0x00ff', 'null')
     """
     return "null" if raw is None else f"0x{raw.hex()}"
 
 
-def moment_text(time_ms: int) -> str:
+def _moment_text(time_ms: int) -> str:
     """Return a moment, epoch ms UTC, as text without a zone.
 
     Examples
     --------
-    >>> moment_text(60_000), moment_text(2**62)
+    >>> _moment_text(60_000), _moment_text(2**62)
     ('1970-01-01 00:01:00.000', '4611686018427387904 ms')
     """
     try:
@@ -136,16 +136,16 @@ def _time_text(value: date | datetime | time) -> str:
 _WITH_TEXT = (Undecoded, bytes, bytearray, memoryview, date, time)
 
 
-def origin_text(details: Mapping[str, Any]) -> str:
+def _origin_text(details: Mapping[str, Any]) -> str:
     """Return what belongs behind a row's key: for what, of which side, or from where it is.
 
     Examples
     --------
-    >>> origin_text({"foreign_key": "c0", "instruction": "delete-and-propagate", "version": 1})
+    >>> _origin_text({"foreign_key": "c0", "instruction": "delete-and-propagate", "version": 1})
     " for 'c0', delete-and-propagate"
-    >>> origin_text({"side": "left"}), origin_text({})
+    >>> _origin_text({"side": "left"}), _origin_text({})
     (' left', '')
-    >>> origin_text({"topic": "orders", "partition": 0, "offset": 7, "prior": None})
+    >>> _origin_text({"topic": "orders", "partition": 0, "offset": 7, "prior": None})
     ' from orders-0 at offset 7'
     """
     if "foreign_key" in details:
@@ -157,20 +157,20 @@ def origin_text(details: Mapping[str, Any]) -> str:
     return ""
 
 
-def validity_text(details: Mapping[str, Any]) -> str:
+def _validity_text(details: Mapping[str, Any]) -> str:
     """Return what belongs behind a row's time: until when a version was the valid one.
 
     Examples
     --------
-    >>> validity_text({"valid_to_ms": 60_000}), validity_text({"valid_to_ms": None})
+    >>> _validity_text({"valid_to_ms": 60_000}), _validity_text({"valid_to_ms": None})
     (' until 1970-01-01 00:01:00.000', ', still valid')
-    >>> validity_text({})
+    >>> _validity_text({})
     ''
     """
     if "valid_to_ms" not in details:
         return ""
     end = details["valid_to_ms"]
-    return ", still valid" if end is None else f" until {moment_text(end)}"
+    return ", still valid" if end is None else f" until {_moment_text(end)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class StoreRow:
         Whether ``timestamp_ms`` is when the row expires.
     details
         What this kind of store holds beside that, by name: see
-        :func:`~kstoolkit.stores.rows.rows.details_of`. Empty for most kinds.
+        :func:`~kstoolkit.stores.rows.rows._details_of`. Empty for most kinds.
     """
 
     key: Any
@@ -225,18 +225,18 @@ class StoreRow:
         >>> print(StoreRow("a", 7, None, None, 0, None, b"a", b"7", details=told))
         'a' left at 1970-01-01 00:00:00.000: 7
         """
-        window = "" if self.window_start_ms is None else f" [{moment_text(self.window_start_ms)}"
+        window = "" if self.window_start_ms is None else f" [{_moment_text(self.window_start_ms)}"
         if self.window_start_ms is not None:
             end = self.window_end_ms
-            window += "]" if end is None else f" to {moment_text(end)}]"
+            window += "]" if end is None else f" to {_moment_text(end)}]"
         at = "until" if self.is_expiry else "at"
-        at = "" if self.timestamp_ms is None else f" {at} {moment_text(self.timestamp_ms)}"
+        at = "" if self.timestamp_ms is None else f" {at} {_moment_text(self.timestamp_ms)}"
         if self.problem is not None:  # which is what both cells would say
-            raw = f"{hex_text(self.key_bytes)}: {hex_text(self.value_bytes)}"
+            raw = f"{_hex_text(self.key_bytes)}: {_hex_text(self.value_bytes)}"
             return f"{raw} ({self.problem})"
         beside, valid = "", ""
         if self.details:
-            beside, valid = origin_text(self.details), validity_text(self.details)
+            beside, valid = _origin_text(self.details), _validity_text(self.details)
         return f"{value_text(self.key)}{beside}{window}{at}{valid}: {value_text(self.value)}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
@@ -472,7 +472,7 @@ class Detail:
 
     def to_arrow(self) -> pa.Array:
         """Return the column of a table; moments are such."""
-        values = typed(self.decoded)
+        values = _typed(self.decoded)
         return values.cast(TIME) if self.is_time else values
 
     def take(self, chosen: NDArray[Any]) -> Detail:
@@ -481,7 +481,7 @@ class Detail:
         return Detail(cells, self.decoded.take(chosen), self.is_time)
 
 
-def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, Detail]:
+def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, Detail]:
     """Return what rows tell beside key and value, by name; null in those that are torn.
 
     ``foreign_key``, ``instruction``, ``hash`` (in hex), ``version`` and ``primary_partition`` of
@@ -506,7 +506,7 @@ def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, 
     >>> from kstoolkit.formats.streams.rows import split
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
     >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
-    >>> found = details_of(split(Kind.LIST_VALUE, key, value), serde_of("string"), serde_of("long"))
+    >>> found = _details_of(split(Kind.LIST_VALUE, key, value), serde_of("string"), serde_of("long"))
     >>> {name: each.to_list() for name, each in found.items()}
     {'side': ['left']}
     """
@@ -526,12 +526,12 @@ def details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str, 
     return found
 
 
-def typed(decoded: Decoded) -> pa.Array:
+def _typed(decoded: Decoded) -> pa.Array:
     """Return values as an Arrow column; those of a serde without a type as JSON text.
 
     Examples
     --------
-    >>> typed(Decoded([{"a": 1}, None])).to_pylist()
+    >>> _typed(Decoded([{"a": 1}, None])).to_pylist()
     ['{"a": 1}', None]
     """
     values = decoded.values
@@ -645,11 +645,11 @@ class DecodedRows:
         times = (raw.window_start_ms, raw.window_end_ms, raw.timestamp_ms)
         start, end, time = (_times(column, len(self)) for column in times)
         columns = {
-            "key": typed(self.key),
+            "key": _typed(self.key),
             "window_start": start,
             "window_end": end,
             "timestamp": time,
-            "value": typed(self.value),
+            "value": _typed(self.value),
             "headers": pa.nulls(len(self), HEADERS) if raw.headers is None else raw.headers,
             "key_bytes": raw.key.to_arrow(),
             "value_bytes": raw.value.to_arrow(),
@@ -697,7 +697,7 @@ def decoded_rows(
         How to read the foreign keys of subscriptions.
     """
     keys, values = _read(raw, raw.record_key, key), _read(raw, raw.record_value, value)
-    return DecodedRows(raw, keys, values, details_of(raw, value, foreign_key))
+    return DecodedRows(raw, keys, values, _details_of(raw, value, foreign_key))
 
 
 def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
@@ -821,7 +821,7 @@ class Rows(Viewed):
         pyarrow.Table
             ``key``, ``window_start``, ``window_end``, ``timestamp`` (UTC), ``value``, ``headers``,
             ``key_bytes``, ``value_bytes``, ``problem``, and a column for each of the kind's
-            :func:`details <kstoolkit.stores.rows.rows.details_of>`; ``valid_to`` is a moment.
+            :func:`details <kstoolkit.stores.rows.rows._details_of>`; ``valid_to`` is a moment.
 
         Raises
         ------

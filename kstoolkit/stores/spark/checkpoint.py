@@ -123,8 +123,8 @@ class Checkpoint:
 
     def batches(self) -> list[int]:
         """Return the micro-batches that are done and whose settings are there, oldest first."""
-        started = set(numbers_in(self.path / "offsets"))
-        return [each for each in numbers_in(self.path / "commits") if each in started]
+        started = set(_numbers_in(self.path / "offsets"))
+        return [each for each in _numbers_in(self.path / "commits") if each in started]
 
     def latest_batch(self) -> int:
         """Return the latest micro-batch that is done.
@@ -143,7 +143,7 @@ class Checkpoint:
 
     def operators(self) -> list[int]:
         """Return the numbers of the stateful operators."""
-        return numbers_in(self.path / "state")
+        return _numbers_in(self.path / "state")
 
     def offset_log(self, batch: int) -> OffsetLogEntry:
         """Return what was noted before a batch ran.
@@ -185,7 +185,7 @@ def checkpoint_of(path: Path) -> Checkpoint | None:
     return None
 
 
-def numbers_in(folder: Path) -> list[int]:
+def _numbers_in(folder: Path) -> list[int]:
     """Return the names in a folder that are numbers, in order; none if there is no folder."""
     try:
         names = [each.name for each in folder.iterdir()]
@@ -198,7 +198,7 @@ def _is_checkpoint(folder: Path) -> bool:
     return all((folder / name).is_dir() for name in ("offsets", "state"))
 
 
-DEFAULT_STORE = "default"
+_DEFAULT_STORE = "default"
 """The store of operators that have only one: it has no folder of its own."""
 
 
@@ -224,7 +224,7 @@ class OperatorFolder:
 
     def partitions(self) -> list[int]:
         """Return its partitions: the folders, as its metadata keeps the number it began with."""
-        return numbers_in(self.path)
+        return _numbers_in(self.path)
 
     def metadata(self, batch: int) -> OperatorMetadata:
         """Return what the operator said of itself up to a batch.
@@ -236,7 +236,7 @@ class OperatorFolder:
         FormatError
             If the file is damaged, or of a version that is not known.
         """
-        written = numbers_in(self.path / "_metadata" / "v2")
+        written = _numbers_in(self.path / "_metadata" / "v2")
         latest = max((each for each in written if each <= batch), default=None)
         folder = self.path / "_metadata"
         path = folder / "metadata" if latest is None else folder / "v2" / str(latest)
@@ -252,7 +252,7 @@ class OperatorFolder:
     def folder(self, partition: int, store: str) -> Path:
         """Return where the state of a partition lies, for one store."""
         folder = self.path / str(partition)
-        return folder if store == DEFAULT_STORE else folder / store
+        return folder if store == _DEFAULT_STORE else folder / store
 
     def schemas(self, store: str, batch: int) -> list[FamilySchema]:
         """Return the schemas of a store as of a batch, one a column family.
@@ -495,7 +495,7 @@ def spark_stores(checkpoint: Checkpoint, below: Path) -> Iterator[FoundStore]:
 def _kinds(operator: OperatorFolder, batches: list[int]) -> tuple[dict[str, str | None], str]:
     """Return the kind of each store, or why the kinds are not known."""
     if not batches:
-        return {DEFAULT_STORE: None}, "no batch of the checkpoint is committed"
+        return {_DEFAULT_STORE: None}, "no batch of the checkpoint is committed"
     latest = batches[-1]
     try:
         metadata = operator.metadata(latest)
@@ -504,7 +504,7 @@ def _kinds(operator: OperatorFolder, batches: list[int]) -> tuple[dict[str, str 
             for each in metadata.stores
         }, ""
     except KstoolkitError as error:
-        return {DEFAULT_STORE: None}, error.message
+        return {_DEFAULT_STORE: None}, error.message
 
 
 def _found(
@@ -597,7 +597,7 @@ class SparkPlace:
         """The folder that it lies in."""
         if self.partition is None:
             return self.operator.path
-        return self.operator.folder(self.partition, self.store or DEFAULT_STORE)
+        return self.operator.folder(self.partition, self.store or _DEFAULT_STORE)
 
     @property
     def partitions(self) -> list[int]:

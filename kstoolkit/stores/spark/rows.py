@@ -311,14 +311,14 @@ class FamilySerdes:
         return Serde("spark row", lambda cells: _by_family(cells, serdes))
 
 
-def family_mark(family: Family) -> bytes:
+def _family_mark(family: Family) -> bytes:
     """Return what the keys of a family begin with; nothing in a store without families."""
     if family.number is None:
         return b""
     return family.number.to_bytes(FAMILY_BYTES, "little", signed=True)
 
 
-def marked(cells: ByteColumn, family: Family) -> ByteColumn:
+def _marked(cells: ByteColumn, family: Family) -> ByteColumn:
     r"""Return cells that begin with their family's number.
 
     Examples
@@ -327,10 +327,10 @@ def marked(cells: ByteColumn, family: Family) -> ByteColumn:
     >>> from kstoolkit.formats.spark.rows import Family
     >>> from kstoolkit.formats.spark.types import Struct
     >>> family = Family("seen", Struct((), 0), Struct((), 0), KeyEncoder(), number=2)
-    >>> marked(ByteColumn.of([b"a", None]), family).to_list()
+    >>> _marked(ByteColumn.of([b"a", None]), family).to_list()
     [b'\x02\x00a', None]
     """
-    mark, nothing = (pa.scalar(each, pa.large_binary()) for each in (family_mark(family), b""))
+    mark, nothing = (pa.scalar(each, pa.large_binary()) for each in (_family_mark(family), b""))
     return ByteColumn.from_arrow(pc.binary_join_element_wise(mark, cells.to_arrow(), nothing))
 
 
@@ -452,7 +452,7 @@ class SparkSource:
             rows = replace(rows, details=rows.details | columns)
         if family is None or not self.serdes.are_marked:
             return rows
-        inner = marked(rows.key, family), marked(rows.value, family)
+        inner = _marked(rows.key, family), _marked(rows.value, family)
         return replace(rows, inner_key=inner[0], inner_value=inner[1])
 
 
@@ -469,7 +469,7 @@ def _closing(opened: Callable[[], PartitionState], *, stays: bool) -> Iterator[P
 def _prefix(layout: StoreLayout, family: Family, asked: Asked) -> bytes:
     """Return what the keys on disk begin with that are asked for."""
     sought = asked.key if asked.key is not None else asked.prefix
-    mark = family_mark(family)
+    mark = _family_mark(family)
     if not sought:
         return mark
     has_version = layout.wrapping.is_rocksdb and family.encoder.kind == "NoPrefix"

@@ -146,7 +146,7 @@ _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
 _HINT = "Read another version of the state: its snapshot may need other files."
 
 
-def unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
+def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
     """Unpack a snapshot into an empty folder, and return what it says of the store.
 
     Parameters
@@ -452,12 +452,12 @@ class PartitionState:
     def _snapshot(self, path: Path, home: Path, delimiter: bytes) -> View:
         """Return a snapshot, unpacked into an empty folder; of a damaged one, what is left."""
         try:
-            self.families = unpack(path, home, delimiter).families
+            self.families = _unpack(path, home, delimiter).families
             return View({"default": _opened(home, self.folder)}, home, self.folder)
         except DamagedStoreError as error:
             shutil.rmtree(home)
             home.mkdir()
-            self.families = unpack(path, home, delimiter, partly=True).families
+            self.families = _unpack(path, home, delimiter, partly=True).families
             families, self._losses = mended_families(home, self.folder, error)
             return View(families, home, self.folder)
 

@@ -27,11 +27,11 @@ from kstoolkit.formats.spark.rows import (
     FamilyRows,
     StoreLayout,
     Wrapping,
-    elements_of,
+    _elements_of,
+    _value_behind_checksum,
+    _without_checksums,
     key_behind_checksum,
     layout_of,
-    value_behind_checksum,
-    without_checksums,
 )
 from kstoolkit.formats.spark.types import schema_of
 from tests.formats.spark.sparkrows import column, row_schema, written_row
@@ -433,11 +433,11 @@ def test_of_rubbish_behind_checksums_each_row_is_read_or_said_to_be_wrong(
 ) -> None:
     keys, values = (ByteColumn.of([row[n] for row in rows]) for n in (0, 1))
     for delimiter in (b"", b","):
-        found = without_checksums(keys, values, delimiter)
+        found = _without_checksums(keys, values, delimiter)
         seen = {*found.row.tolist(), *found.problems}
         assert seen == {n for n, (_, value) in enumerate(rows) if value}
         assert not set(found.row.tolist()) & found.problems.keys()
-    for bare, problems in (value_behind_checksum(keys, values), key_behind_checksum(keys)):
+    for bare, problems in (_value_behind_checksum(keys, values), key_behind_checksum(keys)):
         assert len(bare) == len(rows)
         assert problems.keys() <= set(range(len(rows)))
 
@@ -457,7 +457,7 @@ def test_a_long_key_with_many_elements_is_not_gone_through_for_each_of_them() ->
     element = total + struct.pack("<i", 0)
     values = ByteColumn.of([element * count_of])
     tracemalloc.start()
-    found = without_checksums(column, values)
+    found = _without_checksums(column, values)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(found.row) == count_of
@@ -493,7 +493,7 @@ def test_xxhash_is_that_of_its_other_implementations(text: bytes, seed: int, exp
 def test_an_element_with_a_length_it_cannot_have_spoils_its_value_alone(count_of: int) -> None:
     good = behind_length(b"one") + behind_length(b"two")
     for bad in (good + b"\x01", good + struct.pack("<i", -5), good + struct.pack("<i", 2**31 - 1)):
-        found = elements_of(ByteColumn.of([good] * count_of + [bad]))
+        found = _elements_of(ByteColumn.of([good] * count_of + [bad]))
         assert found.problems.keys() == {count_of}
         assert found.cell.to_list() == [b"one", b"two"] * count_of
 

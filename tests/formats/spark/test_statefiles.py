@@ -13,10 +13,10 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats.spark import statefiles as changelogfile
 from kstoolkit.formats.spark.compression import decompressed
 from kstoolkit.formats.spark.statefiles import (
+    _REMOVE_RANGE,
     APPEND,
     PUT,
     REMOVE,
-    REMOVE_RANGE,
     read_changelog,
 )
 from tests.formats.spark.sparkfiles import Change, changelog, lz4, snappy, utf, zstd
@@ -28,7 +28,7 @@ CODECS: dict[str, Callable[[bytes], bytes]] = {"lz4": lz4, "snappy": snappy, "zs
 KEYS = st.binary(min_size=1, max_size=30)
 PUTS = st.tuples(st.just(PUT), KEYS, st.binary(max_size=50))
 REMOVALS = st.tuples(st.just(REMOVE), KEYS, st.none())
-OTHERS = st.tuples(st.sampled_from([APPEND, REMOVE_RANGE]), KEYS, st.binary(max_size=50))
+OTHERS = st.tuples(st.sampled_from([APPEND, _REMOVE_RANGE]), KEYS, st.binary(max_size=50))
 LINEAGE = st.lists(st.tuples(st.integers(1, 99), st.text(max_size=9)), max_size=3)
 
 

@@ -8,9 +8,9 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats.streams.places import (
     Checkpoint,
     OffsetRows,
+    _read_position,
     read_checkpoint,
     read_offsets,
-    read_position,
     segment_interval_ms,
     segment_start_ms,
 )
@@ -84,11 +84,11 @@ offsets = st.dictionaries(
 def test_positions_come_back_whatever_zeros_follow(
     told: dict[tuple[str, int], int], padding: int
 ) -> None:
-    assert read_position(encoding.position(told, padding=padding)) == told
+    assert _read_position(encoding.position(told, padding=padding)) == told
 
 
 def test_an_empty_position_is_forty_zero_bytes() -> None:
-    assert read_position(bytes(40)) == {}
+    assert _read_position(bytes(40)) == {}
 
 
 @pytest.mark.parametrize(
@@ -103,18 +103,18 @@ def test_an_empty_position_is_forty_zero_bytes() -> None:
 )
 def test_bytes_that_are_no_position_are_an_error(blob: bytes, why: str) -> None:
     with pytest.raises(FormatError, match=why):
-        read_position(blob)
+        _read_position(blob)
 
 
 def test_a_newer_version_is_told_as_one() -> None:
     with pytest.raises(FormatError, match="A Position of version 3"):
-        read_position(b"\x03" + bytes(40))
+        _read_position(b"\x03" + bytes(40))
 
 
 @given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda rest: b"\x00" * 4 + rest))
 def test_rubbish_is_a_position_or_an_error(blob: bytes) -> None:
     try:
-        found = read_position(blob)
+        found = _read_position(blob)
     except FormatError:
         return
     assert len(found) <= len(blob)

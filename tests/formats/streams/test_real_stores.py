@@ -14,7 +14,7 @@ import pytest
 from kstoolkit.formats.serdes import guess_serde
 from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.formats.streams.places import read_checkpoint, read_offsets
-from kstoolkit.formats.streams.recognising import hint_of
+from kstoolkit.formats.streams.recognising import _hint_of
 from tests.formats.streams.realstores import (
     PRINTED,
     Read,
@@ -126,7 +126,7 @@ def test_every_store_with_rows_is_recognised(opened: Opened) -> None:
 
 def test_names_that_kafka_streams_gave_say_what_the_rows_do(opened: Opened) -> None:
     _, reads, _ = opened
-    named = [each for each in reads if each.disk and hint_of(each.store)]
+    named = [each for each in reads if each.disk and _hint_of(each.store)]
     assert {each.recognised.kind for each in named} >= {Kind.FOREIGN_KEY_SUBSCRIPTION} or all(
         each.store.startswith("h-") for each in named
     )

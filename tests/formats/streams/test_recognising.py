@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.recognising import Place, Recognised, hint_of, recognise
+from kstoolkit.formats.streams.recognising import Place, Recognised, _hint_of, recognise
 from tests.formats.streams import encoding
 
 START_MS = 1_700_000_100_000
@@ -211,7 +211,7 @@ def names_seen(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_kafka_streams_gives_say_what_they_are_for(name: str) -> None:
-    hint = hint_of(name)
+    hint = _hint_of(name)
     assert hint is not None
     assert hint.kinds[0] is NAMES[name]
     assert hint.is_generated == name.startswith(("K", "customers"))
@@ -230,7 +230,7 @@ def test_names_that_kafka_streams_gives_say_what_they_are_for(name: str) -> None
     ],
 )
 def test_other_names_say_nothing(name: str) -> None:
-    assert hint_of(name) is None
+    assert _hint_of(name) is None
 
 
 def test_an_empty_store_of_subscriptions_is_told_by_its_name() -> None:

@@ -10,12 +10,12 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.formats.streams.rows import (
-    INSTRUCTIONS,
+    _INSTRUCTIONS,
+    _split_lists,
+    _split_subscriptions,
+    _split_versioned,
     split,
     split_buffer,
-    split_lists,
-    split_subscriptions,
-    split_versioned,
 )
 from kstoolkit.formats.streams.values import Wrapping
 from tests.formats.streams import encoding
@@ -38,7 +38,7 @@ def history_rows(draw: st.DrawFn) -> tuple[bytes, int, list[int], list[bytes | N
 
 
 def rows_of(keys: list[bytes], values: list[bytes]) -> list[tuple[Any, ...]]:
-    rows = split_versioned(ByteColumn.of(keys), ByteColumn.of(values))
+    rows = _split_versioned(ByteColumn.of(keys), ByteColumn.of(values))
     assert not rows.problems
     assert rows.timestamp_ms is not None
     assert rows.valid_to_ms is not None
@@ -98,7 +98,7 @@ def test_what_is_wrong_with_a_version_is_said_and_its_row_shown_whole(
 ) -> None:
     keys = ByteColumn.of([LATEST + b"A", key, bytes(8) + b"B"])
     values = ByteColumn.of([encoding.timestamped(b"v", 7), value, GOOD])
-    rows = split_versioned(keys, values)
+    rows = _split_versioned(keys, values)
     assert rows.row.tolist() == [0, 1, 2, 2]
     assert list(rows.problems) == [1]
     assert why in rows.problems[1]
@@ -216,7 +216,7 @@ def test_each_element_comes_back_as_a_row(
         for _, _, left, values in disk
     ]
     cells = [encoding.list_value(each) for each in lists]
-    rows = split_lists(ByteColumn.of(keys), ByteColumn.of(cells), wrapping=Wrapping.NOTHING)
+    rows = _split_lists(ByteColumn.of(keys), ByteColumn.of(cells), wrapping=Wrapping.NOTHING)
     flat = [(row, value) for row, (_, _, _, values) in enumerate(disk) for value in values]
     assert not rows.problems
     assert rows.row.tolist() == [row for row, _ in flat]
@@ -233,7 +233,7 @@ def test_each_element_comes_back_as_a_row(
 def test_an_element_may_have_headers() -> None:
     front = encoding.header_bytes([("k", b"vv")])
     value = encoding.list_value([front + b"\x01x", b"\x00\x01y"])
-    rows = split_lists(ByteColumn.of([KEY]), ByteColumn.of([value]), wrapping=Wrapping.HEADERS)
+    rows = _split_lists(ByteColumn.of([KEY]), ByteColumn.of([value]), wrapping=Wrapping.HEADERS)
     assert rows.value.to_list() == [b"\x01x", b"\x01y"]
     assert rows.headers is not None
     assert rows.headers.to_pylist() == [[{"name": "k", "value": b"vv"}], []]
@@ -258,7 +258,7 @@ def test_what_is_wrong_with_a_list_is_said_and_its_row_shown_whole(
     key: bytes, value: bytes, why: str
 ) -> None:
     keys, values = ByteColumn.of([KEY, key, KEY]), ByteColumn.of([ONE, value, ONE])
-    rows = split_lists(keys, values, wrapping=Wrapping.NOTHING)
+    rows = _split_lists(keys, values, wrapping=Wrapping.NOTHING)
     assert list(rows.problems) == [1]
     assert why in rows.problems[1]
     assert rows.key.to_list() == [KEY, key, KEY]
@@ -372,7 +372,7 @@ def test_subscriptions_come_back(
         for _, primary, asks, hash16, partition in disk
     ]
     values = [encoding.timestamped(each, 7) for each in wrappers]
-    rows = split_subscriptions(
+    rows = _split_subscriptions(
         ByteColumn.of(keys), ByteColumn.of(values), wrapping=Wrapping.TIMESTAMP
     )
     assert not rows.problems
@@ -381,7 +381,7 @@ def test_subscriptions_come_back(
     told = {name: column.to_pylist() for name, column in rows.details.items()}
     assert told["foreign_key"] == [each[0] for each in disk]
     assert rows.record_key.to_list() == told["subscriber_key"] == [each[1] for each in disk]
-    assert told["instruction"] == [INSTRUCTIONS[each[2]] for each in disk]
+    assert told["instruction"] == [_INSTRUCTIONS[each[2]] for each in disk]
     assert told["hash"] == [each[3] for each in disk]
     assert told["primary_partition"] == [each[4] for each in disk]
     assert told["version"] == [int(each[4] is not None) for each in disk]
@@ -389,7 +389,7 @@ def test_subscriptions_come_back(
 
 def test_headers_may_lie_in_front() -> None:
     value = encoding.header_bytes([("k", b"v")]) + SUBSCRIPTION_VALUE
-    rows = split_subscriptions(
+    rows = _split_subscriptions(
         ByteColumn.of([SUBSCRIPTION_KEY]),
         ByteColumn.of([value]),
         wrapping=Wrapping.HEADERS_AND_TIMESTAMP,
@@ -432,7 +432,7 @@ def test_what_is_wrong_with_a_subscription_is_said_and_its_row_shown_whole(
         ByteColumn.of([SUBSCRIPTION_KEY, key]),
         ByteColumn.of([SUBSCRIPTION_VALUE, value]),
     )
-    rows = split_subscriptions(keys, values, wrapping=Wrapping.TIMESTAMP)
+    rows = _split_subscriptions(keys, values, wrapping=Wrapping.TIMESTAMP)
     assert list(rows.problems) == [1]
     assert why in rows.problems[1]
     assert rows.key.to_list() == [SUBSCRIPTION_KEY, key]

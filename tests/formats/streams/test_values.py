@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.values import Wrapping, cut_headers, cut_values, wrapping_of
+from kstoolkit.formats.streams.values import Wrapping, _cut_headers, cut_values, wrapping_of
 from tests.formats.streams import encoding
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ pairs = st.lists(st.tuples(texts, st.none() | st.binary(max_size=80)), max_size=
 
 
 def read(cells: list[bytes | None]) -> tuple[list[bytes | None], list[HeaderPairs | None]]:
-    parts = cut_headers(ByteColumn.of(cells))
+    parts = _cut_headers(ByteColumn.of(cells))
     assert not parts.problems
     assert parts.headers is not None
     headers = [
@@ -112,11 +112,11 @@ def damaged(draw: st.DrawFn) -> bytes:
 def test_of_many_rows_each_is_read_as_it_would_be_alone(cells: list[bytes | None]) -> None:
     """Many are read all at once, few one by one."""
     times = 100
-    many = cut_headers(ByteColumn.of(cells * times))
+    many = _cut_headers(ByteColumn.of(cells * times))
     assert many.headers is not None
     headers, rest = many.headers.to_pylist(), many.rest.to_list()
     for at, cell in enumerate(cells):
-        alone = cut_headers(ByteColumn.of([cell]))
+        alone = _cut_headers(ByteColumn.of([cell]))
         assert alone.headers is not None
         for place in range(at, len(cells) * times, len(cells)):
             assert headers[place] == alone.headers.to_pylist()[0]
@@ -147,7 +147,7 @@ def test_a_value_that_is_null_has_no_headers_and_no_problem() -> None:
     ],
 )
 def test_what_is_wrong_with_headers_is_said(cell: bytes, why: str) -> None:
-    parts = cut_headers(ByteColumn.of([b"\x00fine", cell]))
+    parts = _cut_headers(ByteColumn.of([b"\x00fine", cell]))
     assert list(parts.problems) == [1]
     assert why in parts.problems[1]
     assert parts.headers is not None

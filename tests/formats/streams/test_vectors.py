@@ -8,7 +8,7 @@ import pytest
 
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import Kind
-from kstoolkit.formats.streams.places import read_position
+from kstoolkit.formats.streams.places import _read_position
 from kstoolkit.formats.streams.rows import split
 
 AT = 1_700_000_000_000
@@ -110,4 +110,4 @@ def test_a_position_as_it_is_stored() -> None:
     blob = bytes.fromhex("00 00000001 00000002 696e 00000001 00000000 0000000000000029") + bytes(
         175
     )
-    assert read_position(blob) == {("in", 0): 41}
+    assert _read_position(blob) == {("in", 0): 41}

@@ -11,9 +11,9 @@ import psutil
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.lab.comparing import Limits, trial_request, watch
+from kstoolkit.rocksdb.lab.comparing import Limits, _trial_request, _watch
 from kstoolkit.rocksdb.lab.results import trial_of
-from kstoolkit.rocksdb.lab.trial import resting
+from kstoolkit.rocksdb.lab.trial import _resting
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.memory.measured import memory_parts
 from kstoolkit.rocksdb.opening import open_store
@@ -221,8 +221,8 @@ CASES = [
 
 def tried(workload: Workload, profile: Profile, path: Path) -> Trial:
     """Run a trial, and leave its store."""
-    request = trial_request(workload, profile, path)
-    return trial_of(profile.name, watch(request, LIMITS, lambda _: None))
+    request = _trial_request(workload, profile, path)
+    return trial_of(profile.name, _watch(request, LIMITS, lambda _: None))
 
 
 def advised(rule: str, path: Path, **circumstances: Any) -> Advice:
@@ -248,7 +248,7 @@ def worked(path: Path, options: Options, work: Callable[[Rdict], object]) -> Non
     work(store)
     since = time.monotonic()
     while time.monotonic() < since + 0.3:
-        since = since if resting(store) else time.monotonic()
+        since = since if _resting(store) else time.monotonic()
         time.sleep(0.01)
     store.close()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.rocksdb.faults import DamagedStoreError, NoStoreError, StoreResourceError
-from kstoolkit.rocksdb.files.finding import check_is_store, irregular_files, stores_below
+from kstoolkit.rocksdb.files.finding import _stores_below, check_is_store, irregular_files
 from kstoolkit.rocksdb.files.shadow import Shadow
 from tests.stores.streamsstores import START_MS, write_minutes, write_store
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def test_of_a_store_in_segments_its_own_folder_is_named(tmp_path: Path) -> None:
     minutes = write_minutes(tmp_path / "0_0" / "minutes", ["Anna"], segments=5)
     counts = write_store(tmp_path / "0_1" / "rocksdb" / "counts", default={})
-    assert stores_below(tmp_path) == [minutes, counts]
+    assert _stores_below(tmp_path) == [minutes, counts]
     with pytest.raises(NoStoreError) as caught:
         check_is_store(tmp_path)
     assert str(caught.value.hint) == (
         f"There is one in {minutes}, {counts}. kstoolkit stores {tmp_path} lists them all."
     )
-    assert stores_below(minutes)[0] == minutes / f"minutes.{START_MS}"
+    assert _stores_below(minutes)[0] == minutes / f"minutes.{START_MS}"
 
 
 def test_pipes_sockets_and_folders_are_no_files_of_a_store(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.files.manifest import (
-    append_record,
+    _append_record,
+    _records_in,
     drop_tables,
     listed_tables,
-    records_in,
     torn_at,
 )
 from kstoolkit.rocksdb.opening import open_store
@@ -149,17 +149,17 @@ def test_a_record_may_begin_and_end_anywhere_in_a_block(tmp_path: Path, size: in
     path.touch()
     written = [bytes([at]) * (size - at if at else size) for at in range(min(size, 9) + 1)]
     for record in written:
-        append_record(path, record)
-    assert list(records_in(path)) == written
+        _append_record(path, record)
+    assert list(_records_in(path)) == written
 
 
 def test_room_that_was_set_aside_is_written_over(tmp_path: Path) -> None:
     path = tmp_path / "MANIFEST-000001"
     path.touch()
-    append_record(path, b"first")
+    _append_record(path, b"first")
     path.write_bytes(path.read_bytes() + bytes(100_000))
-    append_record(path, b"second")
-    assert list(records_in(path)) == [b"first", b"second"]
+    _append_record(path, b"second")
+    assert list(_records_in(path)) == [b"first", b"second"]
 
 
 @given(st.binary(max_size=300))
@@ -168,7 +168,7 @@ def test_bytes_that_are_no_edit_raise_an_error_of_our_own(
 ) -> None:
     path = tmp_path_factory.mktemp("edits") / "MANIFEST-000001"
     path.touch()
-    append_record(path, data)
+    _append_record(path, data)
     try:
         assert all(each.number >= 0 for each in listed_tables(path).values())
     except FormatError as error:

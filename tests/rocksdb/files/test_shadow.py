@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.rocksdb.files.shadow import clear_abandoned, new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import _clear_abandoned, new_scratch_folder
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import LIVE, appearance, make_store
 
@@ -81,7 +81,7 @@ def test_what_a_killed_reader_left_goes_when_the_next_one_opens(
 
 def test_a_folder_in_use_by_this_very_process_stays(scratch: Path) -> None:
     folder = new_scratch_folder(scratch)
-    clear_abandoned(scratch)
+    _clear_abandoned(scratch)
     assert folder.path.is_dir()
     folder.remove()
     assert not list(scratch.iterdir())
@@ -103,7 +103,7 @@ def test_an_owner_that_died_before_it_locked_left_an_empty_folder_that_goes(scra
     (scratch / "kstoolkit-shadow-strange" / "file").touch()
     (scratch / "other").mkdir()
     abandoned(scratch)
-    clear_abandoned(scratch)
+    _clear_abandoned(scratch)
     assert sorted(each.name for each in scratch.iterdir()) == ["kstoolkit-shadow-strange", "other"]
 
 
@@ -113,9 +113,9 @@ def test_each_purpose_clears_what_its_own_dead_left(scratch: Path) -> None:
     assert folder.path.name.startswith("kstoolkit-other-")
     assert left.exists()
     os.close(folder.lock)
-    clear_abandoned(scratch)
+    _clear_abandoned(scratch)
     assert folder.path.exists()
-    clear_abandoned(scratch, prefix="kstoolkit-other-")
+    _clear_abandoned(scratch, prefix="kstoolkit-other-")
     assert not list(scratch.iterdir())
 
 
@@ -123,7 +123,7 @@ def test_a_link_to_a_folder_is_not_followed(scratch: Path, tmp_path: Path) -> No
     left = abandoned(scratch)
     target = left.rename(tmp_path / "target")
     (scratch / "kstoolkit-shadow-link").symlink_to(target)
-    clear_abandoned(scratch)
+    _clear_abandoned(scratch)
     assert (target / "000012.sst").exists()
     assert (scratch / "kstoolkit-shadow-link").is_symlink()
 
@@ -132,7 +132,7 @@ def test_a_link_to_a_folder_is_not_followed(scratch: Path, tmp_path: Path) -> No
 def test_what_another_user_left_is_not_ours_to_remove(scratch: Path) -> None:
     left = abandoned(scratch)
     os.chown(left, 65534, 65534)
-    clear_abandoned(scratch)
+    _clear_abandoned(scratch)
     assert (left / "000012.sst").exists()
 
 
@@ -148,7 +148,7 @@ def test_cleaners_and_makers_at_the_same_time_end_well(scratch: Path) -> None:
             for _ in range(15):
                 folder = new_scratch_folder(scratch)
                 (folder.path / "mine").touch()
-                clear_abandoned(scratch)
+                _clear_abandoned(scratch)
                 assert (folder.path / "mine").exists()
                 made.append(folder.path)
                 folder.remove()

@@ -31,9 +31,9 @@ from kstoolkit.rocksdb.lab.comparing import (
     Listener,
     TrialCancelled,
     TrialFailed,
+    _trial_request,
+    _watch,
     compare_profiles,
-    trial_request,
-    watch,
 )
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
 from kstoolkit.rocksdb.log.storelog import read_log
@@ -510,19 +510,19 @@ def test_a_trial_that_takes_too_much_disk_is_stopped_and_says_so() -> None:
 
 def request(path: Path, rows: Path | None = None) -> dict[str, Any]:
     workload = Workload(writes=1_000_000) if rows is None else Workload("replayed", rows=[])
-    return trial_request(workload, LEVEL, path, rows=rows)
+    return _trial_request(workload, LEVEL, path, rows=rows)
 
 
 def test_what_rocksdb_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrialFailed, match="The trial of the profile 'level' failed: "):
-        watch(request(tmp_path / "file" / "store"), Limits(10, 1 << 30), print)
+        _watch(request(tmp_path / "file" / "store"), Limits(10, 1 << 30), print)
 
 
 def test_a_process_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
     asked = request(tmp_path / "store", rows=tmp_path / "absent")
     with pytest.raises(TrialFailed, match=r"died: FileNotFoundError: .*absent'"):
-        watch(asked, Limits(10, 1 << 30), print)
+        _watch(asked, Limits(10, 1 << 30), print)
 
 
 @pytest.mark.kill

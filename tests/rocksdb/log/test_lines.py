@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.log.lines import (
-    LONGEST_LINE_BYTES,
+    _LONGEST_LINE_BYTES,
     event_of,
     lines_of,
     log_files,
@@ -174,8 +174,8 @@ def test_files_are_in_the_order_of_their_microseconds(tmp_path: Path) -> None:
 
 def test_a_line_without_end_takes_no_more_memory_than_the_longest(tmp_path: Path) -> None:
     path = tmp_path / "LOG"
-    path.write_bytes(b"a" * (3 * LONGEST_LINE_BYTES + 5) + b"\nb\n")
-    assert [len(text) for text in text_lines(path)] == [LONGEST_LINE_BYTES, 1]
+    path.write_bytes(b"a" * (3 * _LONGEST_LINE_BYTES + 5) + b"\nb\n")
+    assert [len(text) for text in text_lines(path)] == [_LONGEST_LINE_BYTES, 1]
 
 
 @pytest.mark.parametrize("micros", [None, -1, 1 << 62])

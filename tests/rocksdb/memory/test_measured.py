@@ -16,7 +16,7 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Source
-from kstoolkit.rocksdb.memory.measured import block_caches, memory_parts, process_memory
+from kstoolkit.rocksdb.memory.measured import _block_caches, memory_parts, process_memory
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
@@ -196,7 +196,7 @@ def test_a_cache_that_two_stores_share_is_counted_once(tmp_path: Path) -> None:
             store[number.to_bytes(8)] = bytes(100)
         store.flush()
         assert len(list(store.keys())) == 2_000
-    (cache,) = block_caches(stores)
+    (cache,) = _block_caches(stores)
     parts = memory_parts("both", stores)
     assert (cache.num_users, parts.num_block_caches, parts.block_cache_shared) == (2, 1, True)
     assert parts.block_cache_usage_bytes == cache.usage_bytes > 400_000

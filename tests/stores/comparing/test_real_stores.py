@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.folders import together
+from kstoolkit.stores.comparing.folders import _together
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.counts import changelog_counts
@@ -107,7 +107,7 @@ def test_a_windowed_count_store_equals_our_own_counts_of_the_same_events(
         parts = [
             opening.enter_context(opened(found[f"{n}_{p} actions-1m"])) for n, p in ((0, 0), (0, 1))
         ]
-        theirs = together(parts)
+        theirs = _together(parts)
         with diff_stores(theirs, ours) as diff:
             assert (diff.added, diff.changed, diff.equal) == (0, 1, len(some) - 1)
             [changed] = [each for each in diff if each.change == "changed"]

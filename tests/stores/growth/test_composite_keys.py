@@ -17,7 +17,7 @@ import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import ColumnFamilyError
 from kstoolkit.stores.growth.fields import key_fields
-from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.cli.commands import given, rows
 from tests.stores.growth.listedrows import Listed, found
@@ -136,7 +136,7 @@ def test_windows_are_past_once_the_watermark_reaches_their_end(
     first, second = window(NOON, NOON + HOUR), window(NOON + HOUR, NOON + 2 * HOUR)
     keys = [{"window": first, "user": user} for user in ("Anna", "Bo")]
     keys.append({"window": second, "user": "Anna"})
-    measured = measured_growth(
+    measured = _measured_growth(
         Listed([state(columns, keys)]),
         found=found("windowed aggregation", engine="spark"),
         checkpoint=by_watermark(watermark_ms),
@@ -153,7 +153,7 @@ def test_of_windows_of_several_lengths_the_bounds_decide() -> None:
     ends = [NOON + HOUR, NOON + 2 * HOUR]
     keys = [{"window": window(NOON, end), "user": "Anna"} for end in ends]
     for watermark, is_past in ((0, False), (1, None), (2, True)):
-        measured = measured_growth(
+        measured = _measured_growth(
             Listed([state(columns, keys)]),
             found=found("windowed aggregation", engine="spark"),
             checkpoint=by_watermark(NOON_MS + watermark * HOUR_MS),
@@ -167,7 +167,7 @@ def test_of_windows_of_several_lengths_the_bounds_decide() -> None:
 def test_a_value_of_one_field_that_takes_most_has_a_sentence() -> None:
     columns = {"user": "string", "page": "string"}
     keys = [{"user": f"user-{n}", "page": "home" if n % 4 else f"page-{n}"} for n in range(400)]
-    measured = measured_growth(
+    measured = _measured_growth(
         Listed([state(columns, keys)]),
         found=found("aggregation", engine="spark"),
         checkpoint=by_watermark(None),

@@ -20,8 +20,8 @@ from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
 from kstoolkit.formats.spark.rows import Family
 from kstoolkit.formats.spark.types import schema_of
-from kstoolkit.stores.growth.fields import FieldTally, as_bytes, from_bytes, key_fields, paths_in
-from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.growth.fields import FieldTally, _as_bytes, _from_bytes, _paths_in, key_fields
+from kstoolkit.stores.growth.growth import _measured_growth
 from tests.formats.spark.sparkrows import row_schema
 from tests.stores.growth.listedrows import Listed
 from tests.stores.growth.sparkstate import VALUE_BYTES, WINDOW, family, state
@@ -56,26 +56,26 @@ def totals(found: Growth) -> list[tuple[Any, int]]:
 def test_fields_are_what_a_key_has_beside_its_window(
     columns: dict[str, Any], names: list[str]
 ) -> None:
-    assert list(paths_in(family(**columns))) == names
+    assert list(_paths_in(family(**columns))) == names
 
 
 def test_what_operators_add_to_keys_is_no_field() -> None:
-    assert list(paths_in(family("left-keyWithIndexToValue", field0="string", index="long"))) == [
+    assert list(_paths_in(family("left-keyWithIndexToValue", field0="string", index="long"))) == [
         "field0"
     ]
-    assert list(paths_in(family("default", field0="string", index="long"))) == ["field0", "index"]
+    assert list(_paths_in(family("default", field0="string", index="long"))) == ["field0", "index"]
     timer = family("$eventTimers_keyToTimestamp", key=USER, expiryTimestampMs="long")
-    assert list(paths_in(timer)) == ["user"]
-    assert list(paths_in(timer, times=True)) == ["user", "expiryTimestampMs"]
+    assert list(_paths_in(timer)) == ["user"]
+    assert list(_paths_in(timer, times=True)) == ["user", "expiryTimestampMs"]
     expiry = row_schema(**MAP)
     of_map = family("$ttl_by_n", expirationMs="long", elementKey=expiry)
-    assert list(paths_in(of_map)) == ["user", "n"]
+    assert list(_paths_in(of_map)) == ["user", "n"]
     session = schema_of(row_schema(user="string", sessionStartTime="timestamp"))
     value = schema_of(row_schema(session_window=WINDOW, count="long"))
-    assert list(paths_in(Family("default", session, value, KeyEncoder()))) == ["user"]
+    assert list(_paths_in(Family("default", session, value, KeyEncoder()))) == ["user"]
     stamped = schema_of(row_schema(field0="string", at="long"))
     encoder = KeyEncoder("TimestampAsPostfix")
-    assert list(paths_in(Family("left", stamped, value, encoder))) == ["field0"]
+    assert list(_paths_in(Family("left", stamped, value, encoder))) == ["field0"]
 
 
 def test_by_default_a_key_is_all_that_every_family_has() -> None:
@@ -109,7 +109,7 @@ def test_rows_add_up_by_one_field_by_several_and_by_each() -> None:
     keys.append({"user": None, "page": 2})
     rows = state(columns, keys)
     fields = key_fields([family(**columns)])
-    found = measured_growth(Listed([rows.take(np.arange(7) < 3), rows]), fields=fields)
+    found = _measured_growth(Listed([rows.take(np.arange(7) < 3), rows]), fields=fields)
     assert found.by == ("user", "page")
     told = {(each.key["user"], each.key["page"]): each.num_rows for each in found.keys}
     assert told == {
@@ -123,7 +123,7 @@ def test_rows_add_up_by_one_field_by_several_and_by_each() -> None:
     assert of_user == {"Anna": 6, "Bo": 3, None: 1}
     assert [(each.key, each.num_rows) for each in found.fields["page"]] == [(2, 7), (1, 3)]
     assert found.num_keys == 5
-    only = measured_growth(Listed([rows]), fields=key_fields([family(**columns)], "page"))
+    only = _measured_growth(Listed([rows]), fields=key_fields([family(**columns)], "page"))
     assert totals(only) == [(2, 5), (1, 2)]
     assert only.fields == {}
     assert sum(each.data_bytes for each in only.keys) == only.data_bytes
@@ -140,11 +140,11 @@ def test_families_add_up_by_the_fields_that_they_share() -> None:
             family="by_n",
         ),
     ]
-    found = measured_growth(Listed(parts), fields=key_fields([total, by_n]))
+    found = _measured_growth(Listed(parts), fields=key_fields([total, by_n]))
     assert totals(found) == [("Bo", 4), ("Anna", 1)]
     assert [each.key for each in found.fields["n"]] == [7, 8, 9]
     assert found.num_without_fields == 0
-    by_number = measured_growth(Listed(parts), fields=key_fields([total, by_n], "n"))
+    by_number = _measured_growth(Listed(parts), fields=key_fields([total, by_n], "n"))
     assert totals(by_number) == [(7, 1), (8, 1), (9, 1)]
     assert by_number.num_without_fields == 2
 
@@ -155,14 +155,16 @@ def test_a_field_of_two_types_is_two_fields_of_one_name() -> None:
         state({"id": "string"}, [{"id": "7"}, {"id": "7"}], family="one"),
         state({"id": "long"}, [{"id": 7}], family="other"),
     ]
-    found = measured_growth(Listed(parts), fields=key_fields([one, other]))
+    found = _measured_growth(Listed(parts), fields=key_fields([one, other]))
     assert totals(found) == [("7", 2), (7, 1)]
 
 
 def test_keys_of_any_type_can_be_said_in_json() -> None:
     columns = {"price": "decimal(9,2)", "ratio": "double", "at": "time(6)", "raw": "binary"}
     key = {"price": Decimal("1.25"), "ratio": math.nan, "at": time(1, 2), "raw": b"\x01"}
-    found = measured_growth(Listed([state(columns, [key])]), fields=key_fields([family(**columns)]))
+    found = _measured_growth(
+        Listed([state(columns, [key])]), fields=key_fields([family(**columns)])
+    )
     told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     plain = {"price": "1.25", "ratio": "NaN", "at": "01:02:00", "raw": "01"}
     assert told["keys"][0]["key"] == plain
@@ -173,7 +175,7 @@ def test_beginnings_are_those_of_the_text_that_a_key_is() -> None:
     columns = {"user": "string", "n": "integer"}
     keys = [{"user": f"{kind}-{n}", "n": n} for kind in ("anna", "bo") for n in range(300)]
     rows = state(columns, [*keys, {"user": None, "n": 0}])
-    found = measured_growth(
+    found = _measured_growth(
         Listed([rows]), fields=key_fields([family(**columns)], "user"), prefix_bytes=3
     )
     assert {each.prefix: each.num_rows for each in found.prefixes} == {"ann": 300, "bo-": 300}
@@ -182,7 +184,7 @@ def test_beginnings_are_those_of_the_text_that_a_key_is() -> None:
 def test_a_key_that_can_not_be_read_is_in_no_sum() -> None:
     rows = state({"user": "string"}, [{"user": "Anna"}, {"user": "Bo"}])
     torn = replace(rows, key=ByteColumn.of([rows.key.to_list()[0], b"?"]))
-    found = measured_growth(Listed([torn]), fields=key_fields([family(user="string")]))
+    found = _measured_growth(Listed([torn]), fields=key_fields([family(user="string")]))
     assert totals(found) == [("Anna", 1)]
     assert found.num_without_fields == 1
 
@@ -237,10 +239,10 @@ def test_values_come_back_and_equal_bytes_are_equal_values(
     plain = column.to_pylist()
     for first in (0, 1):  # of a part of a column, too
         part = column[first:]
-        cells = as_bytes(part)
+        cells = _as_bytes(part)
         assert cells.null_count == 0
         raw = cells.to_pylist()
-        assert [from_bytes(each, kind) for each in raw] == part.to_pylist() == plain[first:]
+        assert [_from_bytes(each, kind) for each in raw] == part.to_pylist() == plain[first:]
         for one in range(len(raw)):
             for other in range(one):
                 assert (raw[one] == raw[other]) == (plain[first + one] == plain[first + other])
@@ -249,10 +251,12 @@ def test_values_come_back_and_equal_bytes_are_equal_values(
 def test_no_value_of_several_columns_runs_into_the_next() -> None:
     pair = pa.struct([("a", pa.large_string()), ("b", pa.large_string())])
     told = [{"a": "x", "b": "yz"}, {"a": "xy", "b": "z"}, {"a": "xyz", "b": None}]
-    cells = as_bytes(pa.array(told, pair)).to_pylist()
+    cells = _as_bytes(pa.array(told, pair)).to_pylist()
     assert len(set(cells)) == 3
-    assert [from_bytes(each, pair) for each in cells] == told
+    assert [_from_bytes(each, pair) for each in cells] == told
 
 
 def test_a_column_of_nothing_but_nulls_has_bytes_too() -> None:
-    assert [from_bytes(each, pa.null()) for each in as_bytes(pa.nulls(2)).to_pylist()] == [None] * 2
+    assert [_from_bytes(each, pa.null()) for each in _as_bytes(pa.nulls(2)).to_pylist()] == [
+        None
+    ] * 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.stores.growth.files import CheckpointUse, Eviction
-from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
 from tests.stores.growth.listedrows import (
     DAY_MS,
@@ -46,12 +46,12 @@ def five_segments() -> tuple[list[RowColumns], tuple[int, ...]]:
 
 def measured(*parts: RowColumns, kind: str | None = "window", **options: Any) -> Growth:
     starts = options.pop("segments", ())
-    return measured_growth(Listed(list(parts)), found=found(kind, *starts), **options)
+    return _measured_growth(Listed(list(parts)), found=found(kind, *starts), **options)
 
 
 def of_spark(rows: RowColumns, use: CheckpointUse, **options: Any) -> Growth:
     store = found("aggregation", engine="spark")
-    return measured_growth(Listed([rows]), found=store, checkpoint=use, **options)
+    return _measured_growth(Listed([rows]), found=store, checkpoint=use, **options)
 
 
 def test_segments_that_are_past_are_named_with_why_they_are_still_there() -> None:
@@ -263,25 +263,25 @@ def test_rows_at_or_before_sparks_watermark_are_counted() -> None:
     ends = [NOON_MS + at * MINUTE_MS for at in range(4)]
     rows = part([b"a"] * 4, start=[end - MINUTE_MS for end in ends], end=ends)
     store = found("aggregation", engine="spark")
-    found_ = measured_growth(Listed([rows]), found=store, watermark=ends[1])
+    found_ = _measured_growth(Listed([rows]), found=store, watermark=ends[1])
     assert (found_.expired.num_below_watermark, found_.expired.below_watermark_bytes) == (2, 18)
     assert found_.verdict[0].startswith(
         "2 rows (18 B), 50 % of the rows, are those whose windows end at or before the watermark, "
         "2023-11-15 12:01 UTC."
     )
     assert (
-        measured_growth(Listed([rows]), found=store, watermark=0)
+        _measured_growth(Listed([rows]), found=store, watermark=0)
         .verdict[0]
         .startswith("No row is at")
     )
-    nothing = measured_growth(Listed([rows]), found=store)
+    nothing = _measured_growth(Listed([rows]), found=store)
     assert nothing.expired.unknown["num_below_watermark"] == "no watermark was given"
     assert "a watermark or a time to live decides, and none is known" in nothing.verdict[-1]
 
 
 def test_without_windows_it_is_a_rows_own_time_that_the_watermark_is_held_against() -> None:
     rows = stamped(("a", NOON_MS), ("b", NOON_MS + 1), ("c", None))
-    found_ = measured_growth(
+    found_ = _measured_growth(
         Listed([rows]), found=found("dedup", engine="spark"), watermark=NOON_MS
     )
     assert found_.expired.num_below_watermark == 1
@@ -298,7 +298,7 @@ row_parts = st.lists(
 def test_sums_by_key_prefix_and_window_are_those_of_a_dict(
     parts: list[list[tuple[str, int]]], prefix_bytes: int
 ) -> None:
-    found_ = measured_growth(
+    found_ = _measured_growth(
         Listed([windows(*rows) for rows in parts]),
         found=found("window"),
         prefix_bytes=prefix_bytes,
@@ -390,7 +390,7 @@ def test_a_store_without_rows_says_so() -> None:
 
 def test_room_that_is_set_aside_is_told_from_room_that_is_used() -> None:
     store = found("window", 0, HOUR_MS, segment_bytes=1000, disk_bytes=8 << 20)
-    found_ = measured_growth(Listed([windows(("a", 0))]), found=store)
+    found_ = _measured_growth(Listed([windows(("a", 0))]), found=store)
     assert any(
         "Its files are 2.0 KiB long, but take 8.0 MiB on the disk" in each
         for each in found_.verdict
@@ -409,7 +409,7 @@ def test_where_nothing_is_to_be_said_the_size_is() -> None:
 
 
 def test_a_spark_store_without_a_watermark_says_what_is_missing() -> None:
-    found_ = measured_growth(
+    found_ = _measured_growth(
         Listed([stamped(("a", 0), ("b", 0))]), found=found("dedup", engine="spark")
     )
     assert found_.verdict[-1] == (
@@ -493,7 +493,7 @@ def test_versions_of_a_checkpoint_are_named_with_what_they_take() -> None:
         disk_bytes=1400 << 10,
     )
     store = found("transformWithState: a", engine="spark", disk_bytes=1400 << 10)
-    found_ = measured_growth(Listed([stamped(("a", None))]), found=store, checkpoint=use)
+    found_ = _measured_growth(Listed([stamped(("a", None))]), found=store, checkpoint=use)
     assert found_.verdict[1].startswith(
         "Its checkpoint keeps 100 versions of it, 1601 to 1700: 20 files of snapshots (20.0 KiB), "
         "167 changelogs (15.0 KiB) and 187 other files (3.0 KiB); the rows that are read here are "
@@ -514,16 +514,16 @@ def test_a_long_key_is_not_said_whole() -> None:
 def test_the_segments_of_others_have_no_retention_to_infer() -> None:
     rows = windows(("a", 0), ("b", HOUR_MS))
     store = found("window", 0, HOUR_MS, engine="kstoolkit")
-    silent = measured_growth(Listed([rows]), found=store)
+    silent = _measured_growth(Listed([rows]), found=store)
     assert (silent.horizon.segment_interval_ms, silent.horizon.inferred_most_ms) == (HOUR_MS, None)
     assert "only the segments of Kafka Streams' stores speak of it" in silent.verdict[-1]
-    told = measured_growth(Listed([rows]), found=store, retention="1 hour", now=3 * HOUR_MS)
+    told = _measured_growth(Listed([rows]), found=store, retention="1 hour", now=3 * HOUR_MS)
     assert told.expired.num_past_segments == 2
     assert not any("Kafka Streams" in each for each in told.verdict)
 
 
 def test_rows_alone_are_enough_and_what_is_missing_is_said() -> None:
-    found_ = measured_growth(Listed([windows(("a", 0))]))
+    found_ = _measured_growth(Listed([windows(("a", 0))]))
     assert found_.size_bytes is None
     assert "only the rows were handed over" in found_.unknown["size_bytes"]
     assert found_.deletions.num_entries is None

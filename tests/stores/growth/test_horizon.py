@@ -8,7 +8,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.stores.growth.files import CheckpointUse, Eviction
-from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.growth.growth import _measured_growth
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.stores.growth.listedrows import NOON_MS, Listed, found, part, stamped, windows
 from tests.stores.replicas import restored
@@ -27,7 +27,7 @@ def ended(*ago_ms: int, kind: str = "window", **told: Any) -> Growth:
     ends = [NOON_MS - each for each in ago_ms]
     keys = [b"Anna"] * len(ends)
     rows = part(keys, start=[end - HOUR for end in ends], end=ends)
-    return measured_growth(Listed([rows]), found=found(kind), **told)
+    return _measured_growth(Listed([rows]), found=found(kind), **told)
 
 
 def test_a_replica_tells_how_long_ago_its_windows_ended(tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_windows_of_sparks_count_back_from_the_watermark() -> None:
 
 def test_sessions_count_back_from_the_end_of_the_newest() -> None:
     rows = part([b"a", b"b"], start=[0, 0], end=[10 * MINUTE, 200 * MINUTE])
-    measured = measured_growth(Listed([rows]), found=found("session"))
+    measured = _measured_growth(Listed([rows]), found=found("session"))
     assert [each.num_rows for each in measured.ages] == [1, 0, 0, 0]
     assert {each.judged_by for each in measured.ages} == {"the newest session's end"}
 
 
 def test_rows_with_timestamps_still_tell_when_they_were_updated() -> None:
     rows = stamped(("a", NOON_MS - HOUR), ("b", NOON_MS))
-    measured = measured_growth(Listed([rows]), found=found("timestamped-key-value"))
+    measured = _measured_growth(Listed([rows]), found=found("timestamped-key-value"))
     assert (measured.ages[0].num_rows, measured.ages[0].clock) == (1, "timestamp")
     assert measured.ages[0].judged_by == "the newest row's timestamp"
 
@@ -90,13 +90,13 @@ def test_rows_with_timestamps_still_tell_when_they_were_updated() -> None:
     ],
 )
 def test_why_there_are_no_ages_is_said(rows: RowColumns, kind: str, why: str) -> None:
-    measured = measured_growth(Listed([rows]), found=found(kind))
+    measured = _measured_growth(Listed([rows]), found=found(kind))
     assert len(measured.ages) == 0
     assert measured.unknown["ages"] == why
 
 
 def test_a_time_that_rows_expire_at_is_no_age() -> None:
     use = CheckpointUse(Eviction.TTL, batch_at_ms=NOON_MS)
-    measured = measured_growth(Listed([stamped(("a", NOON_MS))]), checkpoint=use)
+    measured = _measured_growth(Listed([stamped(("a", NOON_MS))]), checkpoint=use)
     assert len(measured.ages) == 0
     assert "when they expire" in measured.unknown["ages"]

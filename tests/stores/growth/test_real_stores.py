@@ -15,7 +15,7 @@ import pytest
 
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.growth.growth import measured_growth
+from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 
@@ -79,7 +79,7 @@ def grown(state: Path) -> Grown:
         with open_store(each.path) as store:
             assert isinstance(store, Store | SegmentedStore)
             opened = [store] if isinstance(store, Store) else list(store.segments.values())
-            measured = measured_growth(store, found=replace(each, kind=store.kind), opened=opened)
+            measured = _measured_growth(store, found=replace(each, kind=store.kind), opened=opened)
         found[each.task or "global", each.store] = measured
     return found
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.stores.growth.horizon import prefix_text
+from kstoolkit.stores.growth.horizon import _prefix_text
 from kstoolkit.stores.growth.tallies import HeavyHitters, PrefixTally, TimeTally
 
 Rows = list[tuple[bytes | None, int]]
@@ -177,7 +177,7 @@ def test_keys_of_many_users_are_summed_up_by_what_they_have_in_common() -> None:
     ],
 )
 def test_a_prefix_is_shown_as_text_or_else_as_hex(raw: bytes, text: str) -> None:
-    assert prefix_text(raw) == text
+    assert _prefix_text(raw) == text
 
 
 def test_prefixes_that_were_longer_before_are_cut_like_those_that_come() -> None:

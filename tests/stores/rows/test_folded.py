@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.rocksdb.files.shadow import SHADOWS
+from kstoolkit.rocksdb.files.shadow import _SHADOWS
 from kstoolkit.stores.rows.folded import FoldedRecords
 from kstoolkit.stores.rows.readable import ReadAs
 
@@ -83,7 +83,7 @@ def test_closed_it_leaves_nothing_behind_and_says_so(tmp_path: Path) -> None:
     folded = FoldedRecords("counts", RAW, scratch=tmp_path)
     taken_in(folded, [(b"a", b"1"), (b"b", b"1")], 0)
     rows = iter(folded.rows())
-    assert list(tmp_path.glob(f"{SHADOWS}*"))
+    assert list(tmp_path.glob(f"{_SHADOWS}*"))
     folded.close()
     folded.close()
     assert not list(tmp_path.iterdir())

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.formats.spark.rows import Wrapping
-from kstoolkit.formats.spark.statefiles import APPEND, PUT, REMOVE, REMOVE_RANGE
+from kstoolkit.formats.spark.statefiles import _REMOVE_RANGE, APPEND, PUT, REMOVE
 from kstoolkit.stores.spark.state import KeyRanges, Overlay
 
 KEYS = st.binary(min_size=1, max_size=2).map(lambda raw: bytes(each % 4 for each in raw))
 CHANGES = st.lists(
-    st.tuples(st.sampled_from([PUT, REMOVE, APPEND, REMOVE_RANGE]), KEYS, KEYS), max_size=20
+    st.tuples(st.sampled_from([PUT, REMOVE, APPEND, _REMOVE_RANGE]), KEYS, KEYS), max_size=20
 )
 
 
