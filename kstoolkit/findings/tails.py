@@ -477,7 +477,7 @@ class Prior:
     def of_sums(cls, sums: Floats, everyone: Floats) -> Prior:
         """Return the prior of each row of :func:`moment_sums`.
 
-        A row with fewer than :data:`_FEWEST_PEERS` peers takes ``everyone``, the row of all actions.
+        A row with fewer than ``_FEWEST_PEERS`` peers takes ``everyone``, the row of all actions.
 
         Examples
         --------

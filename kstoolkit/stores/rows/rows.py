@@ -506,7 +506,8 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
     >>> from kstoolkit.formats.streams.rows import split
     >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
     >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
-    >>> found = _details_of(split(Kind.LIST_VALUE, key, value), serde_of("string"), serde_of("long"))
+    >>> pieces = split(Kind.LIST_VALUE, key, value)
+    >>> found = _details_of(pieces, serde_of("string"), serde_of("long"))
     >>> {name: each.to_list() for name, each in found.items()}
     {'side': ['left']}
     """
