@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.dataframes import count_sliding as count_sliding
     from kstoolkit.pipeline.dataframes import count_windows as count_windows
     from kstoolkit.pipeline.failure import Restart as Restart
+    from kstoolkit.pipeline.find import find as find
     from kstoolkit.pipeline.pipeline import Pipeline as Pipeline
     from kstoolkit.pipeline.run import Run as Run
-    from kstoolkit.pipeline.run import find as find
     from kstoolkit.pipeline.run import load_run as load_run
     from kstoolkit.pipeline.unless import ask_unless as ask_unless
     from kstoolkit.plots.users import plot_users as plot_users

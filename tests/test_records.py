@@ -20,7 +20,7 @@ from matplotlib_inline.backend_inline import _fetch_figure_metadata
 import kstoolkit
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lag import LagOfPartition, TopicLag
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import _DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source

@@ -108,7 +108,7 @@ def find(
         DEFAULT_RULES,
         load_rules,
     )
-    from kstoolkit.pipeline.run import find as judged  # noqa: PLC0415
+    from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)
     _print_findings(judged(out, chosen), as_json=as_json, limit=limit)

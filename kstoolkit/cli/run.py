@@ -1,4 +1,4 @@
-"""``kstoolkit run`` and ``supervise``: count files or a topic, tell what was found, keep it alive."""
+"""``kstoolkit run`` and ``supervise``: count, tell what was found, keep it alive."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ from kstoolkit.errors import (
     KafkaError,
     OutputError,
 )
-from kstoolkit.kafka.connection import is_ready
 from kstoolkit.kafka.jars import Artifact, fetch, to_stderr
+from kstoolkit.kafka.servers import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

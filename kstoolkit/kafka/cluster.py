@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError
 from kstoolkit.events.topics import address_of, options_given
-from kstoolkit.kafka.connection import for_librdkafka, last_words, refusal
+from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.kafka.jars import to_stderr
+from kstoolkit.kafka.servers import last_words, refusal
 from kstoolkit.units import format_count, format_duration, parse_duration
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count, parse_duration
 

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.failure import Restart
     from kstoolkit.pipeline.pipeline import Pipeline
     from kstoolkit.pipeline.session import Progress
-    from kstoolkit.pipeline.sink import BatchStatistics
+    from kstoolkit.pipeline.statistics import BatchStatistics
     from kstoolkit.pipeline.supervising import Gate, Ready, Rest, Tell
     from kstoolkit.pipeline.topicfeed import Ranges
 

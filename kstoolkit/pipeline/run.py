@@ -31,9 +31,7 @@ from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWa
 from kstoolkit.events.event import REASONS, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
-from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
 from kstoolkit.findings.stories import (
-    find_in_windows,
     fold_stories,
     merge_findings,
     with_other_levels,
@@ -63,10 +61,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
-    from kstoolkit.findings.rules import Rule
     from kstoolkit.operations.metrics import MetricsServer
     from kstoolkit.pipeline.session import Progress
-    from kstoolkit.pipeline.sink import BatchStatistics
+    from kstoolkit.pipeline.statistics import BatchStatistics
     from kstoolkit.pipeline.status import StateSize
     from kstoolkit.units import Duration
 
@@ -142,32 +139,6 @@ def _files(out: Path) -> Iterator[tuple[int, Path]]:
     for batch in BatchFolders(out / "dead_letters").marked():
         for path in batch.files(".parquet"):
             yield batch.number, path
-
-
-def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
-    """Return what the rules find in a changelog, each story once.
-
-    Parameters
-    ----------
-    path
-        A changelog folder, or the run folder that it lies in.
-    rules
-        What to look for.
-
-    Raises
-    ------
-    InputError
-        If there is no changelog.
-    ConfigurationError
-        If a rule looks at a window that the changelog has not.
-    """
-    changelog = Changelog.open(Path(path))
-    hops = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
-    levels: dict[Window | Duration, pa.Table] = {
-        hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
-        for length_ms in changelog.window_lengths_ms()
-    }
-    return find_in_windows(levels, rules)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -39,7 +39,7 @@ from kstoolkit.pipeline.runfolder import files_taken
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kstoolkit.pipeline.sink import BatchStatistics
+    from kstoolkit.pipeline.statistics import BatchStatistics
 
 
 _LAST_LINES = 3

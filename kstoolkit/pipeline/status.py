@@ -43,7 +43,7 @@ from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Exempt, rules_from_json
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
 

@@ -63,7 +63,7 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     Examples
     --------
     >>> from kstoolkit.pipeline.status import Batches
-    >>> from kstoolkit.pipeline.sink import BatchStatistics
+    >>> from kstoolkit.pipeline.statistics import BatchStatistics
     >>> told = (BatchStatistics(0, 0, 3.0, events=50), BatchStatistics(1, 0, 2.0, events=500))
     >>> plot_batches(Batches(told, (1024, None), (None, None))).get_title(loc="left")
     '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
@@ -212,7 +212,7 @@ def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.sink import BatchStatistics
+    >>> from kstoolkit.pipeline.statistics import BatchStatistics
     >>> from kstoolkit.pipeline.run import Summary
     >>> summary = Summary.of([BatchStatistics(0, 0, 2.0, events=500)], 1024)
     >>> plot_summary(summary).get_title(loc="left")

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.changelog.news import Position
     from kstoolkit.replica.listening import RestoreListener
+    from kstoolkit.replica.records import Mark
     from kstoolkit.replica.replicafile import MemoryLevel
-    from kstoolkit.replica.segments import Mark
 
 
 _MOST_OPEN = 64

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
 from tqdm import tqdm
 
 from kstoolkit.errors import KstoolkitError
@@ -20,6 +19,8 @@ from kstoolkit.records import Record, Records, Source, Viewed, counted, of_sourc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    import pandas as pd
 
 
 class RestoreListener(Protocol):
@@ -231,6 +232,8 @@ class RestoreHistory(Viewed):
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a call: ``what``, ``event``, ``seconds``, ``records``, ``error``."""
         columns = ["what", "event", "seconds", "records", "error"]
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
         return pd.DataFrame(self.steps.to_dicts(), columns=columns)
 
     def __repr__(self) -> str:

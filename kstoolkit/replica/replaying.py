@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.replica.segments import Mark, Pairs
+    from kstoolkit.replica.records import Mark
+    from kstoolkit.replica.segments import Pairs
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 

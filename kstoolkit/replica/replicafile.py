@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, sync
 from kstoolkit.changelog.news import News, Position
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
-from kstoolkit.replica.records import moment_of
-from kstoolkit.replica.segments import Mark
+from kstoolkit.replica.records import Mark, moment_of
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options, shared_memory

@@ -33,14 +33,7 @@ from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.records import Records, Viewed, counted
 from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
 from kstoolkit.replica.listening import Everyone, ProgressBar
-from kstoolkit.replica.records import (
-    Lag,
-    counts_of,
-    counts_of_page,
-    look_up,
-    moment_ms,
-    segment_state,
-)
+from kstoolkit.replica.records import Lag, moment_ms
 from kstoolkit.replica.replicafile import (
     FILE,
     LevelState,
@@ -57,7 +50,13 @@ from kstoolkit.replica.replicafile import (
     segment_span_ms,
     writing_alone,
 )
-from kstoolkit.replica.segments import DiskSegment
+from kstoolkit.replica.segments import (
+    DiskSegment,
+    counts_of,
+    counts_of_page,
+    look_up,
+    segment_state,
+)
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreFault
 from kstoolkit.units import format_duration, parse_duration
 from kstoolkit.windows import Window, as_window
@@ -70,8 +69,8 @@ if TYPE_CHECKING:
     from rocksdict import Options
 
     from kstoolkit.replica.listening import RestoreListener
-    from kstoolkit.replica.records import Found, Moment, SegmentState, UserCounts
-    from kstoolkit.replica.segments import Mark, Segment
+    from kstoolkit.replica.records import Mark, Moment, SegmentState, UserCounts
+    from kstoolkit.replica.segments import Found, Segment
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.units import Duration
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.pipeline.session import spark_session
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC
 from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.footprint import block_bytes_each, dict_bytes_each

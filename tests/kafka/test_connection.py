@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.events.topics import read_options
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.connection import for_java, for_librdkafka, is_ready
+from kstoolkit.kafka.connection import for_java, for_librdkafka
+from kstoolkit.kafka.servers import is_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.operations.metrics import RestoreProgress
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until
 from tests.plots.made import COUNTS, HOSTILE, OVER, found, made_run
 

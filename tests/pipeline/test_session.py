@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from kstoolkit.pipeline.session import Progress, spark_session, streaming_conf
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import InputError
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.pipeline.failure import RestartLog
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.status import (
     _MOST_BATCHES,
     BatchTimes,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from kstoolkit.pipeline.sink import BatchStatistics
+    from kstoolkit.pipeline.statistics import BatchStatistics
 
 DAY = 24 * HOUR
 MORNING = 1_442_016_000_000  # 12 September 2015, 00:00 UTC

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kstoolkit.operations.lag import LagOfPartition, TopicLag
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.status import Batches, BatchTimes, RunState, RunStatus, StateSize
 from kstoolkit.plots.marks import MOST_ROWS
 from kstoolkit.plots.run import _MOST_BARS

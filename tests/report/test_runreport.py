@@ -18,7 +18,7 @@ from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_json
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.report.runreport import _command_of, report_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 

@@ -21,8 +21,9 @@ from kstoolkit.changelog.countsfile import _SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.replica import catchup
 from kstoolkit.replica import catchup as writing
+from kstoolkit.replica.records import Mark
 from kstoolkit.replica.replicafile import ReplicaState, segment_folder, writing_alone
-from kstoolkit.replica.segments import DiskSegment, Mark
+from kstoolkit.replica.segments import DiskSegment
 from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, read, write
 from tests.stores.replicas import Told, cut_in_half, flip_a_byte, held, restored, segment, told

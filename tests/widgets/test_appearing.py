@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.plots.lab import FIGURES
 from kstoolkit.widgets.lab import _COSTS
 from tests.plots.made import found, made_run

@@ -10,7 +10,7 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.failure import RestartLog
-from kstoolkit.pipeline.sink import BatchStatistics
+from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.status import RunState
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.pipeline.harness import source, until, write_lines

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import rocksdict
 
-    from kstoolkit.rocksdb.profiles.named import SharedMemory
+    from kstoolkit.rocksdb.profiles.rocksdict import SharedMemory
     from kstoolkit.rocksdb.profiles.spark import SparkConf
 
 

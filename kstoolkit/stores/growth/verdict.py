@@ -181,9 +181,9 @@ def _below_watermark(growth: Growth) -> Remark | None:
     what = "whose windows end" if growth.clock == Clock.WINDOW_START else "whose times are"
     text = (
         f"{amount(expired.num_below_watermark, size)}, "
-        f"{_share_text(expired.num_below_watermark, growth.num_rows)} of the rows, are those {what} "
-        f"at or before the watermark, {moment_text(watermark)}. Spark evicts such rows at the end "
-        "of the next micro-batch, unless the condition of a join still needs them."
+        f"{_share_text(expired.num_below_watermark, growth.num_rows)} of the rows, are those "
+        f"{what} at or before the watermark, {moment_text(watermark)}. Spark evicts such rows at "
+        "the end of the next micro-batch, unless the condition of a join still needs them."
     )
     return Remark(Weight.OVERDUE, size / max(growth.data_bytes, 1), text)
 

@@ -9,9 +9,9 @@ import pytest
 from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.named import SharedMemory, bounded_memory, point_lookup, spark
+from kstoolkit.rocksdb.profiles.named import bounded_memory, point_lookup, spark
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
+from kstoolkit.rocksdb.profiles.rocksdict import SharedMemory, shared_memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,47 @@
+"""."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.findings.rules import DEFAULT_RULES, Exempt
+from kstoolkit.findings.stories import find_in_windows
+from kstoolkit.windows import Window
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+    from kstoolkit.findings.finding import Findings
+    from kstoolkit.findings.rules import Rule
+    from kstoolkit.units import Duration
+
+
+def find(path: str | os.PathLike[str], rules: Sequence[Rule] = DEFAULT_RULES) -> Findings:
+    """Return what the rules find in a changelog, each story once.
+
+    Parameters
+    ----------
+    path
+        A changelog folder, or the run folder that it lies in.
+    rules
+        What to look for.
+
+    Raises
+    ------
+    InputError
+        If there is no changelog.
+    ConfigurationError
+        If a rule looks at a window that the changelog has not.
+    """
+    changelog = Changelog.open(Path(path))
+    hops = {rule.window.size_ms: rule.window for rule in rules if not isinstance(rule, Exempt)}
+    levels: dict[Window | Duration, pa.Table] = {
+        hops.get(length_ms, Window(length_ms, length_ms)): changelog.counters(length_ms).to_table()
+        for length_ms in changelog.window_lengths_ms()
+    }
+    return find_in_windows(levels, rules)
