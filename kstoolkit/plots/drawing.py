@@ -132,6 +132,6 @@ def _whole(kind: type) -> str:
     Examples
     --------
     >>> _whole(Records)
-    'rocksdb.records.Records'
+    'records.Records'
     """
     return f"{kind.__module__.removeprefix('kstoolkit.')}.{kind.__name__}"
