@@ -19,7 +19,7 @@ from typing import Any
 import lazy_loader
 
 _attribute, _, _names = lazy_loader.attach_stub(__name__, __file__)
-__all__ = sorted([*_names, "__version__"])
+__all__ = sorted([*_names, "__version__"])  # noqa: PLE0605 - a list, from the stub
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The public names, and where each lives: what type checkers read, and what is imported lazily."""
+# The public names, and where each lives: for type checkers, and for lazy-loader at run time.
 
 import typing
 
@@ -58,7 +58,9 @@ from .widgets.stores import StorePanel as StorePanel
 from .windows import Cascade as Cascade
 from .windows import Hop as Hop
 
+__all__: list[str]  # noqa: PYI035 - made from the names above
 __version__: str
 
+def __dir__() -> list[str]: ...
 def load_ipython_extension(shell: typing.Any) -> None: ...
 def unload_ipython_extension(shell: typing.Any) -> None: ...

@@ -20,8 +20,7 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from kstoolkit.rocksdb.lab.comparing import Comparison
-    from kstoolkit.rocksdb.lab.results import Trial
+    from kstoolkit.rocksdb.lab.results import Comparison, Trial
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
@@ -117,8 +116,8 @@ def compare_profiles(
     peak_disk_bytes, stall_ms, put_p99_us, get_p99_us, series and levels (lists), tickers (RocksDB's
     own counters), and more; unknown says why a null is one.
     """
-    from kstoolkit.rocksdb.lab.comparing import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
+    from kstoolkit.rocksdb.lab.results import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
@@ -332,7 +331,7 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
         return
     _say_lines(f"# {profile.name}: {profile.purpose}")
     if to is Target.rocksdict:
-        from kstoolkit.rocksdb.profiles.rocksdict import python_source  # noqa: PLC0415 - if asked
+        from kstoolkit.rocksdb.profiles.profile import python_source  # noqa: PLC0415 - if asked
 
         _say_lines(python_source(profile))
     else:

@@ -327,7 +327,7 @@ def _told(here: Findings, about: Finding | None) -> Finding | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Viewed):
+class RunSummary(Viewed):
     """A run in figures.
 
     Parameters
@@ -382,7 +382,7 @@ class Summary(Viewed):
         batches: Sequence[BatchStatistics],
         state_bytes: int | None,
         held: StateSize | None = None,
-    ) -> Summary:
+    ) -> RunSummary:
         """Add up batches, given in their order; ``held`` is the state after the last of them."""
         later = batches[1:]
         spent = sum(batch.seconds for batch in later)
@@ -541,11 +541,11 @@ class Run(Viewed):
         mirror.refresh()
         return mirror
 
-    def summary(self) -> Summary:
+    def summary(self) -> RunSummary:
         """Return the run in figures."""
         batches = self.batches()
         size = batches.state[-1] if len(batches) else None
-        return Summary.of(batches, size_bytes(self.folder.checkpoint / "state"), size)
+        return RunSummary.of(batches, size_bytes(self.folder.checkpoint / "state"), size)
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""

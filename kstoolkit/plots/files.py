@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.files.keystats import HotPrefix, KeyStats, Sizes
     from kstoolkit.rocksdb.files.ssts import Level, Sst
-    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.profiles.profile import Profile
 
     Style = dict[str, Any]
@@ -320,7 +320,7 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
     return ax
 
 
-def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
+def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what a store's folder takes: SST files, blob files, WAL, the rest."""
     parts = {
         "SST files": summary.sst_bytes,

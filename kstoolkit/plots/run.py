@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event import DeadLetters
     from kstoolkit.operations.lag import LagOfPartition, TopicLag
-    from kstoolkit.pipeline.run import Run, Summary
+    from kstoolkit.pipeline.run import Run, RunSummary
     from kstoolkit.pipeline.status import Batches, BatchTimes, RunStatus
 
     Floats = NDArray[np.float64]
@@ -207,7 +207,7 @@ def plot_run(
     return plot_batches(run.batches(), ax=ax)
 
 
-def plot_summary(summary: Summary, *, ax: Axes | None = None) -> Axes:
+def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
     """Return a run's sums on a logarithmic scale: events, late ones, dead letters by reason.
 
     Examples

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import Run, Summary
+    from kstoolkit.pipeline.run import Run, RunSummary
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
 
@@ -209,7 +209,7 @@ def _title(settings: Settings) -> str:
     return f"Abnormal users{source}"
 
 
-def _summary_rows(settings: Settings, summary: Summary) -> list[tuple[str, str]]:
+def _summary_rows(settings: Settings, summary: RunSummary) -> list[tuple[str, str]]:
     """Return the summary's rows, with what was looked for, and without what the page says itself.
 
     The page lists each finding once, where the summary counts each time that it was reported; and

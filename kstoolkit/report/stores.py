@@ -24,8 +24,7 @@ from kstoolkit.report.frames import (
 )
 from kstoolkit.report.section import LONGEST_TITLE, Part, Section, joint, keyed, renamed
 from kstoolkit.report.tables import nothing, shown_path
-from kstoolkit.rocksdb.lab.comparing import Comparison
-from kstoolkit.rocksdb.lab.results import LevelWork, Moment, Trial
+from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
@@ -149,7 +148,7 @@ class ToldTrials(Comparison):
     Parameters
     ----------
     trials, series, levels
-        As in :class:`~kstoolkit.rocksdb.lab.comparing.Comparison`.
+        As in :class:`~kstoolkit.rocksdb.lab.results.Comparison`.
     """
 
     def __init__(

@@ -11,8 +11,6 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rocksdict import DbClosedError
-
 from kstoolkit.errors import (
     ConfigurationError,
     FormatError,
@@ -127,6 +125,8 @@ def translated(path: str | PathLike[str]) -> Iterator[None]:
 
 def fault_of(error: Exception, path: str) -> KstoolkitError | None:
     """Return our error for one of rocksdict's, or None if it is not rocksdict's."""
+    from rocksdict import DbClosedError  # noqa: PLC0415 - whoever reads files alone needs none
+
     text = str(error)
     match error:
         case DbClosedError():

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.options import OptionsSection
     from kstoolkit.rocksdb.files.shadow import Shadow
     from kstoolkit.rocksdb.files.ssts import Level, Sst
-    from kstoolkit.rocksdb.files.summary import Footprint, Summary
+    from kstoolkit.rocksdb.files.summary import Footprint, StoreSummary
     from kstoolkit.rocksdb.log.jobs import Compaction, LogRows, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts, ToldCache
@@ -340,7 +340,7 @@ class Store(MeasuredStore):
             entries[each.column_family] += each.num_entries
         return max(self.column_families, key=lambda name: entries[name])
 
-    def summary(self, cf: str | None = None) -> Summary:
+    def summary(self, cf: str | None = None) -> StoreSummary:
         """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
         families = self._families.chosen(cf)
         files = self.ssts(cf)

@@ -25,7 +25,7 @@ _LAB = "lab.CompactionLab"
 
 _PANELS = {
     "kstoolkit.findings.finding.Findings": _FINDINGS,
-    "kstoolkit.rocksdb.lab.comparing.Comparison": _LAB,
+    "kstoolkit.rocksdb.lab.results.Comparison": _LAB,
     "kstoolkit.rocksdb.lab.workloads.Workload": _LAB,
     "kstoolkit.rocksdb.memory.measured.MemoryParts": _MEMORY,
     "kstoolkit.rocksdb.memory.planning.MemoryPlan": _MEMORY,
@@ -178,7 +178,7 @@ def _at(given: str | os.PathLike[str]) -> tuple[str, object]:
 
 def _memory_at(folder: Path) -> Panel:
     with ExitStack() as held:
-        store = held.enter_context(_imported("stores.rows.opening.open_store")(folder))
+        store = held.enter_context(_imported("stores.opening.open_store")(folder))
         panel = _panel(_MEMORY, store)
         panel.on_close(held.pop_all().close)
     return panel

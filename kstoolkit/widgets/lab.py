@@ -33,21 +33,22 @@ from ipywidgets import (
 )
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, isolated, joined, plain
-from kstoolkit.plots.axes import height, words_of
-from kstoolkit.plots.lab import (
-    FIGURES,
-    plot_comparison,
-    plot_level_work,
-    plot_moments,
-    plot_step,
-    step_inches,
-)
+from kstoolkit.markup import Html, element, joined
 from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.lab.comparing import Comparison, Listener, TrialFailed, chosen_profiles
-from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload
+from kstoolkit.rocksdb.lab.results import Comparison, Listener, TrialFailed
+from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload, chosen_profiles
 from kstoolkit.rocksdb.profiles.named import profile_names
-from kstoolkit.widgets.panel import Background, Newest, Panel, Replay, Shown, table_html
+from kstoolkit.widgets.labviews import (
+    STEPS,
+    TABLE,
+    VIEWS,
+    short_name,
+    show_view,
+    step_times,
+    trials_table,
+    view_by_now,
+)
+from kstoolkit.widgets.panel import Background, Newest, Panel, Replay, Shown
 
 if TYPE_CHECKING:
     import os
@@ -58,48 +59,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.lab.results import Moment
     from kstoolkit.rocksdb.profiles.profile import Profile
-
-
-_COSTS = {
-    name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
-}
-_OVER_TIME = {
-    "Disk over time": "disk_bytes",
-    "L0 files over time": "level0_files",
-    "Write amplification over time": "write_amplification",
-    "Waiting to be compacted over time": "pending_compaction_bytes",
-    "Stalls over time": "stall_ms",
-    "Memtables over time": "memtable_bytes",
-    "Block cache over time": "block_cache_bytes",
-}
-_STEPS = "Levels, step by step"
-_WORK = "Written to each level"
-_TABLE = "Table"
-_VIEWS = (*_COSTS, _STEPS, _WORK, *_OVER_TIME, _TABLE)
-
-_MOST_STEPS = 240
-_STEP_MS = 250
-
-
-def _view_by_now(view: str) -> str:
-    """Return a view, or the levels instead as long as no trial has ended and it needs some."""
-    return view if view in _OVER_TIME else _STEPS
-
-
-def _step_times(moments: Sequence[Moment]) -> list[int]:
-    """Return the times (ms) of the steps of a replay: at most some 240, equally far apart."""
-    last = max((each.at_ms for each in moments), default=0)
-    apart = _STEP_MS * max(1, -(-last // (_STEP_MS * _MOST_STEPS)))
-    return [*range(0, last, apart), last]
-
-
-def _moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
-    """Return the last moment of each trial by a time, or its first if there is none so early."""
-    found: dict[str, Moment] = {}
-    for each in moments:
-        if each.profile not in found or each.at_ms <= at_ms:
-            found[each.profile] = each
-    return list(found.values())
 
 
 _MOST = 10**12
@@ -200,9 +159,6 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
             control.value = getattr(workload, name) or 0
 
 
-_LONGEST_NAME = 28
-
-
 class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
     """A box to tick for each profile.
 
@@ -227,7 +183,7 @@ class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self.boxes = {
             name: Checkbox(
                 value=name in own,
-                description=_short_name(name),
+                description=short_name(name),
                 indent=False,
                 layout=Layout(width="auto"),
             )
@@ -260,82 +216,210 @@ class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         return [self._offered[name] for name in self.names()]
 
 
-def _short_name(name: str) -> str:
-    r"""Return the name of a profile as a label or a sentence has it.
-
-    Examples
-    --------
-    >>> _short_name("spark, changed"), _short_name("a\0b"), len(_short_name("x" * 10_000))
-    ('spark, changed', 'a[U+0000]b', 28)
-    """
-    ends = name if len(name) <= 2 * _LONGEST_NAME else name[:_LONGEST_NAME] + name[-_LONGEST_NAME:]
-    seen = plain(ends)
-    if len(seen) <= _LONGEST_NAME:
-        return seen
-    half = _LONGEST_NAME // 2
-    return f"{seen[:half]}…{seen[1 - half :]}"
+_WIDE_PX = 348
+_FIRST_LOOK_SECONDS = 0.6
+"""How long a cell may wait, so that its saved picture shows the comparison that was given."""
+_LOOK_SECONDS = 1.0
+"""How often a running trial is drawn: more often would take from it what is measured."""
 
 
-_TABLED = (
-    *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),
-    *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
-    *("get_p50_us", "get_p99_us", "compaction_ms", "peak_memtable_bytes"),
-    *("peak_block_cache_bytes", "peak_table_readers_bytes"),
-)
+class CompactionLab(Panel):
+    """Choose a workload and profiles, run them, and see what each costs and how its levels grow.
 
-
-def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float = math.inf) -> None:
-    """Show a comparison in one of the ways of :data:`~kstoolkit.widgets.lab._VIEWS`.
+    The trials run in processes of their own, while the notebook goes on.
 
     Parameters
     ----------
-    shown
-        Where.
-    view
-        Which.
-    found
-        The comparison; of one that still goes on, what there is by now.
-    at_ms
-        Of the levels step by step: when, since each store was opened; by default the last.
+    workload
+        What to begin with: a workload, the kind of one, or a comparison that was made before.
+    profiles
+        Which profiles are chosen at first: names, or profiles of one's own, which are then offered
+        beside those that have names. By default a comparison's, or Kafka Streams' and Spark's.
+    seconds, disk_bytes, folder
+        As :func:`~kstoolkit.compare_profiles` takes them.
+
+    Examples
+    --------
+    >>> with CompactionLab(Workload(writes=2_000, keys=500)) as lab:
+    ...     lab.run()
+    ...     lab.wait()
+    ...     lab
+    CompactionLab(uniform, 2,000 writes; kafka_streams, spark: 2 trials)
     """
-    wide, low = 7.2, height(0, ["", "", ""])
-    if view in _COSTS:
-        rows = len(FIGURES[_COSTS[view]]) * (0.4 + len(found))
-        shown.draw(
-            lambda ax: plot_comparison(found, figures=_COSTS[view], ax=ax),
-            (wide, low + 0.17 * rows),
+
+    def __init__(
+        self,
+        workload: Workload | str | Comparison | None = None,
+        profiles: Sequence[str | Profile] | None = None,
+        *,
+        seconds: float = 60.0,
+        disk_bytes: int = 4 << 30,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
+        given = workload if isinstance(workload, Comparison) else None
+        self._folder = folder
+        self._drawing = Lock()
+        self._said, self._shown = Shown(), Shown()
+        self._trying = Trying(given, self._tell, self._conclude)
+        self._looking, self._opening = Background(self._said.say), Newest(self._said.say)
+        self.profiles = ProfileChoice(_first(given) if profiles is None else profiles)
+        self.form = WorkloadForm(_workload(workload))
+        self._make_controls(seconds, disk_bytes)
+        super().__init__("Compaction lab", self._rows(), self._static)
+        for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
+            self.on_close(end)
+        if given is not None:
+            self.replay.take(step_times(given.series))
+        self._opening.ask(self._show)
+        self._opening.wait(_FIRST_LOOK_SECONDS)
+
+    def _make_controls(self, seconds: float, disk_bytes: int) -> None:
+        self.seconds = BoundedFloatText(
+            value=seconds, min=0.1, max=1e6, description="Seconds", **_field_look()
         )
-    elif view in _OVER_TIME:
-        shown.draw(lambda ax: plot_moments(found.series, figure=_OVER_TIME[view], ax=ax), (wide, 3))
-    elif view == _STEPS and len(found.series):
-        moments = _moments_at(found.series, at_ms)
-        inches = step_inches(moments, found.series)
-        shown.draw(lambda ax: plot_step(moments, among=found.series, ax=ax), inches)
-    elif view == _WORK:
-        inches = wide, height(len(found.levels), [""])
-        shown.draw(lambda ax: plot_level_work(found.levels, ax=ax), inches)
-    elif view == _TABLE:
-        shown.put(_trials_table(found))
-    else:
-        shown.say("No moments yet.")
+        self.disk = BoundedIntText(
+            value=max(disk_bytes >> 20, 1),
+            min=1,
+            max=1 << 40,
+            description="Disk, MiB",
+            **_field_look(),
+        )
+        self.button = Button(description="Run", tooltip="Try the chosen profiles")
+        self.cancelling = Button(description="Cancel", tooltip="End the trials", disabled=True)
+        self.bar = FloatProgress(description="Progress", max=1.0, **_field_look(_WIDE_PX))
+        self.view = Dropdown(options=VIEWS, description="Show", **_field_look(_WIDE_PX))
+        self.replay = Replay(self._show, self._said.say)
+        self.button.on_click(lambda _: self.run())
+        self.cancelling.on_click(lambda _: self.cancel())
+        self.view.observe(self._show, "value")
+
+    def _rows(self) -> list[Any]:
+        rows = [
+            HBox([self.seconds, self.disk, self.button, self.cancelling]),
+            HBox([self.view, self.replay]),
+        ]
+        for row in rows:
+            row.add_class("kst-wraps")
+        return [self.form, self.profiles, rows[0], self.bar, self._said, rows[1], self._shown]
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """What came of the last run; None before its end, and of one that came to nothing.
+
+        Of one that was cancelled, the trials that had ended.
+        """
+        return self._trying.comparison
+
+    def set(self, **fields: Any) -> None:
+        """Change fields of the workload; what makes no sense is said, and changes nothing."""
+        try:
+            self.form.take(replace(self.form.workload(), **fields))
+        except ConfigurationError as error:
+            self._said.say(str(error))
+
+    def choose(self, *profiles: str) -> None:
+        """Choose these of the profiles that are offered, and no others; else it is said."""
+        try:
+            self.profiles.choose(*profiles)
+        except ConfigurationError as error:
+            self._said.say(str(error))
+
+    def run(self) -> None:
+        """Try the chosen profiles, one after the other, unless some are being tried."""
+        try:
+            workload = self.form.workload()
+        except ConfigurationError as error:
+            self._said.say(str(error))
+            return
+        if self._trying.is_running or self.is_closed:
+            return
+        self.replay.pause()
+        self._set_running(running=True)
+        self._looking.every(_LOOK_SECONDS, self._show)
+        self._trying.start(
+            workload,
+            self.profiles.profiles(),
+            seconds=self.seconds.value,
+            disk_bytes=self.disk.value << 20,
+            folder=self._folder,
+        )
+
+    def cancel(self) -> None:
+        """End the trials; those that have ended are kept."""
+        self._trying.cancel()
+
+    def wait(self) -> None:
+        """Wait until what was given is drawn, and the trials have ended."""
+        self._opening.wait()
+        self._trying.wait()
+
+    def __repr__(self) -> str:
+        return f"CompactionLab({self._told()})"
+
+    def _told(self) -> str:
+        controls = self.form.controls
+        writes = counted(controls["writes"].value, "writes")
+        tried = self._trying.names or self.profiles.names()
+        chosen = ", ".join(short_name(name) for name in tried)
+        return (
+            f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
+        )
+
+    def _set_running(self, *, running: bool) -> None:
+        self.button.disabled, self.cancelling.disabled = running, not running
+
+    def _tell(self, sentence: str, share: float) -> None:
+        self._said.say(sentence)
+        self.bar.value = share
+
+    def _conclude(self) -> None:
+        """Show what came of it; in the thread of the trials."""
+        self._looking.stop()
+        found = self._trying.found()
+        self.replay.take(step_times(found.series if found else ()))
+        self._set_running(running=False)
+        self._show()
+
+    def _show(self, _: object = None) -> None:
+        found, running = self._trying.found(), self._trying.is_running
+        view = view_by_now(self.view.value) if running else self.view.value
+        replays = view == STEPS and not running
+        self.replay.layout.display = "" if replays else "none"
+        if found is None:
+            self._shown.say("Choose a workload and profiles, and press Run.")
+            return
+
+        with self._drawing:  # in the thread of whoever asks: one after the other
+            show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
+
+    def _static(self) -> Html:
+        found = self._trying.found()
+        told = element("p", f"{self._told()}.")
+        if found is None or self.view.value == TABLE:
+            return joined(told, self._shown.html())
+
+        return joined(told, self._shown.html(), trials_table(found))
 
 
-def _trials_table(found: Comparison) -> Html:
-    """Return a table of a comparison: a row a figure, a column a profile."""
-    if not len(found):
-        return Html()
-    texts = [{each.name: each.text for each in trial.figures()} for trial in found]
-    rows = [(_name(name), *(told[name] for told in texts)) for name in _TABLED]
-    rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
-    names = ["figure", *(isolated(_short_name(trial.profile)) for trial in found)]
-    more = len(found[0].figures()) - len(_TABLED)
-    note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
-    return table_html(names, rows, note)
+def _workload(given: object) -> Workload:
+    match given:
+        case Workload():
+            return given
+        case Comparison():
+            return given.workload
+        case str():
+            return Workload(given)
+        case None:
+            return Workload()
+    message = f"A lab can't begin with {given!r:.80}."
+    hint = "Give a Workload, the kind of one, or what compare_profiles() returned."
+    raise ConfigurationError(message, hint=hint)
 
 
-def _name(figure: str) -> str:
-    unit = {"_ms": ", ms", "_us": ", µs"}.get(figure[-3:], "")
-    return f"{words_of(figure)}{unit}"
+def _first(given: Comparison | None) -> list[str]:
+    """Return the names of the profiles of a comparison that have one for everybody, or two."""
+    tried = [each.profile for each in given or () if each.profile in profile_names()]
+    return tried or ["kafka_streams", "spark"]
 
 
 _RUNNING = "running"
@@ -416,7 +500,7 @@ class Trying(Listener):
         done = (
             "all written" if moment.writes >= writes else f"{moment.writes:,} of {writes:,} writes"
         )
-        name = _short_name(moment.profile)
+        name = short_name(moment.profile)
         said = f"Trial {before + 1} of {tried}, {name}: {done}."
         self._tell(said, (before + min(moment.writes / writes, 1)) / tried)
 
@@ -464,213 +548,7 @@ def _told(found: Comparison, took_s: float) -> str:
     stopped = [each for each in found if each.stopped_by]
     limits = {"time": "its time was up", "disk": "it took more disk than it may"}
     whys = [
-        f"{_short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
+        f"{short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
         for each in stopped
     ]
     return "; ".join([f"{counted(len(found), 'trials')} in {took_s:.1f} s", *whys]) + "."
-
-
-_WIDE_PX = 348
-_FIRST_LOOK_SECONDS = 0.6
-"""How long a cell may wait, so that its saved picture shows the comparison that was given."""
-_LOOK_SECONDS = 1.0
-"""How often a running trial is drawn: more often would take from it what is measured."""
-
-
-class CompactionLab(Panel):
-    """Choose a workload and profiles, run them, and see what each costs and how its levels grow.
-
-    The trials run in processes of their own, while the notebook goes on.
-
-    Parameters
-    ----------
-    workload
-        What to begin with: a workload, the kind of one, or a comparison that was made before.
-    profiles
-        Which profiles are chosen at first: names, or profiles of one's own, which are then offered
-        beside those that have names. By default a comparison's, or Kafka Streams' and Spark's.
-    seconds, disk_bytes, folder
-        As :func:`~kstoolkit.compare_profiles` takes them.
-
-    Examples
-    --------
-    >>> with CompactionLab(Workload(writes=2_000, keys=500)) as lab:
-    ...     lab.run()
-    ...     lab.wait()
-    ...     lab
-    CompactionLab(uniform, 2,000 writes; kafka_streams, spark: 2 trials)
-    """
-
-    def __init__(
-        self,
-        workload: Workload | str | Comparison | None = None,
-        profiles: Sequence[str | Profile] | None = None,
-        *,
-        seconds: float = 60.0,
-        disk_bytes: int = 4 << 30,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
-        given = workload if isinstance(workload, Comparison) else None
-        self._folder = folder
-        self._drawing = Lock()
-        self._said, self._shown = Shown(), Shown()
-        self._trying = Trying(given, self._tell, self._conclude)
-        self._looking, self._opening = Background(self._said.say), Newest(self._said.say)
-        self.profiles = ProfileChoice(_first(given) if profiles is None else profiles)
-        self.form = WorkloadForm(_workload(workload))
-        self._make_controls(seconds, disk_bytes)
-        super().__init__("Compaction lab", self._rows(), self._static)
-        for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
-            self.on_close(end)
-        if given is not None:
-            self.replay.take(_step_times(given.series))
-        self._opening.ask(self._show)
-        self._opening.wait(_FIRST_LOOK_SECONDS)
-
-    def _make_controls(self, seconds: float, disk_bytes: int) -> None:
-        self.seconds = BoundedFloatText(
-            value=seconds, min=0.1, max=1e6, description="Seconds", **_field_look()
-        )
-        self.disk = BoundedIntText(
-            value=max(disk_bytes >> 20, 1),
-            min=1,
-            max=1 << 40,
-            description="Disk, MiB",
-            **_field_look(),
-        )
-        self.button = Button(description="Run", tooltip="Try the chosen profiles")
-        self.cancelling = Button(description="Cancel", tooltip="End the trials", disabled=True)
-        self.bar = FloatProgress(description="Progress", max=1.0, **_field_look(_WIDE_PX))
-        self.view = Dropdown(options=_VIEWS, description="Show", **_field_look(_WIDE_PX))
-        self.replay = Replay(self._show, self._said.say)
-        self.button.on_click(lambda _: self.run())
-        self.cancelling.on_click(lambda _: self.cancel())
-        self.view.observe(self._show, "value")
-
-    def _rows(self) -> list[Any]:
-        rows = [
-            HBox([self.seconds, self.disk, self.button, self.cancelling]),
-            HBox([self.view, self.replay]),
-        ]
-        for row in rows:
-            row.add_class("kst-wraps")
-        return [self.form, self.profiles, rows[0], self.bar, self._said, rows[1], self._shown]
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """What came of the last run; None before its end, and of one that came to nothing.
-
-        Of one that was cancelled, the trials that had ended.
-        """
-        return self._trying.comparison
-
-    def set(self, **fields: Any) -> None:
-        """Change fields of the workload; what makes no sense is said, and changes nothing."""
-        try:
-            self.form.take(replace(self.form.workload(), **fields))
-        except ConfigurationError as error:
-            self._said.say(str(error))
-
-    def choose(self, *profiles: str) -> None:
-        """Choose these of the profiles that are offered, and no others; else it is said."""
-        try:
-            self.profiles.choose(*profiles)
-        except ConfigurationError as error:
-            self._said.say(str(error))
-
-    def run(self) -> None:
-        """Try the chosen profiles, one after the other, unless some are being tried."""
-        try:
-            workload = self.form.workload()
-        except ConfigurationError as error:
-            self._said.say(str(error))
-            return
-        if self._trying.is_running or self.is_closed:
-            return
-        self.replay.pause()
-        self._set_running(running=True)
-        self._looking.every(_LOOK_SECONDS, self._show)
-        self._trying.start(
-            workload,
-            self.profiles.profiles(),
-            seconds=self.seconds.value,
-            disk_bytes=self.disk.value << 20,
-            folder=self._folder,
-        )
-
-    def cancel(self) -> None:
-        """End the trials; those that have ended are kept."""
-        self._trying.cancel()
-
-    def wait(self) -> None:
-        """Wait until what was given is drawn, and the trials have ended."""
-        self._opening.wait()
-        self._trying.wait()
-
-    def __repr__(self) -> str:
-        return f"CompactionLab({self._told()})"
-
-    def _told(self) -> str:
-        controls = self.form.controls
-        writes = counted(controls["writes"].value, "writes")
-        tried = self._trying.names or self.profiles.names()
-        chosen = ", ".join(_short_name(name) for name in tried)
-        return (
-            f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
-        )
-
-    def _set_running(self, *, running: bool) -> None:
-        self.button.disabled, self.cancelling.disabled = running, not running
-
-    def _tell(self, sentence: str, share: float) -> None:
-        self._said.say(sentence)
-        self.bar.value = share
-
-    def _conclude(self) -> None:
-        """Show what came of it; in the thread of the trials."""
-        self._looking.stop()
-        found = self._trying.found()
-        self.replay.take(_step_times(found.series if found else ()))
-        self._set_running(running=False)
-        self._show()
-
-    def _show(self, _: object = None) -> None:
-        found, running = self._trying.found(), self._trying.is_running
-        view = _view_by_now(self.view.value) if running else self.view.value
-        replays = view == _STEPS and not running
-        self.replay.layout.display = "" if replays else "none"
-        if found is None:
-            self._shown.say("Choose a workload and profiles, and press Run.")
-            return
-
-        with self._drawing:  # in the thread of whoever asks: one after the other
-            _show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
-
-    def _static(self) -> Html:
-        found = self._trying.found()
-        told = element("p", f"{self._told()}.")
-        if found is None or self.view.value == _TABLE:
-            return joined(told, self._shown.html())
-
-        return joined(told, self._shown.html(), _trials_table(found))
-
-
-def _workload(given: object) -> Workload:
-    match given:
-        case Workload():
-            return given
-        case Comparison():
-            return given.workload
-        case str():
-            return Workload(given)
-        case None:
-            return Workload()
-    message = f"A lab can't begin with {given!r:.80}."
-    hint = "Give a Workload, the kind of one, or what compare_profiles() returned."
-    raise ConfigurationError(message, hint=hint)
-
-
-def _first(given: Comparison | None) -> list[str]:
-    """Return the names of the profiles of a comparison that have one for everybody, or two."""
-    tried = [each.profile for each in given or () if each.profile in profile_names()]
-    return tried or ["kafka_streams", "spark"]

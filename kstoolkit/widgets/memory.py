@@ -7,31 +7,23 @@ Memory by the formula, as sliders say, and what was measured beside it.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ipywidgets import BoundedIntText, Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.markup import Html, element, joined, plain, shortened
-from kstoolkit.plots.marks import Bar, StackedPart
-from kstoolkit.plots.memory import part_of
-from kstoolkit.records import Records, counted
-from kstoolkit.rocksdb.memory.measured import MemoryParts
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, profile_given
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
-from kstoolkit.rocksdb.store import MeasuredStore
-from kstoolkit.stores.opening import open_store
-from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.widgets.panel import Newest, Panel, Shown, Slider, table_html
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import os
 
-    from kstoolkit.operations.sparkmemory import SparkMemory
     from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.widgets.memorymeasured import Measured
 
 
 _MOST = 1_000_000
@@ -324,11 +316,12 @@ class MemoryPanel(Panel):
 
     def _draw(self) -> None:
         from kstoolkit.plots.memory import draw_memory  # noqa: PLC0415 - draws: in its thread
+        from kstoolkit.widgets.memorymeasured import bar_of_plan  # noqa: PLC0415 - as above
 
         plan, found = self.plan, self._measured
         if plan is None:
             return
-        bars = [_bar_of_plan("formula", plan), *(() if found is None else found.bars)]
+        bars = [bar_of_plan("formula", plan), *(() if found is None else found.bars)]
         needs = self._in_words().partition(": ")[2]
         said = f"RocksDB needs {needs} for {counted(plan.instances, 'instances')} by the formula"
         paid = [each for each in plan.terms if each.total_bytes == 0]
@@ -337,6 +330,8 @@ class MemoryPanel(Panel):
 
     def _measure(self, *, takes: bool = False) -> None:
         """Measure; the first time, what is found is taken over into the controls; in a thread."""
+        from kstoolkit.widgets.memorymeasured import measured  # noqa: PLC0415 - opens stores
+
         self._said.say("Measuring …")
         self._measured = found = measured(self._thing)
         self._said.put(Html())
@@ -394,181 +389,3 @@ class MemoryPanel(Panel):
             *(each.html() for each in (self._said, self._words, self._shown)),
             table_html(_COLUMNS, rows),
         )
-
-
-_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
-_SPARK = "RocksDB, Spark's estimate"
-_HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What is there beside the formula.
-
-    Parameters
-    ----------
-    bars
-        What was measured, or planned before.
-    words
-        The same in a sentence.
-    told
-        What it tells of the formula's numbers, by the names of the controls.
-    """
-
-    bars: tuple[Bar, ...] = ()
-    words: str = ""
-    told: dict[str, Any] = field(default_factory=dict)
-
-
-def measured(thing: Any) -> Measured:
-    """Return what a thing says of memory, measured now if it can be.
-
-    Parameters
-    ----------
-    thing
-        A store, its folder, a run, a plan, or a record of what was measured before.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is nothing of the kind, or a store whose memory is not known, as Spark's are.
-    KstoolkitError
-        If the store can't be opened, or the run does not run.
-    """
-    match thing:
-        case MemoryPlan():
-            bars = (_bar_of_plan("the plan given", thing),)
-            return Measured(bars, f"Given: {_total(thing)}.", dict(thing.given))
-        case MemoryParts():
-            return _of_parts([thing])
-        case str() | os.PathLike():
-            with open_store(thing) as store:
-                return _of_store(store)
-    if isinstance(thing, Records) and all(isinstance(each, MemoryParts) for each in thing):
-        return _of_parts(list(thing))
-    if isinstance(thing, MeasuredStore | HasRows):
-        return _of_store(thing)
-    return _of_application(thing)
-
-
-def _bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
-    """Return a plan as a bar: its terms, and of the unknown ones why.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
-    >>> _bar_of_plan("formula", plan_memory("spark")).parts[0]
-    Part(name='memtables', size=134217728, why_unknown='not told')
-    """
-    return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
-
-
-def _of_store(store: Any) -> Measured:
-    if not hasattr(store, "memory"):
-        message = f"The memory of {store!r:.80} can't be measured: it is not open as RocksDB is."
-        hint = "Of a run that is live, give the run; of Spark's settings, choose the profile."
-        raise ConfigurationError(message, hint=hint)
-    segments = getattr(store, "segments", None)
-    found = store.memory()
-    parts = [found] if isinstance(found, MemoryParts) else list(found)
-    one = store if segments is None else segments.largest()[1]
-    return _of_parts(parts, _told_by(one, parts, is_segmented=segments is not None))
-
-
-def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dict[str, Any]:
-    """Return what a store's options and files say of the numbers in the formula."""
-    ssts = store.ssts()
-    entries = sum(each.num_entries for each in ssts)
-    told: dict[str, Any] = {"segments": len(parts)} if is_segmented else {}
-    told["column_families"] = len(store.column_families)
-    if (profile := store.profile()) is not None:
-        told["profile"] = profile
-    caches = [
-        term.each_bytes
-        for each in parts
-        if each.plan is not None
-        for term in each.plan.terms
-        if term.term == "block cache" and term.each_bytes is not None
-    ]
-    told |= {"block_cache_bytes": max(caches)} if caches else {}
-    if entries:
-        told["keys"] = entries
-        keys = _mean((each.raw_key_bytes for each in ssts), entries)
-        told["key_bytes"] = None if keys is None else max(0, keys - _KEY_TRAILER_BYTES)
-        told["value_bytes"] = _mean((each.raw_value_bytes for each in ssts), entries)
-    return told
-
-
-def _mean(sizes: Iterable[int | None], count: int) -> int | None:
-    listed = list(sizes)
-    known = [each for each in listed if each is not None]
-    return round(sum(known) / count) if len(known) == len(listed) else None
-
-
-def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> Measured:
-    whys = {name: why for each in parts for name, why in each.unknown.items()}
-    in_cache = any(each.memtables_in_cache for each in parts)
-    names = {
-        "memtables_bytes": "memtables",
-        "memtables_pinned_bytes": "memtables, kept by iterators",
-        "block_cache_usage_bytes": "block cache",
-        "table_readers_bytes": "table readers",
-    }
-    shown = {
-        name: label
-        for name, label in names.items()
-        if not (in_cache and name.startswith("memtables"))
-    }
-    sums = {name: _sum(getattr(each, name) for each in parts) for name in (*shown, "total_bytes")}
-    bar = Bar(
-        "measured in this process",
-        tuple(
-            StackedPart(label, sums[name], whys.get(name, "not told"))
-            for name, label in shown.items()
-        ),
-    )
-    total = sums["total_bytes"]
-    known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"
-    of = "" if len(parts) == 1 else f" for {counted(len(parts), 'segments')}, one after the other"
-    return Measured((bar,), f"Measured in this process{of}: {known}.", told or {})
-
-
-def _of_application(thing: Any) -> Measured:
-    """Return what a run says, or what was measured of Spark before."""
-    from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - as above
-        SparkMemory,
-        profile_of_settings,
-        session_with_java,
-        spark_memory,
-    )
-    from kstoolkit.pipeline.run import Run  # noqa: PLC0415 - as above
-
-    if isinstance(thing, SparkMemory):
-        return _of_spark(thing, {})
-    if isinstance(thing, Run):
-        memory = spark_memory(query=thing)
-        settings = session_with_java().conf.getAll
-        return _of_spark(memory, {"profile": profile_of_settings(settings)})
-    message = f"The memory of {thing!r:.80} can't be told."
-    raise ConfigurationError(message, hint=_HINT)
-
-
-def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
-    size = memory.state.rocksdb_bytes
-    why = memory.state.unknown.get("rocksdb_bytes", "not told")
-    words = format_bytes(size) if size is not None else f"unknown ({why})"
-    bars = (Bar(_SPARK, (part_of(memory.state, "rocksdb_bytes", "RocksDB"),)),)
-    if memory.state.num_stores:
-        told = told | {"partitions": memory.state.num_stores}
-    return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)
-
-
-def _total(plan: MemoryPlan) -> str:
-    size = format_bytes(plan.total_bytes)
-    return f"{size} for {counted(plan.instances, 'RocksDB instances')}"
-
-
-def _sum(sizes: Iterable[int | None]) -> int | None:
-    listed = list(sizes)
-    known = [each for each in listed if each is not None]
-    return sum(known) if len(known) == len(listed) else None

@@ -11,8 +11,7 @@ from kstoolkit.markup import Html, element, joined, text
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import parse_option
-from kstoolkit.rocksdb.profiles.profile import Profile, value_text
-from kstoolkit.rocksdb.profiles.rocksdict import python_source
+from kstoolkit.rocksdb.profiles.profile import Profile, python_source, value_text
 from kstoolkit.widgets.panel import Panel, Shown
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from kstoolkit.rocksdb.lab.workloads import KINDS, Workload
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from kstoolkit.rocksdb.lab.comparing import Comparison
-    from kstoolkit.rocksdb.lab.results import Trial
+    from kstoolkit.rocksdb.lab.results import Comparison, Trial
 
 SHOWN = (
     "write_amplification",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.outputs import KafkaChangelog
-    from kstoolkit.pipeline.run import Summary
+    from kstoolkit.pipeline.run import RunSummary
 
 
 def main() -> None:
@@ -73,7 +73,7 @@ def _source(asked: argparse.Namespace) -> Files | Frame | Topic:
     return kst.frame(events, event_time="time", user="user", action="action")
 
 
-def _one_per_event(form: str | None, summary: Summary) -> dict[str, int]:
+def _one_per_event(form: str | None, summary: RunSummary) -> dict[str, int]:
     """Return what a record for each event and window would come to, in records of the same size."""
     if form != "bundles":
         return {}

@@ -185,7 +185,7 @@ def test_the_options_of_a_store_are_printed_as_well(tmp_path: Path) -> None:
         (("kafka_streams", "--total-mb", 3), "--total-mb and --stores are for bounded_memory"),
         (("spark", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
         ((".", "--stores", 1), "--total-mb and --stores are for bounded_memory"),
-        ((__file__,), "test_profiles.py is no OPTIONS file of RocksDB."),
+        ((__file__,), "test_lab.py is no OPTIONS file of RocksDB."),
     ],
 )
 def test_a_mistake_ends_with_code_2_and_a_sentence_of_profiles(

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rocksdict import Rdict
 
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparing import Comparison, compare_profiles
+from kstoolkit.rocksdb.lab.comparing import compare_profiles
+from kstoolkit.rocksdb.lab.results import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store

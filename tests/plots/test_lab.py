@@ -9,8 +9,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.lab import _MOST_TRIALS, FIGURES, plot_step, step_inches
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparing import Comparison
-from kstoolkit.rocksdb.lab.results import Moment
+from kstoolkit.rocksdb.lab.results import Comparison, Moment
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts
 from tests.plots.realstores import compared, lengths, renamed
 

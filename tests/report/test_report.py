@@ -17,7 +17,7 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, LargeReportWarning, OutputError
-from kstoolkit.pipeline.run import Summary
+from kstoolkit.pipeline.run import RunSummary
 from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
@@ -152,7 +152,7 @@ def test_one_finding_is_its_sentence_and_its_evidence() -> None:
 
 
 def test_a_summary_states_its_rows() -> None:
-    summary = Summary.of([], None)
+    summary = RunSummary.of([], None)
     page = page_of(summary)
     assert repr(summary) in page.text
     assert [what for what, figure in summary.rows() if f"{what}{figure}" not in page.text] == []

@@ -20,7 +20,7 @@ from tests.stores.replicas import restored
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.comparing import Comparison
+    from kstoolkit.rocksdb.lab.results import Comparison
 
 TEN = 1_442_052_000_000
 

@@ -13,7 +13,7 @@ from rocksdict import Options, Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Records
-from kstoolkit.rocksdb.lab.comparing import Comparison
+from kstoolkit.rocksdb.lab.results import Comparison
 from kstoolkit.rocksdb.lab.workloads import Workload
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
@@ -68,37 +68,37 @@ def test_every_kind_of_thing_there_is_a_panel_for_exists() -> None:
 def test_a_run_gets_a_monitor_while_it_is_live_and_its_findings_afterwards(run: Run) -> None:
     live: Any = replace(run, query=Query())  # type: ignore[arg-type]
     assert _fitting(live) == ("runmonitor.RunMonitor", live)
-    assert _fitting(run) == ("findingspanel.FindingsPanel", run)
-    assert _fitting(run.findings)[0] == "findingspanel.FindingsPanel"
+    assert _fitting(run) == ("findings.FindingsPanel", run)
+    assert _fitting(run.findings)[0] == "findings.FindingsPanel"
     for given in (run.folder.path, str(run.folder.path)):
-        assert _fitting(given) == ("findingspanel.FindingsPanel", run)
+        assert _fitting(given) == ("findings.FindingsPanel", run)
 
 
 def test_a_store_or_a_folder_of_stores_gets_its_panel(store: Path) -> None:
-    assert _fitting(store) == ("storepanel.StorePanel", store)
-    assert _fitting(str(store.parent)) == ("storepanel.StorePanel", store.parent)
+    assert _fitting(store) == ("stores.StorePanel", store)
+    assert _fitting(str(store.parent)) == ("stores.StorePanel", store.parent)
     for opened in (open_store(store), open_rocksdb(store)):
         with opened:
-            assert _fitting(opened) == ("storepanel.StorePanel", opened)
+            assert _fitting(opened) == ("stores.StorePanel", opened)
 
 
 def test_stores_that_were_discovered_are_looked_at_where_they_lie(store: Path) -> None:
     stores = discover(store.parent)
-    assert _fitting(stores) == ("storepanel.StorePanel", store.parent)
-    assert _fitting(stores[0]) == ("storepanel.StorePanel", store)
+    assert _fitting(stores) == ("stores.StorePanel", store.parent)
+    assert _fitting(stores[0]) == ("stores.StorePanel", store)
 
 
 def test_a_profile_or_its_name_a_plan_and_a_workload_get_theirs(store: Path) -> None:
     workload = Workload()
     compared = Comparison(workload, [], Records([], "moments"), Records([], "levels"))
     with open_store(store) as opened:
-        assert _fitting(opened.memory())[0] == "memorypanel.MemoryPanel"  # type: ignore[union-attr]
+        assert _fitting(opened.memory())[0] == "memory.MemoryPanel"  # type: ignore[union-attr]
     things: list[tuple[object, str]] = [
-        ("spark", "profilepanel.ProfilePanel"),
-        (profile_named("spark"), "profilepanel.ProfilePanel"),
-        (plan_memory("spark"), "memorypanel.MemoryPanel"),
-        (workload, "compactionlab.CompactionLab"),
-        (compared, "compactionlab.CompactionLab"),
+        ("spark", "profiles.ProfilePanel"),
+        (profile_named("spark"), "profiles.ProfilePanel"),
+        (plan_memory("spark"), "memory.MemoryPanel"),
+        (workload, "lab.CompactionLab"),
+        (compared, "lab.CompactionLab"),
     ]
     for thing, panel in things:
         assert _fitting(thing) == (panel, thing)
@@ -109,8 +109,8 @@ def test_a_folder_with_the_name_of_a_profile_is_meant_by_a_path(
 ) -> None:
     monkeypatch.chdir(store.parent)
     store.rename("spark")
-    assert _fitting("spark")[0] == "profilepanel.ProfilePanel"
-    assert _fitting(Path("spark"))[0] == "storepanel.StorePanel"
+    assert _fitting("spark")[0] == "profiles.ProfilePanel"
+    assert _fitting(Path("spark"))[0] == "stores.StorePanel"
 
 
 @pytest.mark.parametrize(

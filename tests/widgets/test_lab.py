@@ -12,14 +12,15 @@ import pytest
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.widgets.lab import _STEPS, _TABLE, _VIEWS, CompactionLab, _moments_at, _step_times
+from kstoolkit.widgets.lab import CompactionLab
+from kstoolkit.widgets.labviews import STEPS, TABLE, VIEWS, moments_at, step_times
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.comparing import Comparison
+    from kstoolkit.rocksdb.lab.results import Comparison
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")
 SMALL = Workload(writes=20_000, keys=10_000)
@@ -79,11 +80,11 @@ def test_chosen_profiles_are_run_on_the_chosen_workload_and_shown() -> None:
 def test_every_view_of_a_comparison_is_shown(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
         seen = set()
-        for view in _VIEWS:
+        for view in VIEWS:
             lab.view.value = view
             seen.add(lab._shown.value)
-            assert "<img" in lab._shown.value or view == _TABLE
-        assert len(seen) == len(_VIEWS)
+            assert "<img" in lab._shown.value or view == TABLE
+        assert len(seen) == len(VIEWS)
         assert "write amplification" in lab._shown.value
         assert f"{compared[0].write_amplification:.4g}" in lab._shown.value
 
@@ -108,7 +109,7 @@ def test_a_comparison_made_before_begins_with_its_workload_and_may_be_run_again(
 def test_the_levels_are_replayed_step_by_step(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
         assert lab.replay.layout.display == "none"
-        lab.view.value = _STEPS
+        lab.view.value = STEPS
         assert lab.replay.layout.display != "none"
         last = alt(lab)
         lab.replay.choice.index = 0
@@ -124,7 +125,7 @@ def test_the_levels_are_replayed_step_by_step(compared: Comparison) -> None:
 
 def test_a_replay_that_is_paused_stays_where_it_is(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
-        lab.view.value = _STEPS
+        lab.view.value = STEPS
         lab.replay.button.click()
         until(lambda: lab.replay.choice.index > 0)
         lab.replay.button.click()
@@ -154,7 +155,7 @@ def test_trials_are_seen_while_they_run_and_those_that_ended_are_kept_when_cance
     assert [each.profile for each in endless.comparison or ()] == ["level"]
     assert not trials()
     assert not list(tmp_path.iterdir())
-    endless.view.value = _STEPS
+    endless.view.value = STEPS
     assert "universal" in alt(endless), "what was seen of the one that was cancelled, too"
 
 
@@ -173,7 +174,7 @@ def test_closing_ends_the_trials_and_every_thread(endless: CompactionLab, tmp_pa
 
 def test_closing_ends_a_replay(compared: Comparison) -> None:
     lab = CompactionLab(compared)
-    lab.view.value = _STEPS
+    lab.view.value = STEPS
     lab.replay.play()
     lab.close()
     assert not lab.replay.is_playing
@@ -231,7 +232,7 @@ def test_hostile_names_of_profiles_are_text(name: str) -> None:
         lab.run()
         lab.wait()
         shown = lab.static_html()
-        for view in (_TABLE, "Disk over time", _STEPS):
+        for view in (TABLE, "Disk over time", STEPS):
             lab.view.value = view
             shown += lab.static_html()
         assert lab.comparison is not None
@@ -250,24 +251,24 @@ def test_the_static_page_says_what_was_found(compared: Comparison) -> None:
         assert "2 trials" in page
         assert page.count("<table>") == 1
         assert page.count("<img") == 1
-        lab.view.value = _TABLE
+        lab.view.value = TABLE
         assert lab.static_html().count("<table>") == 1
 
 
 def test_steps_are_equally_far_apart_and_few(compared: Comparison) -> None:
-    times = _step_times(compared.series)
+    times = step_times(compared.series)
     assert times[:2] == [0, 250]
     assert times[-1] == max(each.at_ms for each in compared.series)
     last = compared.series[-1]
-    long = _step_times([replace(last, at_ms=3_600_000)])
+    long = step_times([replace(last, at_ms=3_600_000)])
     assert len(long) <= 242
-    assert _step_times([]) == [0]
+    assert step_times([]) == [0]
 
 
 def test_each_trial_is_seen_at_its_last_moment_by_a_time(compared: Comparison) -> None:
-    assert [each.profile for each in _moments_at(compared.series, -1)] == ["level", "universal"]
+    assert [each.profile for each in moments_at(compared.series, -1)] == ["level", "universal"]
     for profile, found in zip(
-        ("level", "universal"), _moments_at(compared.series, 400), strict=True
+        ("level", "universal"), moments_at(compared.series, 400), strict=True
     ):
         early = [m for m in compared.series if m.profile == profile and m.at_ms <= 400]
         assert found == early[-1]

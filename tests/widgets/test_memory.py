@@ -10,7 +10,8 @@ import kstoolkit as kst
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.profile import Profile
-from kstoolkit.widgets.memory import MemoryPanel, measured
+from kstoolkit.widgets.memory import MemoryPanel
+from kstoolkit.widgets.memorymeasured import measured
 from tests.pipeline.harness import events, source, until, write_files
 from tests.stores.kafkastreams.archives import unpacked
 from tests.stores.spark.madecheckpoints import make_checkpoint

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.rocksdb.files.ssts import Sst
-    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import Flush, LogRows, Stall
     from kstoolkit.rocksdb.log.stats import WriteAmplification
     from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
@@ -217,7 +217,7 @@ class FamilyFacts:
     name: str
     profile: Profile | None
     ssts: Sequence[Sst]
-    summary: Summary
+    summary: StoreSummary
     live_rows: int | None = None
     why_not_counted: str | None = None
 

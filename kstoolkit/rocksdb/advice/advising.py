@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.rocksdb.advice.advice import Circumstances
-    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.stats import StatsDump
     from kstoolkit.rocksdb.store import Store
 
@@ -138,7 +138,7 @@ def _family(store: Store, name: str) -> FamilyFacts:
     return FamilyFacts(name, store.profile(name), store.ssts(name), summary, live_rows, why)
 
 
-def _live_rows(store: Store, name: str, summary: Summary) -> tuple[int | None, str | None]:
+def _live_rows(store: Store, name: str, summary: StoreSummary) -> tuple[int | None, str | None]:
     """Return how many rows can be read, or None and why they were not counted."""
     if summary.num_entries > _MOST_COUNTED:
         return None, f"it takes reading all rows, and there are more than {_MOST_COUNTED:,} entries"

@@ -19,7 +19,7 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts
-    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import Flush
 
 
@@ -44,7 +44,7 @@ def space_amplification(facts: Facts) -> list[Advice] | Unjudged:
     return Unjudged(untold) if untold and not any(found) else [each for each in found if each]
 
 
-def may_be_wide(summary: Summary) -> bool:
+def may_be_wide(summary: StoreSummary) -> bool:
     """Return whether the files may hold too much: RocksDB's estimate leaves that open.
 
     It takes each file above the last run for new versions of what is below, so that a store of

@@ -46,7 +46,7 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Summary(Record):
+class StoreSummary(Record):
     """A store, or one of its column families, at a glance.
 
     ``num_entries`` counts rows and tombstones in SST files, older versions of a key too;
@@ -128,7 +128,7 @@ def summary_of(
     footprint: Footprint,
     copied_bytes: int,
     damage: str | None = None,
-) -> Summary:
+) -> StoreSummary:
     """Return the summary of some of a store's column families.
 
     Parameters
@@ -159,7 +159,7 @@ def summary_of(
     why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
     if not entries:
         why["tombstone_density"] = "there are no SST files"
-    return Summary(
+    return StoreSummary(
         path=str(path),
         column_families=tuple(families),
         num_files=len(ssts),

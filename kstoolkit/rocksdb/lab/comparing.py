@@ -26,127 +26,38 @@ import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from html import escape
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError, OutputError
-from kstoolkit.records import Records, counted
+from kstoolkit.errors import ConfigurationError, InputError, OutputError
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.lab.results import (
+    Comparison,
     LevelWork,
-    Moment,
-    Trial,
+    Listener,
+    TrialCancelled,
+    TrialFailed,
     moment_of,
     trial_of,
     work_by_level,
 )
-from kstoolkit.rocksdb.lab.workloads import BATCH_ROWS, REPLAYED, Workload, keep_rows
-from kstoolkit.rocksdb.profiles.named import profile_named
+from kstoolkit.rocksdb.lab.workloads import (
+    BATCH_ROWS,
+    REPLAYED,
+    Workload,
+    chosen_profiles,
+    keep_rows,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from kstoolkit.rocksdb.profiles.profile import Profile
-
-
-class Comparison(Records[Trial]):
-    """A row a profile.
-
-    Parameters
-    ----------
-    workload
-        What each of them wrote.
-    trials
-        In the order of the profiles.
-    series
-        Each trial at some moments, four times a second.
-    levels
-        What was flushed and compacted into each level.
-    """
-
-    def __init__(
-        self,
-        workload: Workload,
-        trials: Sequence[Trial],
-        series: Records[Moment],
-        levels: Records[LevelWork],
-    ) -> None:
-        super().__init__(trials, "trials")
-        self.workload = workload
-        self.series = series
-        self.levels = levels
-
-    def of(self, profile: str) -> Trial:
-        """Return the trial of a profile.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is none of this name.
-        """
-        for each in self:
-            if each.profile == profile:
-                return each
-        message = f"There is no trial of a profile {profile!r}."
-        raise ConfigurationError(
-            message, hint=f"There are {', '.join(each.profile for each in self)}."
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values: workload, trials, series, levels."""
-        return {
-            "workload": self.workload.to_dict(),
-            "trials": self.to_dicts(),
-            "series": self.series.to_dicts(),
-            "levels": self.levels.to_dicts(),
-        }
-
-    def __repr__(self) -> str:
-        names = ", ".join(each.profile for each in self)
-        return f"Comparison({counted(len(self), 'trials')} of {self.workload!r}: {names})"
-
-    def _repr_html_(self) -> str:
-        shown = self.to_pandas().drop(columns="tickers")  # some two hundred
-        table = shown.set_index("profile").T.to_html(escape=True)
-        sources = sorted({str(figure.source) for row in self for figure in row.figures()})
-        return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
-
-
-def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
-    """Return profiles by their names, or as they are; one without a name gets a number for one.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are none, no profile has such a name, or two have one name.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> [each.name for each in chosen_profiles(["spark", Profile(block_size=8192)])]
-    ['spark', 'profile 2']
-    """
-    if isinstance(given, str):  # a sequence of strings, too
-        given = [given]
-    found = [profile_named(each) if isinstance(each, str) else each for each in given]
-    named = [
-        each if each.name else each.changed(name=f"profile {number}")
-        for number, each in enumerate(found, 1)
-    ]
-    names = [each.name for each in named]
-    if not names:
-        message = "There are no profiles to compare."
-        raise ConfigurationError(message, hint="Give some, such as ['kafka_streams', 'spark'].")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        message = f"Two profiles are called {twice!r}."
-        raise ConfigurationError(message, hint="Tell them apart: profile.changed(name=...).")
-    return named
 
 
 _NOTE = ".trial.json"
@@ -223,53 +134,6 @@ def _note_of(place: Path) -> Path:
 def _no_room(place: Path, error: OSError) -> OutputError:
     message = f"Stores can't be kept in {str(place)!r}: {error.strerror}."
     return OutputError(message, hint="Name another folder with keep=.")
-
-
-class Listener:
-    """Hears how a comparison goes, and may cancel it; a method that is not overridden does nothing.
-
-    They are called in the comparison's own thread, between two looks at the disk: each has to
-    return at once, and what takes its time belongs elsewhere.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.lab.comparing import compare_profiles
-    >>> from kstoolkit.rocksdb.lab.workloads import Workload
-    >>> class Heard(Listener):
-    ...     def begin(self, workload, profiles):
-    ...         print(f"{workload.writes:,} writes under each of {profiles}")
-    >>> workload = Workload(writes=1_000, keys=500)
-    >>> found = compare_profiles(workload, ["spark"], progress=False, listener=Heard())
-    1,000 writes under each of ['spark']
-    """
-
-    def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
-        """Learn what is written, and under which profiles, before the first one's trial.
-
-        Parameters
-        ----------
-        workload
-            With the number of its writes, also if it replays rows.
-        profiles
-            Their names, in the order of their trials.
-        """
-
-    def hear(self, moment: Moment) -> None:
-        """Learn how a trial stands: four times a second, and at its end."""
-
-    def is_cancelled(self) -> bool:
-        """Return whether the comparison is to end now; asked some fifty times a second."""
-        return False
-
-
-class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
-    """A trial that came to no end; ``found`` has those of the same comparison that did before."""
-
-    found: Comparison | None = None
-
-
-class TrialCancelled(TrialFailed):
-    """A trial that was ended because the comparison's listener wished so."""
 
 
 _LOOK_S = 0.02

@@ -8,16 +8,20 @@ The records of a trial, out of what was seen of its process.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.records import Record, Source, counted, of_source
+from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from kstoolkit.rocksdb.lab.comparing import Watched
+    from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
 
 
@@ -354,3 +358,113 @@ def moment_of(profile: str, told: dict[str, Any]) -> Moment:
         unknown={name: why for name, why in _WHY_NOT_THEN.items() if told[name] is None},
         **told | levels,
     )
+
+
+class Comparison(Records[Trial]):
+    """A row a profile.
+
+    Parameters
+    ----------
+    workload
+        What each of them wrote.
+    trials
+        In the order of the profiles.
+    series
+        Each trial at some moments, four times a second.
+    levels
+        What was flushed and compacted into each level.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        trials: Sequence[Trial],
+        series: Records[Moment],
+        levels: Records[LevelWork],
+    ) -> None:
+        super().__init__(trials, "trials")
+        self.workload = workload
+        self.series = series
+        self.levels = levels
+
+    def of(self, profile: str) -> Trial:
+        """Return the trial of a profile.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of this name.
+        """
+        for each in self:
+            if each.profile == profile:
+                return each
+        message = f"There is no trial of a profile {profile!r}."
+        raise ConfigurationError(
+            message, hint=f"There are {', '.join(each.profile for each in self)}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values: workload, trials, series, levels."""
+        return {
+            "workload": self.workload.to_dict(),
+            "trials": self.to_dicts(),
+            "series": self.series.to_dicts(),
+            "levels": self.levels.to_dicts(),
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.profile for each in self)
+        return f"Comparison({counted(len(self), 'trials')} of {self.workload!r}: {names})"
+
+    def _repr_html_(self) -> str:
+        shown = self.to_pandas().drop(columns="tickers")  # some two hundred
+        table = shown.set_index("profile").T.to_html(escape=True)
+        sources = sorted({str(figure.source) for row in self for figure in row.figures()})
+        return f"<p>{escape(repr(self))}; source: {escape(', '.join(sources) or 'none')}</p>{table}"
+
+
+class Listener:
+    """Hears how a comparison goes, and may cancel it; a method that is not overridden does nothing.
+
+    They are called in the comparison's own thread, between two looks at the disk: each has to
+    return at once, and what takes its time belongs elsewhere.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.lab.comparing import compare_profiles
+    >>> from kstoolkit.rocksdb.lab.workloads import Workload
+    >>> class Heard(Listener):
+    ...     def begin(self, workload, profiles):
+    ...         print(f"{workload.writes:,} writes under each of {profiles}")
+    >>> workload = Workload(writes=1_000, keys=500)
+    >>> found = compare_profiles(workload, ["spark"], progress=False, listener=Heard())
+    1,000 writes under each of ['spark']
+    """
+
+    def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
+        """Learn what is written, and under which profiles, before the first one's trial.
+
+        Parameters
+        ----------
+        workload
+            With the number of its writes, also if it replays rows.
+        profiles
+            Their names, in the order of their trials.
+        """
+
+    def hear(self, moment: Moment) -> None:
+        """Learn how a trial stands: four times a second, and at its end."""
+
+    def is_cancelled(self) -> bool:
+        """Return whether the comparison is to end now; asked some fifty times a second."""
+        return False
+
+
+class TrialFailed(KstoolkitError):  # noqa: N818 - like RunFailed
+    """A trial that came to no end; ``found`` has those of the same comparison that did before."""
+
+    found: Comparison | None = None
+
+
+class TrialCancelled(TrialFailed):
+    """A trial that was ended because the comparison's listener wished so."""

@@ -97,7 +97,7 @@ class Profile(OptionSet, Viewed):
         ...     Profile.from_options(folder).block_size
         8192
         """
-        from kstoolkit.rocksdb.profiles.rocksdict import find_options  # noqa: PLC0415 - only if asked
+        from kstoolkit.rocksdb.profiles.options import find_options  # noqa: PLC0415 - only if asked
 
         found = find_options(path, options_of(cls), column_family)
         return cls(name=found.name, purpose=found.purpose, unknown=found.unknown, **found.values)
@@ -431,3 +431,27 @@ class ProfileMap:
     def __repr__(self) -> str:
         told = ", ".join(f"{pattern!r}: {profile.name!r}" for pattern, profile in self.profiles)
         return f"ProfileMap({told})"
+
+
+def python_source(profile: Profile) -> str:
+    """Return a program that makes rocksdict's options of a profile.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.profiles.profile import Profile
+    >>> print(python_source(Profile(compression="lz4")))
+    from kstoolkit.rocksdb.profiles.profile import Profile
+    <BLANKLINE>
+    profile = Profile(
+        compression='lz4',
+    )
+    options = profile.to_rocksdict()
+    reads, writes = profile.read_options(), profile.write_options()
+    """
+    arguments = "".join(f"    {key}={value!r},\n" for key, value in profile.changes().items())
+    made = f"Profile(\n{arguments})" if arguments else "Profile()"
+    return (
+        f"from kstoolkit.rocksdb.profiles.profile import Profile\n\nprofile = {made}\n"
+        "options = profile.to_rocksdict()\n"
+        "reads, writes = profile.read_options(), profile.write_options()"
+    )

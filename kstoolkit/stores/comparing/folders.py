@@ -122,8 +122,8 @@ def _together(stores: Sequence[HasRows]) -> Readable:
 
     Examples
     --------
-    >>> from kstoolkit.stores.comparing.folders import _listed
-    >>> parts = [_listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
+    >>> from kstoolkit.stores.comparing.folders import listed
+    >>> parts = [listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
     >>> print(*_together(parts).rows(), sep="; ")
     'anna': 1; 'bo': 1
     """
@@ -305,7 +305,7 @@ class ListedRows:
         yield from self.parts
 
 
-def _listed(
+def listed(
     name: str,
     rows: Iterable[tuple[bytes, bytes | None]],
     *,
@@ -325,7 +325,7 @@ def _listed(
 
     Examples
     --------
-    >>> print(*_listed("latest", [(b"anna", b"3")], value_serde="json").rows())
+    >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """
     keys: list[bytes] = []

@@ -12,7 +12,7 @@ from tests.rocksdb.madestores import LIVE, NUM_ROWS, largest_sst, make_store
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.rocksdb.files.summary import Summary
+    from kstoolkit.rocksdb.files.summary import StoreSummary
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_store(tmp_path_factory.mktemp("summary") / "store")
 
 
-def summed_up(folder: Path, cf: str | None = None) -> Summary:
+def summed_up(folder: Path, cf: str | None = None) -> StoreSummary:
     with open_store(folder) as opened:
         return opened.summary(cf)
 

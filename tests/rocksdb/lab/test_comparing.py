@@ -26,15 +26,8 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, InputError, OutputError
 from kstoolkit.rocksdb.lab import comparing as watching
-from kstoolkit.rocksdb.lab.comparing import (
-    Limits,
-    Listener,
-    TrialCancelled,
-    TrialFailed,
-    _trial_request,
-    _watch,
-    compare_profiles,
-)
+from kstoolkit.rocksdb.lab.comparing import Limits, _trial_request, _watch, compare_profiles
+from kstoolkit.rocksdb.lab.results import Listener, TrialCancelled, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
@@ -46,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.comparing import Comparison
-    from kstoolkit.rocksdb.lab.results import Moment
+    from kstoolkit.rocksdb.lab.results import Comparison, Moment
 
 
 UNIVERSAL = LEVEL.changed(name="universal", compaction_style="universal")

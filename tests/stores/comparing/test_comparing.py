@@ -19,7 +19,7 @@ from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreClosedError, StoreResourceError, translated
 from kstoolkit.stores.comparing import sides as spool
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.folders import ListedRows, _listed, _together
+from kstoolkit.stores.comparing.folders import ListedRows, _together, listed
 from kstoolkit.stores.rows.readable import Readable
 from tests.stores.comparing.dictionaries import Row, expected, plain
 
@@ -184,8 +184,8 @@ def test_torn_rows_are_compared_whole_and_stand_last() -> None:
 def test_across_serdes_rows_are_compared_by_what_they_stand_for() -> None:
     longs = [(b"anna", (3).to_bytes(8, "big")), (b"bo", (4).to_bytes(8, "big"))]
     texts = [(b'"bo"', b"4.0"), (b'"anna"', b" 3"), (b'"cy"', b'{"a": [1, null]}')]
-    streams = _listed("streams", longs, key_serde="string", value_serde="long")
-    ours = _listed("ours", texts, key_serde="json", value_serde="json")
+    streams = listed("streams", longs, key_serde="string", value_serde="long")
+    ours = listed("ours", texts, key_serde="json", value_serde="json")
     with diff_stores(streams, ours, by_value=True) as diff:
         assert (diff.added, diff.removed, diff.changed, diff.equal) == (1, 0, 0, 2)
         assert diff.to_pandas()["key"].tolist() == ['"cy"']
@@ -209,7 +209,7 @@ def test_across_serdes_rows_are_compared_by_what_they_stand_for() -> None:
     ],
 )
 def test_meanings_are_those_of_the_serdes(one: Any, other: Any, same: bool) -> None:  # noqa: FBT001
-    a, b = (_listed("s", [(b"k", raw)], value_serde=serde) for serde, raw in (one, other))
+    a, b = (listed("s", [(b"k", raw)], value_serde=serde) for serde, raw in (one, other))
     with diff_stores(a, b, key_serde="string", by_value=True) as diff:
         assert diff.is_empty == same
 
@@ -270,7 +270,7 @@ def test_a_diff_tells_itself_in_every_way() -> None:
 
 
 def test_a_diff_of_nothing_has_columns_and_no_rows() -> None:
-    with diff_stores(_listed("a", []), _listed("b", [])) as diff:
+    with diff_stores(listed("a", []), listed("b", [])) as diff:
         assert diff.is_empty
         assert len(diff.to_arrow()) == 0
         assert "change" in diff.to_pandas()
@@ -362,14 +362,14 @@ def test_rows_of_two_families_are_two_rows_whatever_their_keys(by_value: bool) -
 
 def test_families_are_told_of_either_side_and_count_if_both_have_some() -> None:
     named = in_families("named", ("total", b"anna", b"3"), ("total", b"bo", b"1"))
-    plain = _listed("plain", [(b"anna", b"3"), (b"cy", b"2")], value_serde="json")
+    plain = listed("plain", [(b"anna", b"3"), (b"cy", b"2")], value_serde="json")
     with diff_stores(named, plain) as diff:
         assert str(diff.counts) == "1 added, 1 removed, 0 changed, 1 equal"
         assert [str(each) for each in diff] == ["- total 'bo': 1", "+ 'cy': 2"]
         told = [json.loads(line) for line in diff.json_lines()]
         assert [each.get("family") for each in told] == ["total", None]
         assert diff.to_pandas()["family"].tolist() == ["total", None]
-    with diff_stores(plain, _listed("nothing", [])) as diff:
+    with diff_stores(plain, listed("nothing", [])) as diff:
         assert "family" not in diff.to_pandas()
         assert all("family" not in json.loads(line) for line in diff.json_lines())
     nothing = Readable(ListedRows("nothing", []), key_serde="string", value_serde="json")

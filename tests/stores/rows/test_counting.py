@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import kstoolkit as kst
-from kstoolkit.stores.comparing.folders import _listed
+from kstoolkit.stores.comparing.folders import listed
 from tests.stores.streamsstores import int64, write_minutes, write_store
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def test_a_store_tells_about_how_many_rows_it_has_and_counts_them_if_asked(tmp_p
 
 
 def test_what_nobody_counted_is_unknown_until_it_is_read() -> None:
-    rows = _listed("latest", [(b"anna", b"3"), (b"bo", b"4")])
+    rows = listed("latest", [(b"anna", b"3"), (b"bo", b"4")])
     [figure] = rows.count().figures()
     assert figure.value is None
     assert "count(exact=True)" in figure.text

@@ -22,7 +22,7 @@ from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.comparing.comparing import diff_stores
-from kstoolkit.stores.comparing.folders import ListedRows, _listed
+from kstoolkit.stores.comparing.folders import ListedRows, listed
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.exporting import export
 from kstoolkit.stores.rows.readable import Readable
@@ -110,7 +110,7 @@ hostile = st.sampled_from(['"', '","', "\r\n", "\n", "'", "=1+1", "\x00", "", ";
 def test_hostile_texts_come_back_from_csv(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
     path = tmp_path / "rows.csv"
     cells = [(key.encode(), value.encode()) for key, value in rows]
-    told = _listed("s", cells, key_serde="string", value_serde="string").rows()
+    told = listed("s", cells, key_serde="string", value_serde="string").rows()
     assert export(told, path, overwrite=True) == len(rows)
     with path.open(encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
@@ -119,9 +119,7 @@ def test_hostile_texts_come_back_from_csv(tmp_path: Path, rows: list[tuple[str, 
 
 
 def test_a_value_that_is_not_there_is_empty_and_unlike_an_empty_text(tmp_path: Path) -> None:
-    rows = _listed(
-        "s", [(b"a", None), (b"b", b"")], key_serde="string", value_serde="string"
-    ).rows()
+    rows = listed("s", [(b"a", None), (b"b", b"")], key_serde="string", value_serde="string").rows()
     export(rows, tmp_path / "rows.csv")
     first, second = (tmp_path / "rows.csv").read_text("utf-8").splitlines()[1:]
     assert first.startswith('"a",,,,,')
@@ -154,7 +152,7 @@ def test_parts_are_put_together_into_row_groups(tmp_path: Path) -> None:
 
 
 def test_a_type_that_is_all_null_is_written(tmp_path: Path) -> None:
-    rows = _listed("s", [(b"a", None), (b"b", b"?")], key_serde="string", value_serde="void").rows()
+    rows = listed("s", [(b"a", None), (b"b", b"?")], key_serde="string", value_serde="void").rows()
     for suffix in (".csv", ".parquet"):
         assert export(rows, tmp_path / f"rows{suffix}") == 2
         told = read(tmp_path / f"rows{suffix}", "SELECT problem FROM {} ORDER BY key")
@@ -164,7 +162,7 @@ def test_a_type_that_is_all_null_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [*TABLES, *LINES])
 def test_no_rows_make_a_file_too(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
-    assert export(_listed("s", [], key_serde="string", value_serde="long").rows(), path) == 0
+    assert export(listed("s", [], key_serde="string", value_serde="long").rows(), path) == 0
     assert path.exists()
     if suffix in TABLES:
         assert read(path) == []
@@ -172,8 +170,8 @@ def test_no_rows_make_a_file_too(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".jsonl"])
 def test_differences_are_exported_like_rows(tmp_path: Path, suffix: str) -> None:
-    before = _listed("a", [(b"anna", b"3"), (b"bo", b"1")], key_serde="string", value_serde="json")
-    after = _listed("b", [(b"anna", b"5"), (b"cy", b"1")], key_serde="string", value_serde="json")
+    before = listed("a", [(b"anna", b"3"), (b"bo", b"1")], key_serde="string", value_serde="json")
+    after = listed("b", [(b"anna", b"5"), (b"cy", b"1")], key_serde="string", value_serde="json")
     path = tmp_path / f"diff{suffix}"
     with diff_stores(before, after) as diff:
         assert export(diff, path) == 3
