@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from enum import Enum, StrEnum
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from kstoolkit.moments import moment_of
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ class Viewed:
 
 _MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
 _MOMENTS |= {"watermark_ms", "kept_from_ms"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Source(StrEnum):
@@ -146,7 +146,7 @@ def _single(kind: str) -> str:
 
 def _moment(value_ms: int) -> str:
     try:
-        moment = _EPOCH + timedelta(milliseconds=value_ms)
+        moment = moment_of(value_ms)
         precision = "milliseconds" if value_ms % 1000 else "seconds"
         return f"{moment.replace(tzinfo=None).isoformat(' ', precision)} UTC"
     except OverflowError:  # no date that there can be

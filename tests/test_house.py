@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
-FLOOR = {"errors", "markup", "records", "units", "windows"}
+FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
 WORK |= {"rocksdb", "replica", "stores", "kafka", "operations"}
 
@@ -23,10 +23,11 @@ MAY_IMPORT = {
     "errors": set[str](),
     "markup": set[str](),
     "units": {"errors"},
-    "records": {"markup", "units"},
+    "moments": {"errors"},
+    "records": {"markup", "moments", "units"},
     "environment": {"errors", "units"},
     "windows": {"errors", "units"},
-    "formats": {"errors", "units"},
+    "formats": {"errors", "moments", "units"},
     "counters": FLOOR | {"formats"},
     "changelog": FLOOR | {"formats", "counters"},
     "findings": FLOOR,

@@ -102,7 +102,7 @@ def _is_past(use: WindowUse) -> str:
 
 def _span(use: WindowUse) -> str:
     """Return when a window starts, or between which moments several do."""
-    from kstoolkit.stores.growth.verdict import moment_text  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.moments import moment_text  # noqa: PLC0415 - loads Arrow
 
     start = moment_text(use.start_ms)
     return start if use.span_ms == 1 else f"{start}, {format_duration(use.span_ms)} of starts"

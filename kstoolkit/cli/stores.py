@@ -338,7 +338,7 @@ def _segments(found: FoundStore) -> str:
 
 def _starts(found: FoundStore) -> str:
     """Return when the earliest segment starts, and the latest."""
-    from kstoolkit.stores.growth.verdict import moment_text  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.moments import moment_text  # noqa: PLC0415 - loads Arrow
 
     if not found.segments:
         return "none"
@@ -418,7 +418,7 @@ def _prefix_given(text: str | None) -> str | bytes | None:
 
 
 def moment_given(text: str | None) -> str | int | None:
-    """Return a moment as :data:`kstoolkit.replica.records.Moment`: digits are epoch ms.
+    """Return a moment as :data:`kstoolkit.moments.Moment`: digits are epoch ms.
 
     Eight digits are a day, as in ISO 8601.
 

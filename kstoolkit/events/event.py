@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ColumnError
+from kstoolkit.moments import EPOCH
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
 
@@ -217,7 +218,6 @@ _NUMBER = r"^[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?$"
 _FEW = 64
 _YEAR_9999_MS = 253_402_300_799_999
 _YEAR_1_MS = -62_135_596_800_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Read = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
 """Epoch milliseconds, and which of them could be read."""
@@ -385,7 +385,7 @@ def _one_iso(text: str) -> int | None:
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // timedelta(milliseconds=1)
+    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 _DAY_MS = 86_400_000

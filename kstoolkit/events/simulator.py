@@ -66,6 +66,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.records import replacing, write_events
+from kstoolkit.moments import EPOCH
 from kstoolkit.units import Duration, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -747,7 +748,6 @@ _ABNORMAL = {"burst": 3, "ramp": 3, "low-and-slow": 2, "new-user-flood": 6, "sha
 _START = datetime(2026, 3, 2, 9, tzinfo=UTC)
 """A Monday morning: users are awake, so that history does not begin with its quietest hours."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHORTEST_MS = 60_000
 
 
@@ -875,7 +875,7 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         return [*written, labels]
 
     def _scenario(self) -> Scenario:
-        start_ms = (self.start - _EPOCH) // timedelta(milliseconds=1)
+        start_ms = (self.start - EPOCH) // timedelta(milliseconds=1)
         return Scenario(
             event_count=self.event_count,
             users=self.users,

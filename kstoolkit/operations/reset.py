@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from kstoolkit.errors import CheckpointError, ConfigurationError
 from kstoolkit.events.topics import in_utc
 from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
+from kstoolkit.moments import moment_of
 from kstoolkit.operations.lag import RunReader, reader_of
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 
 HEADER = ("topic", "partition", "position", "new position", "read again", "skipped")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +225,7 @@ def _moment_text(value_ms: int) -> str:
     ('2025-03-01T00:00:00Z', '2025-03-01T00:00:00.500Z')
     """
     precision = "milliseconds" if value_ms % 1_000 else "seconds"
-    moment = _EPOCH + timedelta(milliseconds=value_ms)
+    moment = moment_of(value_ms)
     return f"{moment.replace(tzinfo=None).isoformat(timespec=precision)}Z"
 
 

@@ -29,7 +29,6 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from html import escape
 from itertools import islice
@@ -41,6 +40,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Exempt, rules_from_json
+from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit
 from kstoolkit.pipeline.statistics import BatchStatistics
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 
 _RECENT_MS = 60_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTHS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 _SECOND_MS = 1_000
 
@@ -224,7 +223,7 @@ class RunStatus(Viewed):
     def _lag(self) -> str:
         if self.newest_event_ms is None or self.lag_ms is None:
             return f"unknown ({self.unknown.get('newest_event_ms', 'no counts yet')})"
-        reached = _EPOCH + timedelta(milliseconds=self.newest_event_ms)
+        reached = moment_of(self.newest_event_ms)
         if not self.lag_ms:
             return f"none: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"
         return f"{_length(self.lag_ms)}: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"

@@ -11,13 +11,13 @@ What two stores differ in: how many rows were added, removed and changed.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.moments import moment_of
 from kstoolkit.plots.axes import (
     days,
     head,
@@ -159,7 +159,6 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
 
 
 _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None) -> Axes:
@@ -336,7 +335,7 @@ def _use_name(use: Any, by: str) -> str:
 
 def _moment(epoch_ms: int) -> str:
     try:
-        moment = _EPOCH + timedelta(milliseconds=epoch_ms)
+        moment = moment_of(epoch_ms)
     except OverflowError:  # no date that there can be
         return format_count(epoch_ms)
     return f"{moment:%Y-%m-%d %H:%M:%S}"

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from kstoolkit.changelog.changelog import sync
 from kstoolkit.changelog.news import News
 from kstoolkit.errors import FormatError, InputError
+from kstoolkit.moments import moment_of
 from kstoolkit.replica.listening import telling
-from kstoolkit.replica.records import moment_of
 from kstoolkit.replica.replicafile import (
     LevelState,
     ReplicaState,

@@ -8,95 +8,14 @@ What a replica answers: a user's counts, its segments, how far a standby is behi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from numbers import Integral
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.moments import moment_of
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.units import format_count, format_duration
 
-Moment = str | int | datetime
-"""ISO 8601 text (UTC if it names no zone), epoch ms UTC, or an aware datetime.
-
-Text without a zone is what people type, and all that is printed here is UTC. A datetime without
-one is refused: Python takes it for local time, so it may well have been meant so.
-"""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ONE_MS = timedelta(milliseconds=1)
-_FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH) // _ONE_MS
-_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - _EPOCH) // _ONE_MS
-
-
-def moment_ms(value: Moment) -> int:
-    """Return a moment in epoch ms UTC.
-
-    Parameters
-    ----------
-    value
-        Text that names no zone is in UTC; a datetime has to have one.
-
-    Raises
-    ------
-    ConfigurationError
-        If the text is no time, a datetime has no zone, or it is neither, nor a whole number.
-
-    Examples
-    --------
-    >>> moment_ms("1970-01-01T01:00Z"), moment_ms("1970-01-01 01:00"), moment_ms(5)
-    (3600000, 3600000, 5)
-    """
-    if isinstance(value, str):
-        return _text_ms(value)
-    if isinstance(value, datetime):
-        return _aware_ms(value)
-    return _whole_ms(value)
-
-
-def moment_of(milliseconds: int) -> datetime:
-    """Return epoch ms as an aware datetime.
-
-    Examples
-    --------
-    >>> moment_of(3_600_000).isoformat()
-    '1970-01-01T01:00:00+00:00'
-    """
-    return _EPOCH + timedelta(milliseconds=milliseconds)
-
-
-def _whole_ms(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        message = f"{value!r} is no time."
-        hint = "Give text such as 2015-09-12T10:00Z, whole milliseconds since 1970, or a datetime."
-        raise ConfigurationError(message, hint=hint)
-    whole = int(value)
-    if not _FIRST_MS <= whole <= _LAST_MS:
-        message = f"{whole} is no time in epoch ms: it is outside the years 1 to 9999."
-        raise ConfigurationError(message, hint="Give milliseconds since 1970, or text.")
-    return whole
-
-
-@lru_cache(maxsize=1024)  # whoever asks for many users asks at few times
-def _text_ms(text: str) -> int:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        message = f"{text!r} is not a time."
-        raise ConfigurationError(message, hint="Write it as 2015-09-12T10:00Z.") from error
-    return _aware_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-
-
-def _aware_ms(moment: datetime) -> int:
-    if moment.tzinfo is None:
-        message = f"The time {moment.isoformat()} has no time zone."
-        hint = (
-            "Python takes it for local time. Give datetime(..., tzinfo=UTC), or text: that is in "
-            "UTC if it names no zone."
-        )
-        raise ConfigurationError(message, hint=hint)
-    return (moment - _EPOCH) // _ONE_MS
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -39,7 +39,8 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, sync
 from kstoolkit.changelog.news import News, Position
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
-from kstoolkit.replica.records import Mark, moment_of
+from kstoolkit.moments import moment_of
+from kstoolkit.replica.records import Mark
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import rocksdict_options, shared_memory

@@ -30,10 +30,11 @@ from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
 from kstoolkit.changelog.news import News
 from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
 from kstoolkit.formats.keys import encode_replica_key
+from kstoolkit.moments import moment_ms
 from kstoolkit.records import Records, Viewed, counted
 from kstoolkit.replica.catchup import CatchUp, expire_disk, expire_memory, newest_start_ms
 from kstoolkit.replica.listening import Everyone, ProgressBar
-from kstoolkit.replica.records import Lag, moment_ms
+from kstoolkit.replica.records import Lag
 from kstoolkit.replica.replicafile import (
     FILE,
     LevelState,
@@ -68,8 +69,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from rocksdict import Options
 
+    from kstoolkit.moments import Moment
     from kstoolkit.replica.listening import RestoreListener
-    from kstoolkit.replica.records import Mark, Moment, SegmentState, UserCounts
+    from kstoolkit.replica.records import Mark, SegmentState, UserCounts
     from kstoolkit.replica.segments import Found, Segment
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.units import Duration

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from kstoolkit.markup import Html, element, isolated, text
+from kstoolkit.moments import moment_of
 from kstoolkit.records import Figure, Record, Records, Source, counted
 from kstoolkit.units import format_count
 
@@ -158,9 +159,6 @@ def _moment(value: date) -> str:
     return time.replace(tzinfo=None).isoformat(" ", precision) + zone
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def moment(time_ms: int | None, *, unknown: str = "unknown", zone: str = " UTC") -> Html:
     """Return a time as a ``time`` element, or ``unknown``; a column may say the zone.
 
@@ -198,7 +196,7 @@ def period(start_ms: int, end_ms: int) -> Html:
 def _utc(time_ms: int) -> datetime | None:
     """Return a moment as a date; ``None`` for a year that there is no date of."""
     try:
-        return _EPOCH + timedelta(milliseconds=time_ms)
+        return moment_of(time_ms)
     except OverflowError:
         return None
 

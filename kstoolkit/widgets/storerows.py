@@ -25,8 +25,8 @@ from ipywidgets import Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.formats.serdes import SERDE_NAMES
 from kstoolkit.markup import Html, element, joined, plain, shortened, text
+from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
-from kstoolkit.stores.growth.verdict import moment_text
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.rows import value_text
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore

@@ -50,6 +50,7 @@ from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.text import integer, shown, text
 from kstoolkit.formats.spark.types import Array, Field, Scalar, SparkType, Struct, Variable
 from kstoolkit.formats.spark.unsaferow import Reading, read_rows, validity
+from kstoolkit.moments import EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -356,7 +357,6 @@ _NUMBERS = {
     "months": "<i",
 }
 _TRUTHS = {"true": True, "false": False}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)
 
 
@@ -463,7 +463,7 @@ def _whole(cell: Any) -> int:
 
 def _days(cell: Any) -> int:
     day = date.fromisoformat(cell) if isinstance(cell, str) else cell
-    return int(day.toordinal()) - _EPOCH.toordinal()
+    return int(day.toordinal()) - EPOCH.toordinal()
 
 
 def _micros(cell: Any) -> int:
@@ -471,7 +471,7 @@ def _micros(cell: Any) -> int:
     if isinstance(cell, int) and not isinstance(cell, bool):
         return cell * 1000
     moment = datetime.fromisoformat(cell) if isinstance(cell, str) else cell
-    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     return int(since // _MICRO)
 
 

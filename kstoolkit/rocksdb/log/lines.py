@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import InputError
+from kstoolkit.moments import EPOCH
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.finding import log_folder, logs_of
 from kstoolkit.units import format_bytes
@@ -221,7 +222,6 @@ def _moment(parts: tuple[str | None, ...]) -> datetime | None:
 
 NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MICROS = 253_402_300_800_000_000
 _MICROS = re.compile(r'"time_micros": ?([0-9]{1,18})')
 _EVENT = "EVENT_LOG_v1"
@@ -239,7 +239,7 @@ def of_micros(micros: int | None) -> datetime | None:
     """
     if micros is None or not 0 <= micros < _LAST_MICROS:
         return None
-    return _EPOCH + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ import numpy as np
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
+from kstoolkit.moments import moment_ms
 from kstoolkit.records import Record, Records, Source, counted, of_source
-from kstoolkit.replica.records import moment_ms
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.places import real_path
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from kstoolkit.formats.serdes import Serde
+    from kstoolkit.moments import Moment
     from kstoolkit.records import Figure
-    from kstoolkit.replica.records import Moment
     from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
     from kstoolkit.stores.growth.fields import KeyFields
     from kstoolkit.stores.growth.files import CheckpointUse

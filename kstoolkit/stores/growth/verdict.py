@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
-from kstoolkit.replica.records import moment_of
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
 from kstoolkit.stores.growth.files import Eviction
 from kstoolkit.stores.rows.rows import value_text
@@ -60,23 +60,6 @@ class Remark:
     weight: Weight
     share: float
     text: str
-
-
-def moment_text(time_ms: int) -> str:
-    """Return a moment in UTC, as short as it can be said.
-
-    Examples
-    --------
-    >>> moment_text(1_700_002_800_000), moment_text(1_700_002_800_001), moment_text(2**62)
-    ('2023-11-14 23:00 UTC', '2023-11-14 23:00:00.001 UTC', '4611686018427387904 ms')
-    """
-    try:
-        moment = moment_of(time_ms)
-    except OverflowError:
-        return f"{time_ms} ms"
-    precision = "milliseconds" if time_ms % 1000 else "seconds" if moment.second else "minutes"
-    text = moment.isoformat(sep=" ", timespec=precision)
-    return f"{text.removesuffix('+00:00')} UTC"
 
 
 def _share_text(part: float, whole: float) -> str:

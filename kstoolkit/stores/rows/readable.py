@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.serdes import Serde, guess_serde, serde_of
-from kstoolkit.replica.records import moment_ms
+from kstoolkit.moments import moment_ms
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.rows import Estimating, RowEstimate, Rows
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.formats.serdes import Guess
+    from kstoolkit.moments import Moment
     from kstoolkit.records import Record
-    from kstoolkit.replica.records import Moment
     from kstoolkit.stores.rows.rows import RowSource
 
 

@@ -39,6 +39,7 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ConfigurationError, FormatError, LimitedResultWarning
 from kstoolkit.formats.columns import HEADERS, ByteColumn, Decoded, RowColumns, Undecoded
 from kstoolkit.formats.serdes import guess_serde, serde_of
+from kstoolkit.moments import moment_of
 from kstoolkit.records import Record, Source, Viewed, of_source
 from kstoolkit.units import format_count
 
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.rows.asking import Asked
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def value_text(value: Any) -> str:
@@ -106,7 +104,7 @@ def _moment_text(time_ms: int) -> str:
     ('1970-01-01 00:01:00.000', '4611686018427387904 ms')
     """
     try:
-        moment = _EPOCH + timedelta(milliseconds=time_ms)
+        moment = moment_of(time_ms)
     except OverflowError:  # there are times beyond the year 9999, as ends of windows
         return f"{time_ms} ms"
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
