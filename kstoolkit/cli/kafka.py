@@ -1,9 +1,4 @@
-"""Commands that say how far a reader of topics is behind, and that move it.
-
-Commands that start, stop and look at a Kafka broker on this machine.
-
-The command that sends files of events to a Kafka topic.
-"""
+"""``kstoolkit broker``, ``produce``, ``lag`` and ``reset``: what is done around topics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The command that tries profiles against each other on one workload.
-
-The command that shows a profile as each engine takes it.
-"""
+"""``kstoolkit profile`` and ``compare-profiles``: options as each engine takes them, and tried."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
-class Kind(StrEnum):
+class WorkloadKind(StrEnum):
     """What is written."""
 
     uniform = "uniform"
@@ -45,7 +42,7 @@ def compare_profiles(
         show_default=False,
     ),
     *,
-    workload: Kind | None = typer.Option(
+    workload: WorkloadKind | None = typer.Option(
         None, help="Which rows to draw.  [default: uniform]", show_default=False
     ),
     replay: str | None = typer.Option(
@@ -128,7 +125,7 @@ def compare_profiles(
                 raise ConfigurationError(message, hint="Add --replay CHANGELOG, or leave it out.")
             sizes = {"writes": writes, "keys": keys, "value_bytes": value_bytes}
             drawn = _DRAWN | {name: each for name, each in sizes.items() if each is not None}
-            kind = workload or Kind.uniform
+            kind = workload or WorkloadKind.uniform
             planned = Workload(kind.value, **drawn, **rates)  # type: ignore[arg-type] # by name
         else:
             _check_nothing_drawn(

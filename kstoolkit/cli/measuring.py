@@ -1,7 +1,4 @@
-"""Commands that measure stores: in what two differ, why one does not shrink; and write one out.
-
-What a store's growth is, printed: its verdict, and tables of what takes most.
-"""
+"""``kstoolkit diff``, ``growth`` and ``export``: what stores are measured and written out by."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from kstoolkit.cli.stores import (
     VERSION,
     VERSIONS,
     WINDOW_SIZE,
-    Side,
+    GivenSide,
     both_sides,
     moment_given,
     opened_at,
@@ -220,7 +217,9 @@ def diff(
     counted: dict[str, Any] = {"action": action, "total": total}
     span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     side_a, side_b = (
-        Side(path, counted, kafka_config, partition, told | {"version": version, "batch": batch})
+        GivenSide(
+            path, counted, kafka_config, partition, told | {"version": version, "batch": batch}
+        )
         for path, version, batch in zip(
             (a, b or a), versions or (None, None), batches or (None, None), strict=True
         )

@@ -1,7 +1,4 @@
-"""Arguments and options that several commands share.
-
-Options of the commands that read from a topic, or write to one.
-"""
+"""Arguments and options that several commands share, topics' among them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Commands that keep a replica of a run's counts, and ask it.
-
-A replica that follows its changelog in a terminal, until somebody stops it.
-"""
+"""``kstoolkit restore`` and ``get``: a replica of a run's counts, kept up with it, and asked."""
 
 from __future__ import annotations
 

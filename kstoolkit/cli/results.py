@@ -1,8 +1,7 @@
-"""Commands that read what a run left: none of them starts Spark.
+"""Commands that read what a run left, look after it, or bring events: none of them starts Spark.
 
-Commands that look after things: a run's changelog, this machine.
-
-Commands that bring events to try things on: simulated ones, and a real sample.
+``findings``, ``users``, ``counts``, ``summary``, ``report``, ``find`` · ``compact``, ``doctor`` ·
+``simulate``, ``data fetch``.
 """
 
 from __future__ import annotations
@@ -300,7 +299,7 @@ def doctor(as_json: bool = AS_JSON_OBJECT) -> None:
 _REAL_SAMPLES = ("wikiticker",)
 
 
-class Format(StrEnum):
+class SampleFormat(StrEnum):
     """How simulated events are written."""
 
     json = "json"
@@ -346,7 +345,7 @@ def simulate(
         help="Another seed, other events; the same one, the same.  [default: 0]",
         show_default=False,
     ),
-    file_format: Format | None = typer.Option(
+    file_format: SampleFormat | None = typer.Option(
         None, "--format", help="How to write them.  [default: json]", show_default=False
     ),
     compression: Packing | None = typer.Option(

@@ -1,12 +1,7 @@
-"""Commands that find stores, and show what their applications keep in them.
+"""``kstoolkit stores`` and ``rows``: what stores there are, and what lies in them.
 
-Arguments and options of the commands that read rows of stores, and the store they choose.
-
-Stores that were found, as a table for people, with a line for each thing that is unclear.
-
-What rows are asked for by, as a shell passes it on: keys, beginnings of keys, moments.
-
-Changelog topics as what commands read: beside a store, alone, or to restore from.
+Here is also what every command that opens a store shares: its arguments and options, what a shell
+passes on as a key, a beginning of one or a moment, and changelog topics beside stores.
 """
 
 from __future__ import annotations
@@ -443,7 +438,7 @@ PARTITION = typer.Option(
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class GivenSide:
     """What one side of a comparison is read as, and how to reach a topic.
 
     Parameters
@@ -478,7 +473,7 @@ class Side:
 
 
 @contextmanager
-def both_sides(a: Side, b: Side) -> Iterator[tuple[HasRows, HasRows]]:
+def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
     """Yield both sides of a comparison; a topic is read as the store beside it is.
 
     Raises
@@ -513,7 +508,7 @@ def opened_at(
     path
         As :func:`kstoolkit.cli.stores._opened_store` takes it, or a topic's address.
     config, partition
-        As of :class:`Side`.
+        As of :class:`GivenSide`.
     told
         As :func:`kstoolkit.cli.stores._opened_store` takes it.
 
@@ -524,7 +519,7 @@ def opened_at(
     KstoolkitError
         If it can't be read.
     """
-    side = Side(path, {}, config, partition, told)
+    side = GivenSide(path, {}, config, partition, told)
     if side.is_topic:
         with _topic(side, None) as topic:
             yield topic
@@ -570,7 +565,7 @@ def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog
 
 
 @contextmanager
-def _opened(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
+def _opened(side: GivenSide, beside: HasRows | None) -> Iterator[HasRows]:
     if side.is_topic:
         with _topic(side, beside) as topic:
             yield topic
@@ -585,7 +580,7 @@ def _opened(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
 
 
 @contextmanager
-def _topic(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
+def _topic(side: GivenSide, beside: HasRows | None) -> Iterator[HasRows]:
     from kstoolkit.events.topics import address_of  # noqa: PLC0415 - loads Arrow
     from kstoolkit.operations.topicstore import reading_as, topic_store  # noqa: PLC0415 - RocksDB
 
@@ -604,7 +599,7 @@ def _topic(side: Side, beside: HasRows | None) -> Iterator[HasRows]:
         yield topic
 
 
-def _of_run(side: Side) -> HasRows | None:
+def _of_run(side: GivenSide) -> HasRows | None:
     """Return the counts of a run that writes them to a topic; None of all else."""
     from kstoolkit.operations.topicstore import counts_of_run, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.units import parse_duration  # noqa: PLC0415 - as above
@@ -617,7 +612,7 @@ def _of_run(side: Side) -> HasRows | None:
     return counts_of_run(topic, side.path, window_ms=size_ms, counted=side.counted)
 
 
-def _check_is_of_topics(side: Side) -> None:
+def _check_is_of_topics(side: GivenSide) -> None:
     flags = {"version": "version", "batch": "batch", "column_family": "column-family"}
     for name, flag in {**flags, "other_folders": "other-folder"}.items():
         if side.told.get(name) is not None:
@@ -625,7 +620,7 @@ def _check_is_of_topics(side: Side) -> None:
             raise ConfigurationError(message, hint="Leave it out.")
 
 
-def _check_counts(*sides: tuple[Side, HasRows]) -> None:
+def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
     """Refuse to count actions where neither side has any."""
     from kstoolkit.operations.topicstore import CountedTopic, topic_of_run  # noqa: PLC0415 - Arrow
     from kstoolkit.stores.comparing.folders import is_own_counts  # noqa: PLC0415 - as above

@@ -1,12 +1,8 @@
-"""What people and programs read: text that can't harm a terminal, tables, JSON lines, CSV.
+"""What a terminal gets of a command: text that can't harm it, tables, JSON lines, and an end.
 
-Hints that name arguments of Python, in the words of the command line.
-
-How a command ends: with a sentence and a code, never with a traceback.
-
-What a store says beside its rows: a line on stderr each, instead of a warning of Python's.
-
-A time in which brokers do not answer: what a command that goes on and on says and does.
+A command ends with a sentence and a code, never with a traceback. What would be a warning in Python
+is a line on stderr, as is what is said while brokers do not answer; hints name options as the
+command line does.
 """
 
 from __future__ import annotations

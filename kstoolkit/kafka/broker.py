@@ -3,20 +3,7 @@
 One node, which is broker and controller (KRaft), on loopback alone, without passwords: nobody but
 the users of this machine reaches it. Its jars are fetched once; it needs Java and nothing else. It
 runs by itself until it is stopped, and a start in the same folder goes on with the same records at
-the same address, also after it was killed.
-
-How a broker alone on one machine is run: its properties, its jars, and Java's options.
-
-What is known of a broker, as a record.
-
-A process that may be known longer than it lives: its number, and what tells it from the next.
-
-Numbers of processes are given again. The moment at which one started is not, so that nothing is
-taken for a broker, let alone ended, that merely has the number a broker had.
-
-A broker's folder: what of it outlives its process.
-
-::
+the same address, also after it was killed. What of it outlives its process lies in its folder::
 
     broker.json         ports and cluster id, chosen once: clients keep the address
     process.json        the process that runs it, or ran it last
@@ -26,7 +13,10 @@ A broker's folder: what of it outlives its process.
 
 Whoever starts or stops the broker holds a lock of the kernel on ``.lock`` meanwhile.
 
-The process behind a broker: started on its own, waited for, ended; and what it said last.
+A process may be known longer than it lives, and its number is given again. The moment at which it
+started is not, so nothing is taken for a broker, let alone ended, that merely has the number that a
+broker had. That moment is counted in ticks since the system started: psutil's is a time of day,
+which moves when the clock is set.
 """
 
 from __future__ import annotations
@@ -47,7 +37,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kstoolkit.environment import find_java
+from kstoolkit.environment import find_java, own_folder
 from kstoolkit.errors import (
     ConfigurationError,
     EnvironmentFault,
@@ -437,13 +427,11 @@ def _default_folder() -> Path:
     ConfigurationError
         If there is no home folder.
     """
-    # Path.expanduser() would raise for a user without a home folder, as some containers have.
-    home = os.path.expanduser("~")  # noqa: PTH111
-    data = Path(os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share")
+    data = own_folder("XDG_DATA_HOME", ".local/share")
     if not data.is_absolute():
-        message = f"There is no place for a broker: {str(data)!r} is no whole path."
+        message = f"There is no place for a broker: {str(data.parent)!r} is no whole path."
         raise ConfigurationError(message, hint="Give its folder.")
-    return data / "kstoolkit" / "broker"
+    return data / "broker"
 
 
 def _is_free(port: int) -> bool:

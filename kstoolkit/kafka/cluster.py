@@ -1,12 +1,7 @@
-"""A Kafka cluster, asked about its topics: what they are, where they end, what is in them.
+"""A Kafka cluster, asked: whether it answers, what its topics are, where they end; and new ones.
 
-confluent-kafka, loaded where it is asked for; what it says of a failure, as errors of ours.
-
-Whether a cluster answers: what it says of itself, and waiting while it says nothing.
-
-A topic to write to: made where it is missing, and left as it is where it is not.
-
-A topic made where it is missing, for whoever writes to it with a client of their own.
+confluent-kafka is loaded where it is asked for, and what it says of a failure becomes an error of
+ours. A topic to write to is made where it is missing, and left as it is where it is not.
 """
 
 from __future__ import annotations

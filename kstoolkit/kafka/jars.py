@@ -6,16 +6,13 @@
                                                               /contents.json: each jar's size
 
 The cache is ``KSTOOLKIT_CACHE_DIR``, else ``kstoolkit`` in ``XDG_CACHE_HOME`` or in ``~/.cache``.
-What is in it is never asked for again, so that no network is needed from then on.
+What is in it is never asked for again, so that no network is needed from then on. What is missing
+is fetched by one call of Ivy, which lies among PySpark's own jars: Java alone, neither Maven nor
+Spark.
 
-One call of Ivy, which lies among PySpark's own jars: Java alone, neither Maven nor Spark.
-
-What is published in a Maven repository: a name, and the version of it.
-
-Spark's connector to Kafka: the jars that a Spark without it needs.
-
-The artifact of the very Spark is asked for first. Where the repository lacks it, or a part of it,
-the nearest set stands in that the tests of this package run with, and a notice says so.
+Spark's connector to Kafka is asked for by the version of the very Spark. Where the repository lacks
+it, or a part of it, the nearest set stands in that the tests of this package run with, and a notice
+says so.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from kstoolkit.environment import find_java, pip_command
+from kstoolkit.environment import find_java, own_folder, pip_command
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.units import format_bytes
 
@@ -280,13 +277,11 @@ def _cache_folder() -> Path:
     named = os.environ.get(_CACHE_FOLDER)
     if named:
         return Path(named).absolute()
-    # Path.expanduser() would raise for a user without a home folder, as some containers have.
-    home = os.path.expanduser("~")  # noqa: PTH111
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or f"{home}/.cache")
+    cache = own_folder("XDG_CACHE_HOME", ".cache")
     if not cache.is_absolute():
-        message = f"There is no place for a cache: {str(cache)!r} is no whole path."
+        message = f"There is no place for a cache: {str(cache.parent)!r} is no whole path."
         raise ConfigurationError(message, hint=f"Name a folder in {_CACHE_FOLDER}.")
-    return cache / "kstoolkit"
+    return cache
 
 
 def _name(wanted: Sequence[Artifact], *, transitive: bool) -> str:

@@ -1,11 +1,7 @@
-"""A topic that holds a run's latest counts: where it is, and how it is written.
+"""Topics that a run writes to, its counts and its findings; and a changelog topic read back.
 
-A topic that a run writes to: where it is, and how it is made.
-
-A topic that a run's findings go to, as JSON: one record each, as soon as a batch has judged.
-
-The key is the user. The value is one object with these fields, of which those that a rule knows
-nothing of are null:
+Findings are sent as JSON, one record each, as soon as a batch has judged. The key is the user. The
+value is one object with these fields, of which those that a rule knows nothing of are null:
 
 ======================  =======  ==================================================================
 field                   type     meaning
@@ -30,9 +26,7 @@ A window that goes on growing is found again with its newer count, and a batch t
 repeated tells again what it told: of each (rule, user, action, window_ms, window_start_ms) the last
 record counts.
 
-A changelog topic as a changelog folder: what was read of it lies there, batch by batch.
-
-::
+A changelog topic is read into a mirror, a changelog folder, batch by batch::
 
     mirror/topic.json · mirror/epoch=0/batch=<n>/part-00000.parquet, part-offsets.json
 
@@ -64,7 +58,7 @@ from kstoolkit.errors import ConfigurationError, FormatError, InputError, Output
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.cluster import Cluster, check_partitions, topic_made
-from kstoolkit.kafka.reading import Records, lost, read_records
+from kstoolkit.kafka.reading import TopicRecords, lost, read_records
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
@@ -257,7 +251,7 @@ class TopicMirror(Changelog):
     def _reach(self) -> dict[int, Reach]:
         return self.cluster.reach(self.topic, self.cluster.partitions(self.topic))
 
-    def _news(self, reach: dict[int, Reach]) -> Iterator[Records]:
+    def _news(self, reach: dict[int, Reach]) -> Iterator[TopicRecords]:
         at = self._offsets()
         _check_there(self.topic, at, reach)
         begin = {each: at.get(each, there.first) for each, there in reach.items()}
@@ -273,7 +267,7 @@ class TopicMirror(Changelog):
                 return {int(each): at for each, at in told.items()}
         return {}
 
-    def _take_in(self, records: Records) -> int:
+    def _take_in(self, records: TopicRecords) -> int:
         folders = BatchFolders(self.path)
         marked = folders.marked()
         number = marked[-1].number + 1 if marked else 0
@@ -312,7 +306,7 @@ def _noted(path: Path, told: dict[str, str | None]) -> dict[str, str | None]:
     return known
 
 
-def _counts_of(records: Records) -> dict[int, tuple[Counters, int]]:
+def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
     """Return the latest counts by window size, and when the newest of them changed."""
     keys = records.keys
     try:

@@ -1,12 +1,7 @@
-"""Events into a topic: those of files or of a simulation, as they are.
+"""Events into a topic, as they are: of files or of a simulation, in time or as fast as it goes.
 
-Records on their way to a topic: batched, compressed, each just once, and answered for.
-
-What is to be sent: the records of files or of a simulation, and whether they will do.
-
-When each record is due: at most so many a second, or as its event time passes, only faster.
-
-What came of producing, as a record.
+Records are batched, compressed, sent each just once, and answered for. Each is due at most so many
+a second, or as its event time passes, only faster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Records of a topic between two offsets, many at a time.
-
-The timestamps of single records.
-"""
+"""Records of a topic between two offsets, many at a time; and when single ones were written."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ _MESSAGES = 10_000  # asked for at once
 
 
 @dataclass(slots=True)
-class Records:
+class TopicRecords:
     """Some records, in the order in which each partition has them.
 
     Parameters
@@ -52,7 +49,7 @@ class Records:
 
 def read_records(
     cluster: Cluster, topic: str, begin: Mapping[int, int], end: Mapping[int, int], most: int
-) -> Generator[Records]:
+) -> Generator[TopicRecords]:
     """Yield the records of a topic from some offsets up to others.
 
     Parameters
@@ -85,7 +82,7 @@ def read_records(
     try:
         consumer.assign([lib.TopicPartition(topic, each, begin[each]) for each in left])
         while left:
-            records = Records(topic)
+            records = TopicRecords(topic)
             while left and len(records) < most:
                 _take(_came(consumer, topic), records, left)
             yield records
@@ -111,7 +108,7 @@ def _came(consumer: Consumer, topic: str) -> list[Message]:
     raise KafkaError(message, hint="Is the broker up?")
 
 
-def _take(messages: list[Message], records: Records, left: dict[int, int]) -> None:
+def _take(messages: list[Message], records: TopicRecords, left: dict[int, int]) -> None:
     codes = clients().KafkaError
     ended, gone = codes._PARTITION_EOF, codes._AUTO_OFFSET_RESET  # noqa: SLF001 - their names
     for message in messages:

@@ -1,4 +1,14 @@
-"""."""
+"""Whether a server answers as a broker; and if it lets nobody in, why: what to mend.
+
+An open port is not enough, as the listener opens before the broker may be asked for anything. So it
+is asked, by Kafka's protocol over a plain socket. A request is ``int32 length | int16 api key |
+int16 api version | int32 correlation id | int16 length of the client id | client id | body``, an
+answer ``int32 length | int32 correlation id | body``; all big-endian.
+
+librdkafka goes on trying whatever is wrong. It does not say why it does not trust a certificate,
+and nothing at all of a server that speaks TLS where it does not. So servers are asked once more, by
+plain sockets. They are told no secret.
+"""
 
 from __future__ import annotations
 

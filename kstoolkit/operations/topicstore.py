@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.kafka.cluster import Reach
     from kstoolkit.kafka.outputs import KafkaChangelog
-    from kstoolkit.kafka.reading import Records
+    from kstoolkit.kafka.reading import TopicRecords
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.stores.rows.rows import RowSource
@@ -216,7 +216,7 @@ _AT_ONCE, _LOOKED_AT = 50_000, 1_000  # records
 _LONGEST_MS = 10 * 366 * 86_400_000  # that a window of a run's is believed to be
 
 
-def _are_counts(records: Records) -> bool:
+def _are_counts(records: TopicRecords) -> bool:
     """Return whether some records are of a run's counts: their keys are like no others."""
     keys = records.keys[:_LOOKED_AT]
     is_block = is_block_key(keys)
@@ -279,7 +279,7 @@ class Reading:
         """What to call it."""
         return f"{self.address}{'' if self.partition is None else f', {self.partition}'}"
 
-    def parts(self) -> Generator[Records]:
+    def parts(self) -> Generator[TopicRecords]:
         """Yield the records, many at a time."""
         begin = {each: at.first for each, at in self.reach.items()}
         end = {each: at.end for each, at in self.reach.items()}
