@@ -21,7 +21,7 @@ from kstoolkit.cli.options import (
 )
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
-from kstoolkit.units import format_count
+from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
     from kstoolkit.kafka.broker import Broker
@@ -319,8 +319,6 @@ def _where(to: str) -> str | dict[int, int]:
 
 
 def _watch(watch: Any, over: str, *, as_json: bool) -> None:
-    from kstoolkit.units import parse_duration  # noqa: PLC0415 - only for whoever watches
-
     pause_seconds = parse_duration(over) / 1_000
     outage: Outage | None = None
     while True:

@@ -12,13 +12,14 @@ import typer
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.rocksdb.lab.results import Comparison, Trial, TrialFailed
+from kstoolkit.rocksdb.profiles.java import not_in_java
+from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
+from kstoolkit.rocksdb.profiles.profile import Profile, python_source
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from kstoolkit.rocksdb.lab.results import Comparison, Trial
-    from kstoolkit.rocksdb.profiles.profile import Profile
 
 
 class WorkloadKind(StrEnum):
@@ -114,7 +115,6 @@ def compare_profiles(
     own counters), and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
-    from kstoolkit.rocksdb.lab.results import TrialFailed  # noqa: PLC0415 - beside the one above
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}
@@ -174,12 +174,6 @@ def _print(found: Comparison, *, as_json: bool) -> None:
 
 
 def _tried_profile(name: str) -> Profile:
-    from kstoolkit.rocksdb.profiles.named import (  # noqa: PLC0415
-        profile_named,
-        profile_names,
-    )
-    from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
-
     if name not in profile_names() and Path(name).exists():
         return Profile.from_options(name).changed(name=name)
     return profile_named(name)
@@ -292,12 +286,6 @@ def profile(
 def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
     from pathlib import Path  # noqa: PLC0415 - beside the one below
 
-    from kstoolkit.rocksdb.profiles.named import (  # noqa: PLC0415
-        profile_named,
-        profile_names,
-    )
-    from kstoolkit.rocksdb.profiles.profile import Profile  # noqa: PLC0415 - loads pandas
-
     if name != "bounded_memory" and (total_mb, stores) != (None, None):
         message = "--total-mb and --stores are for bounded_memory alone."
         raise ConfigurationError(message, hint="Leave them out, or show bounded_memory.")
@@ -311,8 +299,6 @@ def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Prof
 def _written(profile: Profile, to: Target, class_name: str) -> dict[str, Any]:
     match to:
         case Target.java:
-            from kstoolkit.rocksdb.profiles.java import not_in_java  # noqa: PLC0415 - if asked
-
             return {"source": profile.to_java(class_name), "unset": not_in_java(profile)}
         case Target.spark:
             return profile.to_spark_conf().to_dict()
@@ -328,8 +314,6 @@ def _show_profile(profile: Profile, to: Target, found: dict[str, Any]) -> None:
         return
     _say_lines(f"# {profile.name}: {profile.purpose}")
     if to is Target.rocksdict:
-        from kstoolkit.rocksdb.profiles.profile import python_source  # noqa: PLC0415 - if asked
-
         _say_lines(python_source(profile))
     else:
         pairs = found["settings"] if to is Target.spark else profile.changes()

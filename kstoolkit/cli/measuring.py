@@ -34,6 +34,7 @@ from kstoolkit.cli.stores import (
 )
 from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, reasons_in_flags, say
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.moments import moment_text
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def _is_past(use: WindowUse) -> str:
 
 def _span(use: WindowUse) -> str:
     """Return when a window starts, or between which moments several do."""
-    from kstoolkit.moments import moment_text  # noqa: PLC0415 - loads Arrow
-
     start = moment_text(use.start_ms)
     return start if use.span_ms == 1 else f"{start}, {format_duration(use.span_ms)} of starts"
 

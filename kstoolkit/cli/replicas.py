@@ -15,6 +15,7 @@ from kstoolkit.cli.options import AS_JSON_OBJECT, KAFKA_CONFIG, QUIET
 from kstoolkit.cli.stores import changelog_source
 from kstoolkit.cli.terminal import Outage, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
 from kstoolkit.windows import as_window
 
@@ -106,8 +107,6 @@ def _line(*, quiet: bool) -> tqdm:
 
 
 def _lag(lag: Lag, followed: int) -> str:
-    from kstoolkit.records import counted  # noqa: PLC0415 - loads pandas
-
     behind = "an unknown time" if lag.seconds is None else f"{lag.seconds:,.1f} s"
     return (
         f"{counted(lag.records, 'records')} and {behind} behind; "
@@ -281,8 +280,6 @@ def _figures(replica: WindowStore, dropped: int) -> dict[str, Any]:
 
 
 def _in_words(figures: dict[str, Any]) -> str:
-    from kstoolkit.records import counted  # noqa: PLC0415 - loads pandas
-
     dropped = figures["dropped"]
     were = "was kept long enough and is" if dropped == 1 else "were kept long enough and are"
     gone = f"; {format_count(dropped)} {were} dropped" if dropped else ""

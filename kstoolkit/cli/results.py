@@ -17,6 +17,7 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
+from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning
 from kstoolkit.units import format_count
 
@@ -284,8 +285,6 @@ def doctor(as_json: bool = AS_JSON_OBJECT) -> None:
     Ends with code 1 if something is wrong. The fields of --json: ok, and checks, each with name,
     ok, found, problem and remedy (null where there is none).
     """
-    from kstoolkit.environment import doctor as diagnosed  # noqa: PLC0415 - looks for Java
-
     diagnosis = diagnosed()
     if as_json:
         print_json([diagnosis.to_dict()])

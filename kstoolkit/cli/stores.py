@@ -29,7 +29,9 @@ from kstoolkit.cli.terminal import (
     say,
 )
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.formats.streams.kinds import kinds_named
+from kstoolkit.moments import moment_text
+from kstoolkit.units import format_bytes, format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -262,8 +264,6 @@ def _as_told(found: FoundStore, kind: str) -> FoundStore:
     ConfigurationError
         If there is no such kind.
     """
-    from kstoolkit.formats.streams.kinds import kinds_named  # noqa: PLC0415 - loads Arrow
-
     kinds_named(kind)
     if found.kind is not None and not _is_doubtful(found):
         return found
@@ -333,8 +333,6 @@ def _segments(found: FoundStore) -> str:
 
 def _starts(found: FoundStore) -> str:
     """Return when the earliest segment starts, and the latest."""
-    from kstoolkit.moments import moment_text  # noqa: PLC0415 - loads Arrow
-
     if not found.segments:
         return "none"
     first, last = (moment_text(found.segments[at].start_ms).removesuffix(" UTC") for at in (0, -1))
@@ -602,7 +600,6 @@ def _topic(side: GivenSide, beside: HasRows | None) -> Iterator[HasRows]:
 def _of_run(side: GivenSide) -> HasRows | None:
     """Return the counts of a run that writes them to a topic; None of all else."""
     from kstoolkit.operations.topicstore import counts_of_run, topic_of_run  # noqa: PLC0415 - Arrow
-    from kstoolkit.units import parse_duration  # noqa: PLC0415 - as above
 
     topic = topic_of_run(side.path, settings_of(side.config))
     if topic is None:
