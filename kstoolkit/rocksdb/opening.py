@@ -12,7 +12,6 @@ from kstoolkit.errors import FormatError, KstoolkitError
 from kstoolkit.rocksdb.faults import (
     DamagedStoreError,
     MissingFileError,
-    NoStoreError,
     translated,
 )
 from kstoolkit.rocksdb.files.damage import Losses, mended_families
@@ -22,7 +21,6 @@ from kstoolkit.rocksdb.files.finding import (
     check_is_store,
     elsewhere_perhaps,
     explained,
-    has_remains,
     other_folders_of,
 )
 from kstoolkit.rocksdb.files.manifest import check_manifest
@@ -89,7 +87,8 @@ def open_store(
     partly
         Whether a damaged store is opened as far as it goes: without SST files that are missing or
         damaged, and its rows without those in blocks that can't be read. What it says of that is
-        :attr:`~kstoolkit.rocksdb.store.Store.damage`. False: damage is raised.
+        :attr:`~kstoolkit.rocksdb.store.Store.damage`. False: damage is raised. Without MANIFEST or
+        CURRENT, which alone tell the files that count, a store is refused either way.
     into
         What to make of it: a kind of store that can do more.
 
@@ -122,38 +121,24 @@ def open_store(
     """
     folder = Path(path)
     for _ in range(_ATTEMPTS):
-        lost = _without_current(folder, partly=partly)
-        before: dict[str, int] = {}
+        before, others = _state_of(folder), None
         try:
-            before = _state_of(folder)
+            check_is_store(folder)
             others = _others(folder, other_folders)
-            if lost is None:
-                return _opened(folder, scratch, others, into, partly=partly)
-            failure: KstoolkitError = lost
+            return _opened(folder, scratch, others, into, partly=partly)
         except FileNotFoundError as error:  # the folder itself: what is in it may go any time
-            failure = _vanished(error, folder)
+            failure: KstoolkitError = _vanished(error, folder)
         except (DamagedStoreError, MissingFolderError) as error:
             failure = error
         if partly:
             time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
-        if _is_still(folder, before):
-            if partly and isinstance(failure, DamagedStoreError | NoStoreError):
+        if _state_of(folder) == before:
+            if partly and others is not None and isinstance(failure, DamagedStoreError):
                 return _mended(folder, scratch, others, into, failure)
             raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
     raise failure
-
-
-def _without_current(folder: Path, *, partly: bool) -> DamagedStoreError | NoStoreError | None:
-    """Check that a folder holds a store; return why it can't be made out, if some of it is left."""
-    try:
-        check_is_store(folder)
-    except (DamagedStoreError, NoStoreError) as error:
-        if partly and has_remains(folder):
-            return error
-        raise
-    return None
 
 
 def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherFolders:
@@ -192,7 +177,7 @@ def _mended(
     scratch: str | PathLike[str] | None,
     others: OtherFolders,
     into: type[_Opened],
-    fault: DamagedStoreError | NoStoreError,
+    fault: DamagedStoreError,
 ) -> _Opened:
     """Return what is left of a damaged store."""
     shadow, footprint = _shadowed(folder, scratch, others)
@@ -230,16 +215,10 @@ def _vanished(error: FileNotFoundError, folder: Path) -> DamagedStoreError:
     return DamagedStoreError(message, hint="Is it being removed? Then open it no more.")
 
 
-def _is_still(folder: Path, before: dict[str, int]) -> bool:
-    with suppress(FileNotFoundError):
-        return _state_of(folder) == before
-    return False
-
-
 def _state_of(folder: Path) -> dict[str, int]:
-    """Return what tells whether the store's owner has written since."""
+    """Return what tells whether the store's owner has written since; {} if it is gone."""
     state = {}
-    with translated(folder), os.scandir(folder) as entries:
+    with suppress(OSError, ValueError), os.scandir(folder) as entries:
         for each in entries:
             with suppress(FileNotFoundError):  # compacted away since it was listed
                 state[each.name] = each.stat(follow_symlinks=False).st_mtime_ns

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from kstoolkit.errors import InputError
 from kstoolkit.rocksdb.advice.advising import advice_on, gather
 from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreClosedError, translated
-from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of, value_of
+from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.options import read_options
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
@@ -250,7 +250,8 @@ class Reader:
         """
         handle = self._families.chosen(family)[family]
         with translated(self._path):
-            return value_of(handle, key, self._losses)
+            value: bytes | None = handle.get(key)
+            return value
 
     def rows(
         self, family: str, *, prefix: bytes, start: bytes | None, reverse: bool

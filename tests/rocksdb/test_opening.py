@@ -291,7 +291,7 @@ SPOILT = {
     "a short SST": (cut(largest_sst, lambda _: 100), DamagedStoreError, "size mismatch"),
     "a bad end of an SST": (flip(largest_sst, -1), DamagedStoreError, "magic"),
     "a newer format": (flip(largest_sst, -12, 7), NewerFormatError, "format_version 7.*up to 6"),
-    "no CURRENT": (remove(lambda f: f / "CURRENT"), NoStoreError, "no CURRENT file"),
+    "no CURRENT": (remove(lambda f: f / "CURRENT"), DamagedStoreError, "CURRENT, .* is missing"),
     "a CURRENT of something": (write_current(b"junk\n"), DamagedStoreError, "names no MANIFEST"),
     "an empty CURRENT": (write_current(b""), DamagedStoreError, "names no MANIFEST"),
     "an encrypted CURRENT": (write_current(b"\x93\x01\xff"), EncryptedStoreError, "encrypted"),

@@ -35,7 +35,6 @@ FIRST, SECOND, _, TOMBSTONES = range(4)
 OTHER = {b"a": b"1", b"b": b"2"}
 KEPT = {key: value for key, value in LIVE.items() if not key_of(1000) <= key < key_of(2000)}
 BACK = {key_of(each): value_of(each) for each in range(3000)}
-ANEW = "which told which SST files count: all 4"
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +97,6 @@ def steps(*each: Callable[[Path], object]) -> Callable[[Path], None]:
     return all_of_them
 
 
-def without_current(folder: Path) -> None:
-    manifest(folder).unlink()
-    (folder / "CURRENT").unlink()
-
-
 SPOILT: dict[str, tuple[Callable[[Path], object], dict[bytes, bytes], str]] = {
     "a missing SST": (
         lambda f: sst(f, SECOND).unlink(),
@@ -118,18 +112,6 @@ SPOILT: dict[str, tuple[Callable[[Path], object], dict[bytes, bytes], str]] = {
     "an empty SST": (lambda f: cut(sst(f, SECOND), 0), KEPT, r"has 0 of its"),
     "a bad index": (lambda f: flip(sst(f, SECOND), 0.99), KEPT, "can't be opened"),
     "a bad end": (lambda f: flip(sst(f, SECOND), 0.9999), KEPT, "ends as no SST file does"),
-    "no CURRENT": (lambda f: (f / "CURRENT").unlink(), LIVE, "CURRENT is missing: MANIFEST-"),
-    "a CURRENT of junk": (lambda f: (f / "CURRENT").write_bytes(b"x\n"), LIVE, "names no MANIFEST"),
-    "no MANIFEST": (lambda f: manifest(f).unlink(), LIVE, f"its MANIFEST is missing, {ANEW}"),
-    "an empty MANIFEST": (lambda f: cut(manifest(f), 0), LIVE, f"MANIFEST is damaged, {ANEW}"),
-    "half a MANIFEST": (lambda f: cut(manifest(f), 0.5), LIVE, ANEW),
-    "a flipped MANIFEST": (lambda f: flip(manifest(f), 0.5), LIVE, ANEW),
-    "neither": (without_current, LIVE, ANEW),
-    "neither, and an SST": (
-        steps(without_current, lambda f: flip(sst(f, SECOND), 0.99)),
-        KEPT,
-        r"1 of 4 SST files can't be read \(\d+\.sst can't be opened; .*, which told",
-    ),
     "a cut WAL": (lambda f: cut(wal(f), 0.9), LIVE, "its WAL is torn or damaged"),
     "a flipped WAL": (lambda f: flip(wal(f), 0.3), LIVE, "its WAL is torn or damaged"),
 }
@@ -192,6 +174,34 @@ REFUSED: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
         "MANIFEST-.*missing",
     ),
     "its format is newer": (lambda f: renew(sst(f, SECOND)), NewerFormatError, "format_version 7"),
+    "no CURRENT": (
+        lambda f: (f / "CURRENT").unlink(),
+        DamagedStoreError,
+        "damaged: CURRENT, which names its MANIFEST, is missing",
+    ),
+    "a CURRENT of junk": (
+        lambda f: (f / "CURRENT").write_bytes(b"x\n"),
+        DamagedStoreError,
+        "CURRENT names no MANIFEST",
+    ),
+    "no MANIFEST": (
+        lambda f: manifest(f).unlink(),
+        DamagedStoreError,
+        r"MANIFEST-\d+, which CURRENT names, is missing",
+    ),
+    "an empty MANIFEST": (lambda f: cut(manifest(f), 0), DamagedStoreError, "MANIFEST"),
+    "half a MANIFEST": (lambda f: cut(manifest(f), 0.5), DamagedStoreError, "middle of a record"),
+    "half a MANIFEST, and an SST": (
+        steps(lambda f: cut(manifest(f), 0.5), lambda f: sst(f, SECOND).unlink()),
+        DamagedStoreError,
+        "middle of a record",
+    ),
+    "a flipped MANIFEST": (lambda f: flip(manifest(f), 0.5), DamagedStoreError, "MANIFEST"),
+    "neither": (
+        steps(lambda f: manifest(f).unlink(), lambda f: (f / "CURRENT").unlink()),
+        DamagedStoreError,
+        "CURRENT, which",
+    ),
     "only a log is left": (
         lambda f: remove(*(each for each in f.iterdir() if not each.name.startswith("LOG"))),
         NoStoreError,
@@ -264,17 +274,6 @@ def test_without_one_file_of_many_levels_the_newest_value_that_is_left_is_shown(
         assert all(lost.smallest_key <= key <= lost.largest_key for key in changed)
         assert all(value in had[key] for key, value in left.items())
     assert num_changed
-
-
-def test_without_a_manifest_a_key_has_its_newest_value_however_it_is_asked(tmp_path: Path) -> None:
-    leveled(tmp_path / "store", Random(6))
-    with open_store(tmp_path / "store") as opened:
-        rows = dict(opened.iter_rows())
-    manifest(tmp_path / "store").unlink()
-    with open_store(tmp_path / "store", partly=True) as opened:
-        assert dict(opened.iter_rows()) == rows
-        assert {key: opened.get(key) for key in rows} == rows
-        assert opened.get(b"nobody") is None
 
 
 @pytest.fixture(scope="module")

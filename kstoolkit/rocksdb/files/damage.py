@@ -33,12 +33,12 @@ import shutil
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocksdict import Options, Rdict, ReadOptions
+from rocksdict import ReadOptions
 
 from kstoolkit.errors import FormatError
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
-from kstoolkit.rocksdb.files.manifest import drop_tables, listed_tables, torn_at
+from kstoolkit.rocksdb.files.manifest import drop_tables, listed_tables, manifest_of, whole_manifest
 from kstoolkit.rocksdb.files.shadow import families_past_bad_wal
 from kstoolkit.rocksdb.files.ssts import read_footer
 from kstoolkit.units import format_bytes
@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from rocksdict import RdictIter
+    from rocksdict import Rdict, RdictIter
 
-    from kstoolkit.rocksdb.faults import NoStoreError
     from kstoolkit.rocksdb.files.manifest import ListedTable
 
 
@@ -67,8 +66,6 @@ class Losses:
         The store's SST files, lost ones included, and how large each is meant to be.
     tables
         The lost ones, each with why.
-    is_without_levels
-        Whether the MANIFEST was made anew: which file is newer is then known by its rows alone.
     beside
         What else is to be said, a sentence's part each.
     blocks
@@ -77,7 +74,6 @@ class Losses:
 
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
-    is_without_levels: bool = False
     beside: list[str] = field(default_factory=list)
     blocks: dict[tuple[str, int | None], int] = field(default_factory=dict)
 
@@ -133,12 +129,10 @@ class Losses:
 
 
 _TABLE = re.compile(r"/(\d+)\.sst")
-_DROPPED = re.compile(rb"Log #\d+: (?:ignoring|dropping)")
-_MANIFEST = re.compile(r"MANIFEST-\d+")
 
 
 def mended_families(
-    scratch: Path, folder: Path, fault: FormatError | NoStoreError
+    scratch: Path, folder: Path, fault: FormatError
 ) -> tuple[dict[str, Rdict], Losses]:
     """Return the column families of what is left of a store, and what was lost.
 
@@ -154,55 +148,32 @@ def mended_families(
     Raises
     ------
     FormatError
-        ``fault``, if no SST file is left.
+        ``fault``, if no SST file is left, or no whole MANIFEST says which there were.
     KstoolkitError
         If what is left can't be opened.
     """
     losses = Losses()
-    with translated(folder):
-        manifest = _whole_manifest(scratch, losses)
-    if manifest is not None:
-        try:
-            return _of_listed(manifest, folder, losses, fault), losses
-        except DamagedStoreError as error:
-            if error is fault:
-                raise
-            losses = Losses()  # of the MANIFEST more is damaged than its end
-    with translated(folder):
-        manifest = _made_anew(scratch, losses, fault)
-    return _of_listed(manifest, folder, losses, fault), losses
-
-
-def _whole_manifest(scratch: Path, losses: Losses) -> Path | None:
-    """Return the MANIFEST that CURRENT names, or else the newest; None if it is not whole."""
-    current = scratch / "CURRENT"
-    name = current.read_text(encoding="utf-8", errors="replace").strip() if current.exists() else ""
-    if not _MANIFEST.fullmatch(name):
-        found = [each.name for each in scratch.iterdir() if _MANIFEST.fullmatch(each.name)]
-        there = {int(each.partition("-")[2]): each for each in found}
-        if not there:
-            return None
-        name = there[max(there)]
-        state = "names no MANIFEST" if current.exists() else "is missing"
-        losses.beside.append(f"CURRENT {state}: {name}, the newest that is there, is read")
-    current.write_text(f"{name}\n", encoding="utf-8")
-    manifest = scratch / name
-    is_whole = manifest.is_file() and manifest.stat().st_size and torn_at(manifest) is None
-    return manifest if is_whole else None
+    try:
+        with translated(folder):
+            manifest = whole_manifest(scratch)
+            listed = {} if manifest is None else listed_tables(manifest)
+    except FormatError as error:
+        raise fault from error
+    if manifest is None:
+        raise fault
+    losses.sizes_bytes = {each.name: each.size_bytes for each in listed.values()}
+    return _of_listed(manifest, listed, folder, losses, fault), losses
 
 
 def _of_listed(
-    manifest: Path, folder: Path, losses: Losses, fault: FormatError | NoStoreError
+    manifest: Path,
+    listed: dict[int, ListedTable],
+    folder: Path,
+    losses: Losses,
+    fault: FormatError,
 ) -> dict[str, Rdict]:
     """Return the column families without the SST files that can't be opened."""
-    scratch = manifest.parent
-    try:
-        listed = listed_tables(manifest)
-    except FormatError as error:
-        raise DamagedStoreError(error.message, hint=error.hint) from error
-    if not losses.sizes_bytes:
-        losses.sizes_bytes = {each.name: each.size_bytes for each in listed.values()}
-    left = dict(listed)
+    scratch, left = manifest.parent, dict(listed)
     bad = {number: why for number, each in listed.items() if (why := _wrong(scratch, each))}
     while True:
         _drop(manifest, [left.pop(number) for number in bad], list(bad.values()), losses)
@@ -236,33 +207,6 @@ def _wrong(scratch: Path, table: ListedTable) -> str | None:
 def _named_table(error: DamagedStoreError) -> int | None:
     found = _TABLE.findall(str(error.__cause__))
     return int(found[-1]) if found else None
-
-
-def _made_anew(scratch: Path, losses: Losses, fault: FormatError | NoStoreError) -> Path:
-    """Return a new MANIFEST of all SST files there are; rows of the WAL are in one of them."""
-    sizes_bytes = {each.name: each.stat().st_size for each in scratch.glob("*.sst")}
-    current = scratch / "CURRENT"
-    manifests = list(scratch.glob("MANIFEST-*"))
-    for each in (current, *manifests):
-        each.unlink(missing_ok=True)
-    options = Options(raw_mode=True)
-    options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
-    Rdict.repair(str(scratch), options)
-    manifest = scratch / current.read_text(encoding="utf-8").strip()
-    listed = {each.name for each in listed_tables(manifest).values()}
-    if not listed:
-        raise fault
-    # The WAL's rows are in a new SST file, but for those of column families that have none.
-    if _DROPPED.search((scratch / "LOG").read_bytes()):
-        losses.beside.append("some rows of its WAL can't be told apart, and are absent")
-    losses.is_without_levels, losses.sizes_bytes = True, sizes_bytes
-    losses.tables |= dict.fromkeys(sorted(sizes_bytes.keys() - listed), "can't be opened")
-    state = "damaged" if manifests else "missing"
-    losses.beside.append(
-        f"its MANIFEST is {state}, which told which SST files count: all {len(sizes_bytes):,} that "
-        "lie there are read, so that deleted keys and older values may be back"
-    )
-    return manifest
 
 
 _COPIED = re.compile(r"MANIFEST-\d+|CURRENT")
@@ -301,15 +245,14 @@ class View:
         """
         if self._latest is not None and self._latest[0] == name:
             return self._latest[1]
-        manifest = (self._scratch / "CURRENT").read_text(encoding="utf-8").strip()
-        listed = listed_tables(self._scratch / manifest).values()
-        dropped = [each for each in listed if each.name == name]
+        manifest = manifest_of(self._scratch)
+        dropped = [each for each in listed_tables(manifest).values() if each.name == name]
         if not dropped:
             return None
         place = self._scratch / f"without-{dropped[0].number}"
         if not place.exists():
             self._fill(place)
-            drop_tables(place / manifest, dropped)
+            drop_tables(place / manifest.name, dropped)
         families = families_past_bad_wal(place, self.folder, Losses())
         self._latest = (name, View(families, place, self.folder))
         return self._latest[1]
@@ -456,24 +399,6 @@ def readable_rows(
         if beside is not None:
             last = begin if end is None or (begin is not None and begin < end) else end
             yield from readable_rows(beside, family, losses, prefix=prefix, start=low, end=last)
-
-
-def value_of(handle: Rdict, key: bytes, losses: Losses | None) -> bytes | None:
-    """Return the value of a key, or None if it has none.
-
-    A store that lost its levels may have an older value in the file that is looked into first: only
-    an iteration compares all of them.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises.
-    """
-    if losses is None or not losses.is_without_levels:
-        value: bytes | None = handle.get(key)
-        return value
-    rows = rows_of(handle, prefix=key, start=key)
-    return next((value for found, value in rows if found == key), None)
 
 
 def pass_over(error: FormatError, losses: Losses) -> Place | None:

@@ -50,12 +50,17 @@ if TYPE_CHECKING:
 
 
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
-_LEFT = re.compile(r"\d+\.sst|MANIFEST-\d+")
+_REMAINS = re.compile(r"\d+\.sst|MANIFEST-\d+")
 _READ = re.compile(r"\d+\.(sst|blob|log)|(MANIFEST|OPTIONS)-\d+.*|CURRENT|IDENTITY|LOG.*")
 _SEGMENT = re.compile(r"[.:-][0-9]{1,19}")
 _LARGEST_CURRENT_BYTES = 4096
 _FOLDERS_LOOKED_INTO = 2_000
 _NAMED = 3
+NO_LIST = (
+    "Nothing else says which of its files count: restore the folder from a backup, or let its "
+    "engine rebuild the store, Kafka Streams from the changelog and Spark from the checkpoint."
+)
+"""What to do with a store that lost its CURRENT or MANIFEST."""
 _UNPACK = (
     "Of Spark's state, unpack a snapshot <version>.zip into an empty folder, and open that one "
     "with other_folders=['<checkpoint>/state/<operator>/<partition>/SSTs']."
@@ -89,7 +94,7 @@ def check_is_store(folder: Path) -> None:
     StorePermissionError
         If this user may not look into it.
     EncryptedStoreError, DamagedStoreError
-        If its CURRENT file names no MANIFEST, or what should be a file of it is none.
+        If its CURRENT file is missing or names no MANIFEST, or what should be a file is none.
     """
     check_is_path(folder)
     try:
@@ -106,19 +111,6 @@ def check_is_store(folder: Path) -> None:
         raise _no_store(folder) from error
     if not _MANIFEST.fullmatch(current):
         raise _no_manifest(folder, current)
-
-
-def has_remains(folder: Path) -> bool:
-    """Return whether a folder without a CURRENT file that is one still has files to be read.
-
-    Raises
-    ------
-    OSError
-        If the folder can't be listed.
-    """
-    if not folder.is_dir() or irregular_files(folder):
-        return False
-    return any(_LEFT.fullmatch(each.name) for each in folder.iterdir())
 
 
 def irregular_files(folder: Path) -> set[str]:
@@ -168,7 +160,7 @@ def _no_path(folder: Path, why: str) -> NoStoreError:
     return NoStoreError(message, hint="Give the path of a store's folder.")
 
 
-def _no_store(folder: Path) -> NoStoreError:
+def _no_store(folder: Path) -> NoStoreError | DamagedStoreError:
     if not folder.exists():
         near = next((each for each in folder.absolute().parents if each.is_dir()), Path("/"))
         message = f"There is no {folder}."
@@ -179,8 +171,18 @@ def _no_store(folder: Path) -> NoStoreError:
     if folder.is_file():
         message = f"{folder} is a file; a store is a folder."
         return NoStoreError(message, hint=f"Give the folder that it lies in: {folder.parent}")
+    if _has_remains(folder):
+        message = f"The store {folder} is damaged: CURRENT, which names its MANIFEST, is missing."
+        return DamagedStoreError(message, hint=NO_LIST)
     message = f"No RocksDB store in {folder}: the folder has no CURRENT file."
     return NoStoreError(message, hint=_where_stores_lie(folder))
+
+
+def _has_remains(folder: Path) -> bool:
+    """Return whether a folder without a CURRENT file has other files of a store."""
+    with suppress(OSError):
+        return any(_REMAINS.fullmatch(each.name) for each in folder.iterdir())
+    return False
 
 
 def _where_stores_lie(folder: Path) -> str:
@@ -219,8 +221,7 @@ def _no_manifest(folder: Path, current: bytes) -> EncryptedStoreError | DamagedS
         message = f"The store {folder} is encrypted, or not RocksDB's: CURRENT is no text."
         return EncryptedStoreError(message, hint="Only the application that has its key reads it.")
     message = f"The store {folder} is damaged: CURRENT names no MANIFEST but {current[:40]!r}."
-    hint = "Restore the folder from a backup, or rebuild the store from its changelog."
-    return DamagedStoreError(message, hint=hint)
+    return DamagedStoreError(message, hint=NO_LIST)
 
 
 _OPTIONS = re.compile(r"OPTIONS-(\d+)")

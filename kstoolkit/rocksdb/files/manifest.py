@@ -22,6 +22,8 @@ taken away. An edit is a sequence of ``tag · fields``, numbers as varints (Rock
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
-from kstoolkit.rocksdb.files.finding import explained
+from kstoolkit.rocksdb.files.finding import NO_LIST, explained
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_HINT = "Restore the folder from a backup, or rebuild the store from its changelog."
+_NAME = re.compile(r"MANIFEST-\d+")
 
 
 def check_manifest(scratch: Path, folder: Path) -> None:
@@ -59,18 +61,40 @@ def check_manifest(scratch: Path, folder: Path) -> None:
     EncryptedStoreError
         If no SST file is one either.
     """
-    name = (scratch / "CURRENT").read_text(encoding="utf-8").strip()
+    manifest = manifest_of(scratch)
     with translated(folder):
-        if not (scratch / name).is_file():
-            message = f"The store {folder} is damaged: {name}, which CURRENT names, is missing."
-            raise DamagedStoreError(message, hint=_HINT)
-        torn = torn_at(scratch / name)
+        if not manifest.is_file():
+            message = (
+                f"The store {folder} is damaged: {manifest.name}, which CURRENT names, is missing."
+            )
+            raise DamagedStoreError(message, hint=NO_LIST)
+        torn = torn_at(manifest)
     if torn is not None:
         message = (
-            f"The store {folder} is damaged: {name} ends in the middle of a record, which begins "
-            f"at byte {torn}; newer rows would be missing without a sign."
+            f"The store {folder} is damaged: {manifest.name} ends in the middle of a record, which "
+            f"begins at byte {torn}; newer rows would be missing without a sign."
         )
-        raise explained(DamagedStoreError(message, hint=_HINT), scratch, folder)
+        raise explained(DamagedStoreError(message, hint=NO_LIST), scratch, folder)
+
+
+def manifest_of(folder: Path) -> Path:
+    """Return the MANIFEST that the CURRENT file of a folder names, whether it is there or not.
+
+    Raises
+    ------
+    OSError
+        If there is no CURRENT file.
+    """
+    return folder / (folder / "CURRENT").read_text(encoding="utf-8", errors="replace").strip()
+
+
+def whole_manifest(folder: Path) -> Path | None:
+    """Return the MANIFEST of a folder; None if it, or the CURRENT that names it, is not whole."""
+    with suppress(OSError):
+        manifest = manifest_of(folder)
+        if _NAME.fullmatch(manifest.name) and manifest.parent == folder:
+            return manifest if manifest.stat().st_size and torn_at(manifest) is None else None
+    return None
 
 
 def torn_at(path: Path) -> int | None:

@@ -31,7 +31,7 @@ from kstoolkit.rocksdb.faults import (
     StorePermissionError,
     translated,
 )
-from kstoolkit.rocksdb.files.finding import MissingFolderError, has_remains
+from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.files.ssts import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
@@ -552,12 +552,7 @@ def _of_one(
     left_out += [LeftOut(each, f"it is no segment of {store!r}") for each in foreign]
     others = [each for each in inside if each not in own and each not in foreign]
     bare = _that_stay([each for each in others if segment_start_ms(store, each.name) is not None])
-    for each in bare:
-        start = segment_start_ms(store, each.name)
-        if start is not None and start not in by_start and has_remains(each):
-            by_start[start] = each  # it is damaged, and read as far as it goes
-        else:
-            left_out.append(LeftOut(each, "it has no CURRENT file"))
+    left_out += [LeftOut(each, "it has no CURRENT file") for each in bare]
     return SegmentFolders(store, by_start, tuple(left_out), is_by_name_alone)
 
 
