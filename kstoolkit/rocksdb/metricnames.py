@@ -17,7 +17,6 @@ _NOT_OPEN = "only the writer counts the rows of its memtables: a store opened to
 _IN_ALL = (
     "Spark counts hits and misses of all blocks alike, as rocksdbReadBlockCache{Hit,Miss}Count"
 )
-
 Place = tuple[str, str | None, str | None, str | None]
 """A metric, and where it stands in RocksDB, in our records and in Spark's progress."""
 

@@ -14,7 +14,7 @@ from kstoolkit.rocksdb.faults import (
     MissingFileError,
     translated,
 )
-from kstoolkit.rocksdb.files.damage import Losses, mended_families
+from kstoolkit.rocksdb.files.damage import Losses, families_past_bad_wal, mended_families
 from kstoolkit.rocksdb.files.finding import (
     MissingFolderError,
     OtherFolders,
@@ -24,7 +24,7 @@ from kstoolkit.rocksdb.files.finding import (
     other_folders_of,
 )
 from kstoolkit.rocksdb.files.manifest import check_manifest
-from kstoolkit.rocksdb.files.shadow import Shadow, families_past_bad_wal, opened_families
+from kstoolkit.rocksdb.files.shadow import Shadow, opened_families
 from kstoolkit.rocksdb.files.summary import footprint_of
 from kstoolkit.rocksdb.store import Store
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 _Opened = TypeVar("_Opened", bound=Store)
-
 _ATTEMPTS = 10
 _PAUSE_S = 0.05
 

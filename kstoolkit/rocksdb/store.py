@@ -1,20 +1,11 @@
-"""A store that is open for looking in: its column families, rows, files and options.
+"""A store that is open for looking in: its column families, rows, files, options, log and memory.
 
 What is shown is the store as it was when it was opened. Rows that the process which writes it still
 holds in memory alone, without a WAL, are on no disk, and so not in here.
-
-What the writer of an open store left in its log.
-
-An open store that says what its writer needs in memory: its options, files and log together.
-
-The column families of an open store: which there are, and whether it is still open.
-
-Reads the rows of an open store: all of them, or as many as its damage leaves.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
@@ -30,8 +21,8 @@ from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.storelog import read_log
-from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory, told_cache
-from kstoolkit.rocksdb.memory.planning import plan_for
+from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
+from kstoolkit.rocksdb.memory.planning import plan_for, told_cache
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -52,120 +43,12 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.summary import Footprint, StoreSummary
     from kstoolkit.rocksdb.log.jobs import Compaction, LogRows, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
-    from kstoolkit.rocksdb.memory.measured import MemoryParts, ToldCache
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
+    from kstoolkit.rocksdb.memory.planning import ToldCache
 
 
-class LoggedStore:
-    """A store whose writer's log can be read; :class:`~kstoolkit.rocksdb.store.Store` is one.
-
-    Parameters
-    ----------
-    path
-        The store's folder, as the user knows it; an attribute too.
-    families
-        Its column families, as long as it is open.
-    """
-
-    def __init__(self, path: Path, families: Families) -> None:
-        self.path = path
-        self._families = families
-
-    def log_paths(self) -> list[Path]:
-        """Return the store's own LOG files, oldest first; empty if there is none."""
-        with suppress(InputError):
-            return log_files(self.path)
-        return []
-
-    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
-        """Return the log that the writer left; without ``zone`` its events tell the time zone.
-
-        Raises
-        ------
-        StoreClosedError
-            If the store is closed.
-        InputError
-            If there is no log, or it can't be read.
-        """
-        self._families.check_open()
-        return read_log(self.path, zone=zone)
-
-    def compactions(self) -> LogRows[Compaction]:
-        """Return the compactions of which the writer's log tells."""
-        return self.log().compactions()
-
-    def stalls(self) -> LogRows[Stall]:
-        """Return the write stalls of which the writer's log tells; or why it can't."""
-        return self.log().stalls()
-
-
-class MeasuredStore(LoggedStore, ABC):
-    """A store whose memory is known; :class:`~kstoolkit.rocksdb.store.Store` is one."""
-
-    @abstractmethod
-    def profile(self, cf: str = "default") -> Profile | None:
-        """Return what a column family was last opened with; None if no OPTIONS file tells it."""
-
-    @abstractmethod
-    def ssts(self, cf: str | None = None) -> Records[Sst]:
-        """Return the SST files, of all column families or one."""
-
-    def memory(
-        self,
-        *,
-        profile: Profile | str | None = None,
-        pid: int | None = None,
-        instances: int = 1,
-        iterators: int | None = None,
-    ) -> MemoryParts:
-        """Return what the store's writer needs and takes, and what the store takes here.
-
-        Parameters
-        ----------
-        profile
-            What the writer opens it with, or the name of that; None: what its OPTIONS file tells,
-            and for the block cache its log.
-        pid
-            The writer's process, on this machine; None: it is not measured.
-        instances, iterators
-            How many stores like this one the writer has open, and how many iterators in each.
-
-        Raises
-        ------
-        ConfigurationError
-            If a number makes no sense.
-        InputError
-            If there is no such process, or no such profile.
-        """
-        writer = None if pid is None else process_memory(pid)
-        handles = self._families.chosen()
-        plan = plan_for(
-            self.profile() if profile is None else profile,
-            self.ssts(),
-            cache=self._told_cache,
-            column_families=len(handles),
-            instances=instances,
-            iterators=iterators,
-        )
-        with translated(self.path):
-            return memory_parts(str(self.path), list(handles.values()), plan=plan, writer=writer)
-
-    @cached_property
-    def _told_cache(self) -> ToldCache | None:
-        with suppress(InputError):
-            return told_cache(self.log().options())
-        return None
-
-
-class Families:
-    """The column families of one store, until it is closed.
-
-    Parameters
-    ----------
-    path
-        The store as the user knows it.
-    handles
-        The column families by name; the first one is the database itself.
-    """
+class _Families:
+    """The column families of one store, until it is closed."""
 
     def __init__(self, path: Path, handles: dict[str, Rdict]) -> None:
         self._path = path
@@ -177,15 +60,7 @@ class Families:
         return tuple(self._handles)
 
     def chosen(self, name: str | None = None) -> dict[str, Rdict]:
-        """Return all column families, or the one of a name.
-
-        Raises
-        ------
-        ColumnFamilyError
-            If there is no such column family.
-        StoreClosedError
-            If the store is closed.
-        """
+        """Return all column families, or the one of a name."""
         self.check_open()
         if name is None:
             return self._handles
@@ -195,13 +70,7 @@ class Families:
         return {name: self._handles[name]}
 
     def check_open(self) -> None:
-        """Check that the store is open.
-
-        Raises
-        ------
-        StoreClosedError
-            If it is not.
-        """
+        """Check that the store is open."""
         if not self._handles:
             message = f"The store {self._path} is closed."
             raise StoreClosedError(message, hint="Open it again.")
@@ -213,24 +82,11 @@ class Families:
             handle.close()
 
 
-class Reader:
-    """Reads values and rows of a store's column families, until it is closed.
-
-    Parameters
-    ----------
-    path
-        The store as the user knows it.
-    families
-        Its column families; whether they are open is asked at each row.
-    scratch
-        The scratch folder that they were opened from.
-    losses
-        What was lost of the store so far, and where to put more; None: what can't be read is
-        raised.
-    """
+class _RowReader:
+    """Reads values and rows of a store's column families, until it is closed."""
 
     def __init__(
-        self, path: Path, families: Families, scratch: Path, losses: Losses | None
+        self, path: Path, families: _Families, scratch: Path, losses: Losses | None
     ) -> None:
         self._path, self._families, self._losses = path, families, losses
         self._view = View(families.chosen(), scratch, path)
@@ -241,13 +97,7 @@ class Reader:
         return None if self._losses is None else self._losses.text
 
     def value(self, family: str, key: bytes) -> bytes | None:
-        """Return the value of a key, or None if it has none.
-
-        Raises
-        ------
-        DamagedStoreError
-            If it lies where the store can't be read.
-        """
+        """Return the value of a key, or None if it has none."""
         handle = self._families.chosen(family)[family]
         with translated(self._path):
             value: bytes | None = handle.get(key)
@@ -282,7 +132,7 @@ class Reader:
 _NAMED = 5  # column families in its representation
 
 
-class Store(MeasuredStore):
+class Store:
     """A store, open for looking in; made by :func:`kstoolkit.open_store`, closed by ``with``.
 
     Parameters
@@ -315,10 +165,11 @@ class Store(MeasuredStore):
         footprint: Footprint,
         losses: Losses | None = None,
     ) -> None:
-        super().__init__(path, Families(path, families))
+        self.path = path
+        self._families = _Families(path, families)
         self._shadow = shadow
         self._footprint = footprint
-        self._reader = Reader(path, self._families, shadow.path, losses)
+        self._reader = _RowReader(path, self._families, shadow.path, losses)
 
     @property
     def damage(self) -> str | None:
@@ -458,6 +309,73 @@ class Store(MeasuredStore):
         found = Profile.from_options(self._shadow.path, column_family=name)
         return found.changed(name=self.path.name)
 
+    def log_paths(self) -> list[Path]:
+        """Return the store's own LOG files, oldest first; empty if there is none."""
+        with suppress(InputError):
+            return log_files(self.path)
+        return []
+
+    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
+        """Return the log that the writer left; without ``zone`` its events tell the time zone.
+
+        Raises
+        ------
+        StoreClosedError
+            If the store is closed.
+        InputError
+            If there is no log, or it can't be read.
+        """
+        self._families.check_open()
+        return read_log(self.path, zone=zone)
+
+    def compactions(self) -> LogRows[Compaction]:
+        """Return the compactions of which the writer's log tells."""
+        return self.log().compactions()
+
+    def stalls(self) -> LogRows[Stall]:
+        """Return the write stalls of which the writer's log tells; or why it can't."""
+        return self.log().stalls()
+
+    def memory(
+        self,
+        *,
+        profile: Profile | str | None = None,
+        pid: int | None = None,
+        instances: int = 1,
+        iterators: int | None = None,
+    ) -> MemoryParts:
+        """Return what the store's writer needs and takes, and what the store takes here.
+
+        Parameters
+        ----------
+        profile
+            What the writer opens it with, or the name of that; None: what its OPTIONS file tells,
+            and for the block cache its log.
+        pid
+            The writer's process, on this machine; None: it is not measured.
+        instances, iterators
+            How many stores like this one the writer has open, and how many iterators in each.
+
+        Raises
+        ------
+        ConfigurationError
+            If a number makes no sense.
+        InputError
+            If there is no such process, or no such profile.
+        """
+        writer = None if pid is None else process_memory(pid)
+        handles = self._families.chosen()
+        plan = plan_for(
+            self.profile() if profile is None else profile,
+            self.ssts(),
+            cache=self._told_cache,
+            column_families=len(handles),
+            instances=instances,
+            iterators=iterators,
+        )
+        with translated(self.path):
+            return memory_parts(str(self.path), list(handles.values()), plan=plan, writer=writer)
+
     def advice(self, **circumstances: Unpack[Circumstances]) -> AdviceList:
         """Return what the store's figures advise, and which rules lack figures to judge by.
 
@@ -501,4 +419,10 @@ class Store(MeasuredStore):
     def _options(self) -> Records[OptionsSection] | None:
         with suppress(NoStoreError):
             return read_options(self._shadow.path)
+        return None
+
+    @cached_property
+    def _told_cache(self) -> ToldCache | None:
+        with suppress(InputError):
+            return told_cache(self.log().options())
         return None

@@ -12,7 +12,7 @@ from kstoolkit.plots.memory import part_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
-from kstoolkit.rocksdb.store import MeasuredStore
+from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.units import format_bytes
@@ -77,7 +77,7 @@ def measured(thing: Any) -> Measured:
                 return _of_store(store)
     if isinstance(thing, Records) and all(isinstance(each, MemoryParts) for each in thing):
         return _of_parts(list(thing))
-    if isinstance(thing, MeasuredStore | HasRows):
+    if isinstance(thing, Store | HasRows):
         return _of_store(thing)
     return _of_application(thing)
 

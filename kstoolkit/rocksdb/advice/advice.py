@@ -1,8 +1,7 @@
-"""A piece of advice: what was measured, what to set otherwise, what that brings and costs.
+"""Advice: what was measured, what to set otherwise, what that brings and costs; and its grounds.
 
-What whoever asks for advice may know, and a store's folder doesn't tell.
-
-What rules of advice may look at: facts, each with whose it is, and why some are missing.
+Rules look at facts, each with whose it is, and why some are missing. Some of them a store's folder
+doesn't tell, and whoever asks for advice may know.
 """
 
 from __future__ import annotations
@@ -223,12 +222,12 @@ class FamilyFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Tickers:
+class WriterTickers:
     """The writer's counters, or why there are none.
 
     Examples
     --------
-    >>> tickers = Tickers({"rocksdb.a.hit": 3, "rocksdb.a.miss": 1}, Source.METRICS)
+    >>> tickers = WriterTickers({"rocksdb.a.hit": 3, "rocksdb.a.miss": 1}, Source.METRICS)
     >>> tickers.of("a.hit", "a.miss")
     [3, 1]
     >>> print(tickers.figures("a.hit")[0])
@@ -277,7 +276,7 @@ class Facts:
     stalls: LogRows[Stall]
     flushes: LogRows[Flush]
     writes: WriteAmplification
-    tickers: Tickers
+    tickers: WriterTickers
     memory: MemoryParts
     plan: MemoryPlan | None
     open_files_limit: int

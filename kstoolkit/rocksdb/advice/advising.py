@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Source
@@ -12,8 +12,8 @@ from kstoolkit.rocksdb.advice.advice import (
     AdviceList,
     Facts,
     FamilyFacts,
-    Tickers,
     Unjudged,
+    WriterTickers,
     check_circumstances,
 )
 from kstoolkit.rocksdb.advice.rules import (
@@ -43,13 +43,16 @@ from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import profile_given
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import Circumstances
+    from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.stats import StatsDump
-    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
+    from kstoolkit.rocksdb.profiles.profile import Profile
 
 
 _MOST_COUNTED = 2_000_000
@@ -89,7 +92,32 @@ def advice_on(facts: Facts) -> AdviceList:
     return AdviceList(found, silent)
 
 
-def gather(store: Store, circumstances: Circumstances) -> Facts:
+class AdvisedStore(Protocol):
+    """What rules of advice ask of a store; :class:`~kstoolkit.rocksdb.store.Store` is one."""
+
+    path: Path
+
+    @property
+    def column_families(self) -> tuple[str, ...]:
+        """The names of the column families."""
+
+    def profile(self, cf: str | None = None) -> Profile | None:
+        """Return what a column family was last opened with."""
+
+    def summary(self, cf: str | None = None) -> StoreSummary:
+        """Return a column family at a glance."""
+
+    def ssts(self, cf: str | None = None) -> Records[Sst]:
+        """Return the SST files of a column family."""
+
+    def memory(self, *, profile: Profile | None, instances: int) -> MemoryParts:
+        """Return what the writer needs and takes, and what the store takes here."""
+
+    def iter_rows(self, *, cf: str | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Yield a column family's rows."""
+
+
+def gather(store: AdvisedStore, circumstances: Circumstances) -> Facts:
     """Return the facts on a store: what is given, and what it, its log and the system tell.
 
     Parameters
@@ -132,13 +160,15 @@ def gather(store: Store, circumstances: Circumstances) -> Facts:
     )
 
 
-def _family(store: Store, name: str) -> FamilyFacts:
+def _family(store: AdvisedStore, name: str) -> FamilyFacts:
     summary = store.summary(name)
     live_rows, why = (None, None) if not may_be_wide(summary) else _live_rows(store, name, summary)
     return FamilyFacts(name, store.profile(name), store.ssts(name), summary, live_rows, why)
 
 
-def _live_rows(store: Store, name: str, summary: StoreSummary) -> tuple[int | None, str | None]:
+def _live_rows(
+    store: AdvisedStore, name: str, summary: StoreSummary
+) -> tuple[int | None, str | None]:
     """Return how many rows can be read, or None and why they were not counted."""
     if summary.num_entries > _MOST_COUNTED:
         return None, f"it takes reading all rows, and there are more than {_MOST_COUNTED:,} entries"
@@ -160,14 +190,16 @@ def _log(path: Path) -> tuple[StoreLog | None, str]:
         return None, error.message.rstrip(".")
 
 
-def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None) -> Tickers:
+def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None) -> WriterTickers:
     if given is not None:
-        return Tickers(given, Source.METRICS)
+        return WriterTickers(given, Source.METRICS)
     if log is None:
-        return Tickers({}, Source.LOG, f"{no_log}; {_OR_GIVEN}")
+        return WriterTickers({}, Source.LOG, f"{no_log}; {_OR_GIVEN}")
     dumps = log.stats()
     last = next((each.tickers for each in reversed(dumps) if each.tickers), {})
-    return Tickers(last, Source.LOG) if last else Tickers({}, Source.LOG, _why_none(dumps))
+    return (
+        WriterTickers(last, Source.LOG) if last else WriterTickers({}, Source.LOG, _why_none(dumps))
+    )
 
 
 def _why_none(dumps: LogRows[StatsDump]) -> str:

@@ -1,10 +1,8 @@
-"""Advice for writers: stalls by each cause, write amplification, flushes that are too small.
+"""Which symptom each rule of advice looks for, and what it then says to set.
 
-Advice on files and disk: space, tombstones, files that are too small or too many.
-
-Advice on memory as a whole: whether it stays within what it may take.
-
-Advice for readers: the cache, filters, hash indexes, absent keys and iterators.
+Rules for disk (space, tombstones, files), for memory as a whole, for readers (the cache, filters,
+hash indexes, absent keys, iterators) and for writers (stalls, write amplification, flushes). Each
+returns its advice with the figures that show the symptom, or why it can't judge.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _WIKI = "https://github.com/facebook/rocksdb/wiki"
-
 _MOST_SPACE_AMPLIFICATION = 1.5
 """Leveled stores stay near 1.1 with dynamic level sizes (RocksDB's wiki, Leveled Compaction)."""
 
@@ -168,8 +165,6 @@ def open_files(facts: Facts) -> list[Advice] | Unjudged:
 
 
 _ONE_CACHE = "one cache for all stores that pays for memtables, as bounded_memory() sets it"
-
-
 _PARTS = ("rocksdb.size-all-mem-tables", "rocksdb.block-cache-usage")
 _READERS = "rocksdb.estimate-table-readers-mem"
 
@@ -253,7 +248,6 @@ def _remark(facts: Facts) -> str:
 
 
 _CACHE = f"{_WIKI}/Block-Cache"
-
 _LEAST_LOOKUPS = 1_000
 """Below this, a share is chance."""
 
@@ -465,7 +459,6 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
 
 
 _STALLS = f"{_WIKI}/Write-Stalls"
-
 _MOST_WRITE_AMPLIFICATION = 10.0
 """RocksDB's Tuning Guide: leveled stores reach 10 to 30; a store of few levels has less."""
 

@@ -1,45 +1,35 @@
-"""A damaged store's rows, without those in blocks that can't be read.
-
-RocksDB ends an iteration at such a block. The keys behind it can be sought, but which they are only
-the file's index knows, and nobody shows that. So the first key that can be sought again is found by
-trying: a seek fails up to the block's last key, and nowhere behind it. In between stand rows of
-other files: they are read from a view without the block's file.
-
-What of a damaged store is not in what is read of it, in one line.
-
-A damaged store, mended in its scratch folder so far that what is left of it can be opened.
-
-SST files that are missing or can't be opened are taken off the MANIFEST's list: all others keep
-their levels, so that of a key's values the newest that is left is shown. If the MANIFEST itself is
-missing or damaged, RocksDB makes a new one of all SST files that lie there; which of them it had
-dropped nobody knows then. The store's own folder is not touched: files are linked, and RocksDB
-writes into none of them again.
-
-A store as it would be without some of its SST files: what stands beside a block of theirs.
-
-Where a block can't be read, RocksDB shows no row of any file: it can't tell which is newer. A view
-without the block's file shows those of all others. It is made in the scratch folder, of links.
-
-A store's rows, one after the other, in the order of their keys.
+"""What is left of a damaged store: its rows past what can't be read, and in one line what is lost.
 
 RocksDB ends an iteration at a block that it can't read, without an error; only the iterator's
-status tells. Whoever reads rows reads them through here, where the end is always checked.
+status tells. Whoever reads rows reads them through :func:`rows_of`, where the end is always
+checked. :func:`readable_rows` goes on behind the block. The keys there can be sought, but which
+they are only the file's index knows, and nobody shows that. So the first key that can be sought
+again is found by trying: a seek fails up to the block's last key, and nowhere behind it. In between
+stand rows of other files, which RocksDB doesn't show, as it can't tell which is newer: they are
+read from a view of the store without the block's file, made of links in the scratch folder.
+
+SST files that are missing or can't be opened are taken off the MANIFEST's list: all others keep
+their levels, so that of a key's values the newest that is left is shown. The store's own folder is
+not touched: files are linked, and RocksDB writes into none of them again. Without a whole MANIFEST
+nobody knows which files count, and the store is refused.
 """
 
 from __future__ import annotations
 
 import re
 import shutil
+import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rocksdict import ReadOptions
+from rocksdict import DBRecoveryMode, ReadOptions
 
 from kstoolkit.errors import FormatError
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
 from kstoolkit.rocksdb.files.manifest import drop_tables, listed_tables, manifest_of, whole_manifest
-from kstoolkit.rocksdb.files.shadow import families_past_bad_wal
+from kstoolkit.rocksdb.files.shadow import opened_families
 from kstoolkit.rocksdb.files.ssts import read_footer
 from kstoolkit.units import format_bytes
 
@@ -209,6 +199,58 @@ def _named_table(error: DamagedStoreError) -> int | None:
     return int(found[-1]) if found else None
 
 
+_PAUSE_S = 0.05
+_HEADER_BYTES = 7  # of a WAL's first record; the last of them is its type
+_LAST_PLAIN_TYPE = 4  # those after it are of WALs that are written over older ones
+_BAD_WAL = "its WAL is torn or damaged: the rows in what can't be read of it are absent"
+
+
+def families_past_bad_wal(scratch: Path, folder: Path, losses: Losses) -> dict[str, Rdict]:
+    """Return all column families, with what can be read of a WAL that is not whole.
+
+    RocksDB says nothing of a WAL that ends early, or that it ends itself where it is damaged: only
+    whoever asks for a whole one is told.
+
+    Parameters
+    ----------
+    scratch, folder
+        As in :func:`opened_families`.
+    losses
+        What is lost of a WAL is put in here.
+
+    Raises
+    ------
+    KstoolkitError
+        What rocksdict raises, translated.
+    """
+    wals = sorted(scratch.glob("*.log"))
+    if any(map(_is_reused, wals)):
+        return opened_families(scratch, folder)
+    try:
+        return opened_families(scratch, folder, wal=DBRecoveryMode.absolute_consistency())
+    except DamagedStoreError:
+        # If it isn't the WAL that is damaged, this fails too, and says so.
+        found = opened_families(scratch, folder, wal=DBRecoveryMode.skip_any_corrupted_record())
+    if not any(_grows(folder / each.name, each) for each in wals):
+        losses.beside.append(_BAD_WAL)
+    return found
+
+
+def _is_reused(wal: Path) -> bool:
+    """Return whether records of an older WAL may stand behind the end of this one."""
+    with wal.open("rb") as file:
+        head = file.read(_HEADER_BYTES)
+    return len(head) == _HEADER_BYTES and head[-1] > _LAST_PLAIN_TYPE
+
+
+def _grows(original: Path, copy: Path) -> bool:
+    """Return whether a WAL is being written: then its copy may well end in a record."""
+    with suppress(OSError):
+        time.sleep(_PAUSE_S)
+        return original.stat().st_size != copy.stat().st_size
+    return False
+
+
 _COPIED = re.compile(r"MANIFEST-\d+|CURRENT")
 _LINKED = re.compile(r"\d+\.(sst|blob|log)|OPTIONS-\d+|IDENTITY")
 
@@ -330,13 +372,7 @@ def _seek(rows: RdictIter, prefix: bytes, start: bytes | None, *, reverse: bool)
 
 
 def _key_after(prefix: bytes) -> bytes | None:
-    r"""Return the first key after all those with a prefix; None if there can't be one.
-
-    Examples
-    --------
-    >>> _key_after(b"ab"), _key_after(bytes([1, 255])), _key_after(b"")
-    (b'ac', b'\x02', None)
-    """
+    """Return the first key after all those with a prefix; None if there can't be one."""
     shorter = prefix.rstrip(b"\xff")
     return shorter[:-1] + bytes([shorter[-1] + 1]) if shorter else None
 
@@ -345,7 +381,6 @@ _BLOCK = re.compile(r"/(?P<name>\d+\.\w+)(?: offset (?P<at>\d+) size (?P<size>\d
 _MOST_BLOCKS = 10_000  # that are passed over, before the damage is raised after all
 _LONGEST_KEY_BYTES = 1 << 14
 _LAST_BYTE = 0xFF
-
 Place = tuple[str, int | None]
 
 

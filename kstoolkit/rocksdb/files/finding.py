@@ -1,6 +1,4 @@
-"""Whether a path is a store, and, if not, where one lies nearby.
-
-Where a store keeps files outside its own folder.
+"""Whether a path is a store, where one lies nearby, and where it keeps files outside its folder.
 
 RocksDB can be told to write SST files elsewhere (``db_paths``, ``cf_paths``), and the WAL
 (``wal_dir``), and the log (``db_log_dir``). The OPTIONS file tells the last two. It never tells the
@@ -11,13 +9,11 @@ What is told was true where the writer ran. RocksDB before 6.23 writes the store
 ``wal_dir``, and stores are moved and copied: so a told folder that is itself a store is where this
 one once lay, or what it is a copy of, and never taken for a part of it.
 
-What tells an unpacked snapshot of Spark's state from other stores, and where its rows lie.
+A snapshot of Spark's, ``<version>.zip`` in a checkpoint, holds all of a store but its SST files.
+Those lie in the folder ``SSTs`` beside it, shared by all versions, under names of their own; the
+file ``metadata`` in the snapshot says which is which: a line ``v1``, then JSON.
 
-A snapshot ``<version>.zip`` in a checkpoint holds all of a store but its SST files. Those lie in
-the folder ``SSTs`` beside it, shared by all versions, under names of their own; the file
-``metadata`` in the snapshot says which is which: a line ``v1``, then JSON.
-
-Why a store can't be opened: what its own files tell beyond RocksDB's words.
+If a store can't be opened, its own files tell more of the reason than RocksDB's words.
 """
 
 from __future__ import annotations
@@ -314,13 +310,7 @@ def logs_of(folder: Path, elsewhere: Path) -> list[str]:
 
 
 def _told_option(folder: Path, name: str) -> str:
-    """Return an option of the store as a whole, as its newest OPTIONS file has it; or nothing.
-
-    Raises
-    ------
-    OSError
-        If the folder can't be listed, or the file not be read.
-    """
+    """Return an option of the store as a whole, as its newest OPTIONS file has it; or nothing."""
     numbered = [(int(found[1]), each) for each in folder.iterdir() if (found := _named(each))]
     for _, file in sorted(numbered, reverse=True):
         with suppress(

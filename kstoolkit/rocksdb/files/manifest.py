@@ -1,23 +1,16 @@
-"""Whether a MANIFEST is whole.
+"""Which SST files a store's MANIFEST lists, whether it is whole, and how files come off its list.
 
 RocksDB takes a torn end of its MANIFEST for the end: it opens the store as it was before, and says
-nothing, so that rows are missing. The file is a log: blocks of 32 KiB, in which records of
-``checksum 4 · length 2 · type 1 · payload`` stand; the rest of a block that is too short for a
-record is padding (RocksDB's ``db/log_format.h``).
+nothing, so that rows are missing. The file is a log in blocks of 32 KiB::
 
-The checksum that RocksDB writes before each record of its logs.
+    record   checksum 4 · length 2 · type 1 · payload      type: full, first, middle or last part
+    block    record, record … · padding                    too short for one more record
+    payload  tag · fields, tag · fields …                  an edit; numbers are varints
 
-The records of a file that RocksDB appends to: a MANIFEST.
-
-Blocks of 32 KiB, in which records of ``checksum 4 · length 2 · type 1 · payload`` stand; a record
-that does not fit into what is left of a block goes on in the next. The rest of a block that is too
-short for a record is padding (RocksDB's ``db/log_format.h``).
-
-Which SST files a MANIFEST lists, and how some of them are taken off its list.
-
-A MANIFEST is a log of edits: files that are added to a level of a column family, and files that are
-taken away. An edit is a sequence of ``tag · fields``, numbers as varints (RocksDB's
-``db/version_edit.cc``). rocksdict shows no file that is listed and missing, and drops none.
+A record that does not fit into what is left of a block goes on in the next (RocksDB's
+``db/log_format.h``). An edit tells of files that are added to a level of a column family, and of
+files that are taken away (``db/version_edit.cc``). rocksdict shows no file that is listed and
+missing, and drops none.
 """
 
 from __future__ import annotations
@@ -27,21 +20,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
 from kstoolkit.rocksdb.files.finding import NO_LIST, explained
+from kstoolkit.rocksdb.files.ssts import varint_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-
+_NAME = re.compile(r"MANIFEST-\d+")
 _BLOCK_BYTES = 32 << 10
 _HEADER_BYTES = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_NAME = re.compile(r"MANIFEST-\d+")
 
 
 def check_manifest(scratch: Path, folder: Path) -> None:
@@ -116,106 +109,64 @@ def torn_at(path: Path) -> int | None:
     0
     """
     begun: int | None = None
-    with path.open("rb") as file:
-        at = 0
-        while block := file.read(_BLOCK_BYTES):
-            begun, torn = _walk(block, at, begun)
-            if torn:
-                return begun
-            at += len(block)
+    for piece in _pieces(path):
+        if piece.kind in {_FULL, _FIRST}:
+            begun = piece.at
+        if piece.is_torn:
+            return piece.at if begun is None else begun
+        if piece.kind in {_FULL, _LAST}:
+            begun = None
     return begun
 
 
-def _walk(block: bytes, base: int, begun: int | None) -> tuple[int | None, bool]:
-    """Go through one block; return where the open record began, and whether the file ends in it."""
+class _Piece(NamedTuple):
+    """A part of a record that stands in one block."""
+
+    at: int
+    kind: int
+    payload: bytes
+    is_torn: bool
+
+    @property
+    def end(self) -> int:
+        return self.at + _HEADER_BYTES + len(self.payload)
+
+
+def _pieces(path: Path) -> Iterator[_Piece]:
+    base = 0
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield from _pieces_in(block, base)
+            base += len(block)
+
+
+def _pieces_in(block: bytes, base: int) -> Iterator[_Piece]:
     at = 0
     while at + _HEADER_BYTES <= len(block):
         length, kind = int.from_bytes(block[at + 4 : at + 6], "little"), block[at + 6]
         if kind == 0 and length == 0:
-            break  # room that was set aside, never written
-        if kind in {_FULL, _FIRST}:
-            begun = base + at
-        at += _HEADER_BYTES + length
-        if at > len(block):
-            return base if begun is None else begun, True
-        if kind in {_FULL, _LAST}:
-            begun = None
-    else:
-        if at < len(block) < _BLOCK_BYTES:
-            return base + at if begun is None else begun, True
-    return begun, False
-
-
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
-_ALL = 0xFFFFFFFF
-_MASK_DELTA = 0xA282EAD8
-
-
-def _masked_crc32c(data: bytes) -> int:
-    """Return the CRC-32C of some bytes as RocksDB stores it: turned, and moved by a constant.
-
-    A checksum of data that has checksums in it would be weak: hence the mask (RocksDB's
-    ``util/crc32c.h``). Byte by byte: meant for a few hundred bytes.
-
-    Examples
-    --------
-    >>> f"{_masked_crc32c(b'123456789'):08x}"
-    'c78ab0e5'
-    """
-    table, crc = _table(), _ALL
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= _ALL
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL
-
-
-@cache
-def _table() -> tuple[int, ...]:
-    return tuple(_of_byte(byte) for byte in range(256))
-
-
-def _of_byte(crc: int) -> int:
-    for _ in range(8):
-        crc = crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1
-    return crc
+            return  # room that was set aside, never written
+        begin, end = at + _HEADER_BYTES, at + _HEADER_BYTES + length
+        yield _Piece(base + at, kind, block[begin:end], is_torn=end > len(block))
+        at = end
+    if at < len(block) < _BLOCK_BYTES:
+        yield _Piece(base + at, 0, b"", is_torn=True)
 
 
 def _records_in(path: Path) -> Iterator[bytes]:
-    """Yield the records of a file, each put together; checksums are not looked at.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read.
-    """
-    with path.open("rb") as file:
-        begun = b""
-        while block := file.read(_BLOCK_BYTES):
-            for kind, payload in _pieces(block):
-                begun = payload if kind in {_FULL, _FIRST} else begun + payload
-                if kind in {_FULL, _LAST}:
-                    yield begun
+    """Yield the records up to a torn one, each put together; checksums are not looked at."""
+    begun = b""
+    for piece in _pieces(path):
+        if piece.is_torn:
+            return
+        begun = piece.payload if piece.kind in {_FULL, _FIRST} else begun + piece.payload
+        if piece.kind in {_FULL, _LAST}:
+            yield begun
 
 
 def _append_record(path: Path, payload: bytes) -> None:
-    """Write one more record behind the last one of a whole file that nobody else writes to.
-
-    Raises
-    ------
-    OSError
-        If the file can't be written.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "MANIFEST-000001")
-    >>> path.touch()
-    >>> for record in (b"a", b"b" * 40_000):
-    ...     _append_record(path, record)
-    >>> [len(record) for record in _records_in(path)]
-    [1, 40000]
-    """
-    end = _end_of(path)
+    """Write one more record behind the last one of a whole file that nobody else writes to."""
+    end = max((piece.end for piece in _pieces(path) if not piece.is_torn), default=0)
     with path.open("r+b") as file:
         file.truncate(end)  # what was set aside behind it
         file.seek(end)
@@ -230,29 +181,6 @@ def _append_record(path: Path, payload: bytes) -> None:
             first = False
 
 
-def _pieces(block: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the type and payload of each whole piece of a record in a block."""
-    at = 0
-    while at + _HEADER_BYTES <= len(block):
-        length, kind = int.from_bytes(block[at + 4 : at + 6], "little"), block[at + 6]
-        begin = at + _HEADER_BYTES
-        at = begin + length
-        if at > len(block) or (kind == 0 and length == 0):
-            return  # torn, or room that was set aside
-        yield kind, block[begin:at]
-
-
-def _end_of(path: Path) -> int:
-    end = base = 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            at = base
-            for _, payload in _pieces(block):
-                end = at = at + _HEADER_BYTES + len(payload)
-            base += len(block)
-    return end
-
-
 def _kind(*, is_first: bool, is_last: bool) -> int:
     if is_first:
         return _FULL if is_last else _FIRST
@@ -261,8 +189,36 @@ def _kind(*, is_first: bool, is_last: bool) -> int:
 
 def _framed(piece: bytes, kind: int) -> bytes:
     typed = bytes([kind]) + piece
-    checksum = _masked_crc32c(typed).to_bytes(4, "little")
-    return checksum + len(piece).to_bytes(2, "little") + typed
+    return _masked_crc32c(typed).to_bytes(4, "little") + len(piece).to_bytes(2, "little") + typed
+
+
+_POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
+_ALL = 0xFFFFFFFF
+_MASK_DELTA = 0xA282EAD8
+
+
+def _masked_crc32c(data: bytes) -> int:
+    """Return the CRC-32C of some bytes as RocksDB stores it: turned, and moved by a constant.
+
+    A checksum of data that has checksums in it would be weak: hence the mask (RocksDB's
+    ``util/crc32c.h``). Byte by byte: meant for a few hundred bytes.
+    """
+    table, crc = _crc_table(), _ALL
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= _ALL
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & _ALL
+
+
+@cache
+def _crc_table() -> tuple[int, ...]:
+    return tuple(_crc_of_byte(byte) for byte in range(256))
+
+
+def _crc_of_byte(crc: int) -> int:
+    for _ in range(8):
+        crc = crc >> 1 ^ _POLYNOMIAL if crc & 1 else crc >> 1
+    return crc
 
 
 _DELETED_FILE, _FAMILY, _FAMILY_DROP, _BLOB_ADDED, _BLOB_GARBAGE = 6, 200, 202, 400, 401
@@ -273,7 +229,6 @@ _NEW_FILES = {7: 0, 100: 0, 102: 1, 103: 0}
 _TEXTS = {1, 201}
 _COMPACT_CURSOR = 5
 _NEWER = 1 << 13  # from this tag on, a length says how much to skip
-_VARINT_BITS = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,14 +256,8 @@ class _Edit:
     added: list[tuple[int, int, int]] = field(default_factory=list)
 
     def number(self) -> int:
-        value = 0
-        for shift in range(0, _VARINT_BITS + 1, 7):
-            byte = self.data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:  # noqa: PLR2004 - the bit that says another byte follows
-                return value
-        raise ValueError(self.at)
+        value, self.at = varint_at(self.data, self.at)
+        return value
 
     def skip_text(self) -> None:
         length = self.number()

@@ -5,16 +5,12 @@ which never change once they are written, are hard-linked into it, or copied whe
 linked (another disk, somebody else's files); what is appended to (MANIFEST, WAL) and the few small
 files beside are copied. A link leaves a file's bytes and its mtime as they are; ctime tells of the
 link itself. The folder lies where Python's ``tempfile`` puts things (``TMPDIR``), and goes when the
-store is closed; if its owner is killed, when the next store is opened.
-
-Folders for a while: each is claimed by a lock, so that those of killed owners can be removed.
+store is closed.
 
 A process that is killed leaves its folder behind. Process ids are used again and clocks are set, so
 neither tells whether the owner still lives. The kernel does: a lock on a file in the folder goes
 with the process that holds it. Whoever makes a folder locks it; whoever gets the lock of another
-may remove that folder, for its owner is dead.
-
-The column families of a store, opened from the scratch folder that it is read through.
+may remove that folder, for its owner is dead. So the next store that is opened clears it away.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ import re
 import resource
 import shutil
 import tempfile
-import time
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,14 +29,12 @@ from typing import TYPE_CHECKING
 
 from rocksdict import AccessType, DBPath, DBRecoveryMode, Options, Rdict
 
-from kstoolkit.rocksdb.faults import DamagedStoreError, StoreResourceError, translated
+from kstoolkit.rocksdb.faults import StoreResourceError, translated
 from kstoolkit.rocksdb.files.finding import shared_names
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from kstoolkit.rocksdb.files.damage import Losses
 
 
 _SHADOWS = "kstoolkit-shadow-"
@@ -329,10 +322,6 @@ def _size_bytes(file: Path) -> int:
 
 
 _MOST_PATHS = 4  # db_paths that RocksDB takes
-_PAUSE_S = 0.05
-_HEADER_BYTES = 7  # of a WAL's first record; the last of them is its type
-_LAST_PLAIN_TYPE = 4  # those after it are of WALs that are written over older ones
-_BAD_WAL = "its WAL is torn or damaged: the rows in what can't be read of it are absent"
 _SHARE_OF_FILES = 4  # of the files that this process may open, the share that one store may take
 
 
@@ -368,52 +357,6 @@ def opened_families(
         )
         handles = {name: database.get_column_family(name) for name in names if name != "default"}
     return {"default": database} | handles
-
-
-def families_past_bad_wal(scratch: Path, folder: Path, losses: Losses) -> dict[str, Rdict]:
-    """Return all column families, with what can be read of a WAL that is not whole.
-
-    RocksDB says nothing of a WAL that ends early, or that it ends itself where it is damaged: only
-    whoever asks for a whole one is told.
-
-    Parameters
-    ----------
-    scratch, folder
-        As in :func:`opened_families`.
-    losses
-        What is lost of a WAL is put in here.
-
-    Raises
-    ------
-    KstoolkitError
-        What rocksdict raises, translated.
-    """
-    wals = sorted(scratch.glob("*.log"))
-    if any(map(_is_reused, wals)):
-        return opened_families(scratch, folder)
-    try:
-        return opened_families(scratch, folder, wal=DBRecoveryMode.absolute_consistency())
-    except DamagedStoreError:
-        # If it isn't the WAL that is damaged, this fails too, and says so.
-        found = opened_families(scratch, folder, wal=DBRecoveryMode.skip_any_corrupted_record())
-    if not any(_grows(folder / each.name, each) for each in wals):
-        losses.beside.append(_BAD_WAL)
-    return found
-
-
-def _is_reused(wal: Path) -> bool:
-    """Return whether records of an older WAL may stand behind the end of this one."""
-    with wal.open("rb") as file:
-        head = file.read(_HEADER_BYTES)
-    return len(head) == _HEADER_BYTES and head[-1] > _LAST_PLAIN_TYPE
-
-
-def _grows(original: Path, copy: Path) -> bool:
-    """Return whether a WAL is being written: then its copy may well end in a record."""
-    with suppress(OSError):
-        time.sleep(_PAUSE_S)
-        return original.stat().st_size != copy.stat().st_size
-    return False
 
 
 def _options(scratch: Path) -> Options:

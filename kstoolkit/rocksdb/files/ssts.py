@@ -1,14 +1,13 @@
-"""A store's SST files: where each stands, how much is in it, and how it was written.
+"""A store's SST files: on which level each stands, how much is in it, how it was written.
 
-What an SST file says of itself: its format, and the properties at its end.
+rocksdict shows a file's place and keys, but neither its format nor the properties at its end. A
+block-based table ends in a footer: a version and a magic number as its last 12 bytes, and before
+them where the metaindex lies. The metaindex is a block that names other blocks, one of them
+``rocksdb.properties``. Both are blocks of the plainest kind, uncompressed (RocksDB's
+``table/format.cc`` and ``table/meta_blocks.cc``)::
 
-rocksdict shows neither. A block-based table ends in a footer: a version and a magic number as its
-last 12 bytes, and before them where the metaindex lies. The metaindex is a block that names other
-blocks, one of them ``rocksdb.properties``. Both are blocks of the plainest kind, uncompressed:
-``shared length, own length, value length`` (varints), the key's own part, the value; then a table
-of restarts (RocksDB's ``table/format.cc`` and ``table/meta_blocks.cc``).
-
-The shape of a store's tree: what stands on each level of each column family.
+    entry   shared length · own length · value length (varints) · the key's own part · the value
+    block   entry, entry … · a table of restarts
 """
 
 from __future__ import annotations
@@ -128,9 +127,9 @@ def _block(file: BinaryIO, start: int, size_bytes: int) -> dict[str, bytes]:
     end = len(block) - 4 * (num_restarts + 1)
     entries, at, key = {}, 0, b""
     while at < end:
-        shared, at = _varint(block, at)
-        own, at = _varint(block, at)
-        length, at = _varint(block, at)
+        shared, at = varint_at(block, at)
+        own, at = varint_at(block, at)
+        length, at = varint_at(block, at)
         key = key[:shared] + block[at : at + own]
         at += own
         entries[key.decode()] = block[at : at + length]
@@ -139,12 +138,19 @@ def _block(file: BinaryIO, start: int, size_bytes: int) -> dict[str, bytes]:
 
 
 def _handle(data: bytes, at: int) -> tuple[int, int]:
-    start, at = _varint(data, at)
-    size_bytes, _ = _varint(data, at)
+    start, at = varint_at(data, at)
+    size_bytes, _ = varint_at(data, at)
     return start, size_bytes
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int) -> tuple[int, int]:
+    """Return the variable-length number at a place, and the place behind it.
+
+    Raises
+    ------
+    IndexError, ValueError
+        If it does not end, or has more than 64 bits.
+    """
     value = 0
     for shift in range(0, _VARINT_BITS + 1, 7):
         byte = data[at]
@@ -164,7 +170,7 @@ def as_count(value: bytes | None) -> int | None:
     (1000, None)
     """
     try:
-        return None if value is None else _varint(value, 0)[0]
+        return None if value is None else varint_at(value, 0)[0]
     except (IndexError, ValueError):
         return None
 

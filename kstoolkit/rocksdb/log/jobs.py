@@ -1,20 +1,9 @@
-"""RocksDB's jobs put together again: what began, the files it wrote, and how it ended.
+"""What a log tells of flushes, compactions and write stalls, each put together from its lines.
 
 The lines of a job carry its number, which begins anew whenever the store is opened. One job may
-flush several column families, one after the other.
-
-What a log tells of any job that RocksDB did in the background, be it a flush or a compaction.
-
-One flush: a memtable that became an SST file, as the writer's log tells it.
-
-One compaction: SST files merged into others, as the writer's log tells it.
-
-Where writes were delayed or stopped, and why, as the writer's log tells it.
-
-The messages are those of ``ColumnFamilyData::RecalculateWriteStallConditions`` in RocksDB's
-``db/column_family.cc``.
-
-What a log tells of one kind, or why it can't tell: no rows is not the same as no knowledge.
+flush several column families, one after the other. The messages on stalls are those of
+``ColumnFamilyData::RecalculateWriteStallConditions`` in RocksDB's ``db/column_family.cc``. No rows
+are not the same as no knowledge: rows say why the log can't tell of more.
 """
 
 from __future__ import annotations
@@ -80,7 +69,7 @@ class BackgroundJob(Record):
         return f"{type(self).__name__}({when}, {self.column_family!r}: {self.sentence})"
 
 
-def _told_of(job: Job) -> dict[str, Any]:
+def _told_of(job: JobEvents) -> dict[str, Any]:
     """Return, by name, what the records of all kinds have of a job; each kind has reasons."""
     ended = None if job.failed else of_micros(number_in(job.finished, "time_micros"))
     return {
@@ -144,7 +133,7 @@ class Flush(BackgroundJob):
     unknown: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_job(cls, job: Job) -> Flush:
+    def of_job(cls, job: JobEvents) -> Flush:
         """Build the record of what was logged of a job."""
         values = _told_of(job) | {
             "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
@@ -231,7 +220,7 @@ class Compaction(BackgroundJob):
     unknown: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_job(cls, job: Job) -> Compaction:
+    def of_job(cls, job: JobEvents) -> Compaction:
         """Build the record of what was logged of a job."""
         started, finished = job.started, job.finished
         inputs = _files_by_level(started) if started else None
@@ -339,7 +328,7 @@ _ENDS = {"flush_finished", "compaction_finished", "recovery_finished"}
 
 
 @dataclass(slots=True)
-class Job:
+class JobEvents:
     """What was logged of a job so far."""
 
     number: int | None
@@ -430,7 +419,7 @@ class _Joined:
 
     def __init__(self, store: str | None) -> None:
         self._store = store
-        self._running: dict[int | None, Job] = {}
+        self._running: dict[int | None, JobEvents] = {}
         self._families: dict[int, str] = {}
         self._compacted: dict[tuple[str | None, int | None], str] = {}
         self._last_family: str | None = None
@@ -502,7 +491,7 @@ class _Joined:
             earlier = self._running.pop(next(iter(self._running)))
         if earlier is not None:
             yield earlier.record()
-        job = Job(number, name.removesuffix("_started"), self._store, started=event)
+        job = JobEvents(number, name.removesuffix("_started"), self._store, started=event)
         job.column_family = text_in(event, "cf_name") or self._family(number)
         self._running[number] = job
 
@@ -513,7 +502,7 @@ class _Joined:
             yield job.record()
             job = None
         if job is None:
-            job = Job(number, kind, self._store, num_files=None, written_bytes=None)
+            job = JobEvents(number, kind, self._store, num_files=None, written_bytes=None)
             job.column_family = text_in(event, "cf_name") or self._family(number)
         job.finished = event
         if kind == "compaction":

@@ -1,30 +1,22 @@
-"""Lines of RocksDB's log taken apart, from its own LOG or as Spark hands them on to log4j.
-
-A LOG has ``2026/11/21-08:08:24.435575 139868573263552 [WARN] [db/column_family.cc:987] [default]
-text``: local time, thread, level (none: INFO or a header), place, column family. A buffered line
-says in parentheses when it was logged. Spark's log has ``... [NativeRocksDB-<level>] [default]
-text`` in the middle of its own lines, as plain text or as JSON; the name of the logger says which
-of Spark's stores it is.
-
-When something was logged, in UTC: RocksDB writes its lines in the local time of the writer.
-
-Events carry UTC in ``time_micros`` beside the local time of their line; the difference, to a
-quarter of an hour, is the writer's zone. It is learned anew at each event, as clocks change twice
-a year.
-
-Where a store's log lies: which files, in which order, and their lines, however large they are.
+"""Where a store's log lies, what its lines and the head of each file say, and what it can't tell.
 
 RocksDB writes ``LOG``, and renames it to ``LOG.old.<microseconds>`` when it opens the store anew or
 the file has reached its limit. With ``db_log_dir`` set they lie there, and are called after the
-store's path. Logs of Spark are rolled by log4j under any names, and often packed with gzip.
+store's path. Spark hands the lines on to log4j, which rolls its logs under any names, and often
+packs them with gzip::
 
-RocksDB's events as values: ``EVENT_LOG_v1 {"time_micros": …, "job": 3, "event": …}``.
+    2026/11/21-08:08:24.435575 139868573263552 [WARN] [db/column_family.cc:987] [default] text
+    local time                 thread          level  place                     family
+    26/11/21 08:08:24 INFO RocksDB: [NativeRocksDB-<level>] [default] text
 
-How much a writer logs, and so what its log can't tell.
+A line of a LOG without a level is INFO, or a header. A buffered line says in parentheses when it
+was logged. Spark's are plain text or JSON; the name of the logger says which of its stores it is.
+An event is ``EVENT_LOG_v1 {"time_micros": …, "job": 3, "event": …}``: it carries UTC beside the
+local time of its line, and the difference, to a quarter of an hour, is the writer's zone. It is
+learned anew at each event, as clocks change twice a year.
 
-What a log file says of the store's opening: RocksDB's version, the options, the level it shows.
-
-Read up to the first event; RocksDB writes the same head into every file that it begins.
+Into every file that RocksDB begins it writes the same head: its version and the options. It is read
+up to the first event.
 """
 
 from __future__ import annotations
@@ -221,7 +213,6 @@ def _moment(parts: tuple[str | None, ...]) -> datetime | None:
 
 
 NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
-
 _LAST_MICROS = 253_402_300_800_000_000
 _MICROS = re.compile(r'"time_micros": ?([0-9]{1,18})')
 _EVENT = "EVENT_LOG_v1"
@@ -638,14 +629,14 @@ def log_file(path: Path, zone: tzinfo | None = None) -> LogFile:
     InputError
         If the file can't be read.
     """
-    head = _Head(zone)
+    head = _LogHead(zone)
     for text in text_lines(path):
         if any(head.take(line) for line in lines_of(text)):
             break
     return head.record(path)
 
 
-class _Head:
+class _LogHead:
     """The head of a file as far as it was read."""
 
     def __init__(self, zone: tzinfo | None) -> None:

@@ -1,12 +1,8 @@
-"""How often a byte that was flushed has been written in all, over a span of a log.
+"""What RocksDB's dumps of statistics tell, and how often a flushed byte was written in all.
 
-A row of the tables of compactions that RocksDB dumps: one a level, each cell by its column.
-
-RocksDB's dumps of its statistics in the log: every ten minutes, if not told otherwise.
-
-All is found by its name and not by its place: versions of RocksDB add columns and lines.
-
-For how long writers had to wait in all, out of the dumps of statistics in a log.
+A log has a dump every ten minutes, if not told otherwise: counters, for how long writers had to
+wait, and a table of compactions with a row a level. All is found by its name and not by its place:
+versions of RocksDB add columns and lines.
 """
 
 from __future__ import annotations
@@ -125,7 +121,6 @@ def _size(text: str) -> int | None:
 
 
 _THE_STORE = "the store"
-
 _DUMP = "------- DUMPING STATS -------"
 _TICKERS = "STATISTICS:"
 _LEVELS = re.compile(r"\*\* Compaction Stats \[(.{0,200})\] \*\*")
