@@ -17,7 +17,7 @@ _NOT_OPEN = "only the writer counts the rows of its memtables: a store opened to
 _IN_ALL = (
     "Spark counts hits and misses of all blocks alike, as rocksdbReadBlockCache{Hit,Miss}Count"
 )
-Place = tuple[str, str | None, str | None, str | None]
+_Place = tuple[str, str | None, str | None, str | None]
 """A metric, and where it stands in RocksDB, in our records and in Spark's progress."""
 
 
@@ -65,7 +65,7 @@ def _ratio(hit: str, miss: str) -> str:
     return f"{hit} / ({hit} + {miss})"
 
 
-_STATISTICS: tuple[Place, ...] = (
+_STATISTICS: tuple[_Place, ...] = (
     (
         "bytes-written-{rate,total}",
         "BYTES_WRITTEN",
@@ -128,7 +128,7 @@ _STATISTICS: tuple[Place, ...] = (
     ("number-file-errors-total", "NO_FILE_ERRORS", _ticker("no.file.errors"), None),
 )
 
-_PROPERTIES: tuple[Place, ...] = (
+_PROPERTIES: tuple[_Place, ...] = (
     ("num-immutable-mem-table", None, None, None),
     ("cur-size-active-mem-table", None, None, None),
     ("cur-size-all-mem-tables", None, "store.memory().memtables_bytes", None),
@@ -211,7 +211,7 @@ def metric_names() -> Records[MetricName]:
     return Records([*statistics, *properties], "metrics of Kafka Streams")
 
 
-def _metric(kip: str, since: str, place: Place) -> MetricName:
+def _metric(kip: str, since: str, place: _Place) -> MetricName:
     name, in_rocksdb, in_records, in_spark = place
     unknown = {}
     if in_records is None:

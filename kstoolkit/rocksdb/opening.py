@@ -9,11 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from kstoolkit.errors import FormatError, KstoolkitError
-from kstoolkit.rocksdb.faults import (
-    DamagedStoreError,
-    MissingFileError,
-    translated,
-)
+from kstoolkit.rocksdb.faults import DamagedStoreError, MissingFileError, translated
 from kstoolkit.rocksdb.files.damage import Losses, families_past_bad_wal, mended_families
 from kstoolkit.rocksdb.files.finding import (
     MissingFolderError,
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from rocksdict import Rdict
-
-    from kstoolkit.rocksdb.files.summary import Footprint
 
 
 _Opened = TypeVar("_Opened", bound=Store)
@@ -133,7 +127,7 @@ def open_store(
             time.sleep(_PAUSE_S)  # one that is being made, or removed, lacks files for a while
         if _state_of(folder) == before:
             if partly and others is not None and isinstance(failure, DamagedStoreError):
-                return _mended(folder, scratch, others, into, failure)
+                return _opened(folder, scratch, others, into, partly=True, fault=failure)
             raise failure
         # A compaction may have taken files away that were still to be read: then try again.
         time.sleep(_PAUSE_S)
@@ -159,41 +153,23 @@ def _opened(
     into: type[_Opened],
     *,
     partly: bool,
+    fault: DamagedStoreError | None = None,
 ) -> _Opened:
-    shadow, footprint = _shadowed(folder, scratch, others)
-    try:
-        check_manifest(shadow.path, folder)
-        losses = Losses() if partly else None
-        families = _families(shadow.path, folder, others, losses)
-        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
-    except BaseException:
-        shadow.close()
-        raise
-
-
-def _mended(
-    folder: Path,
-    scratch: str | PathLike[str] | None,
-    others: OtherFolders,
-    into: type[_Opened],
-    fault: DamagedStoreError,
-) -> _Opened:
-    """Return what is left of a damaged store."""
-    shadow, footprint = _shadowed(folder, scratch, others)
-    try:
-        families, losses = mended_families(shadow.path, folder, fault)
-        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
-    except BaseException:
-        shadow.close()
-        raise
-
-
-def _shadowed(
-    folder: Path, scratch: str | PathLike[str] | None, others: OtherFolders
-) -> tuple[Shadow, Footprint]:
+    """Return the store; of one that can't be opened for a ``fault`` in it, what is left."""
     with translated(folder):
         footprint = footprint_of(folder, *others.all)
-        return Shadow(folder, scratch=scratch, others=others.all), footprint
+        shadow = Shadow(folder, scratch=scratch, others=others.all)
+    try:
+        if fault is None:
+            check_manifest(shadow.path, folder)
+            losses = Losses() if partly else None
+            families = _families(shadow.path, folder, others, losses)
+        else:
+            families, losses = mended_families(shadow.path, folder, fault)
+        return into(folder, shadow=shadow, families=families, footprint=footprint, losses=losses)
+    except BaseException:
+        shadow.close()
+        raise
 
 
 def _families(

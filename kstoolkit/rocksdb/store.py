@@ -82,53 +82,6 @@ class _Families:
             handle.close()
 
 
-class _RowReader:
-    """Reads values and rows of a store's column families, until it is closed."""
-
-    def __init__(
-        self, path: Path, families: _Families, scratch: Path, losses: Losses | None
-    ) -> None:
-        self._path, self._families, self._losses = path, families, losses
-        self._view = View(families.chosen(), scratch, path)
-
-    @property
-    def damage(self) -> str | None:
-        """What is lost, in one line; None: nothing that is known."""
-        return None if self._losses is None else self._losses.text
-
-    def value(self, family: str, key: bytes) -> bytes | None:
-        """Return the value of a key, or None if it has none."""
-        handle = self._families.chosen(family)[family]
-        with translated(self._path):
-            value: bytes | None = handle.get(key)
-            return value
-
-    def rows(
-        self, family: str, *, prefix: bytes, start: bytes | None, reverse: bool
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Return rows as :meth:`kstoolkit.rocksdb.store.Store.iter_rows` does."""
-        handle = self._families.chosen(family)[family]
-        if self._losses is None or reverse:
-            return self._checked(rows_of(handle, prefix=prefix, start=start, reverse=reverse))
-        found = readable_rows(self._view, family, self._losses, prefix=prefix, start=start)
-        return self._checked(found)
-
-    def pass_over(self, error: FormatError) -> None:
-        """Count what could not be read among what is lost."""
-        if self._losses is not None and pass_over(error, self._losses) is None:
-            self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
-
-    def close(self) -> None:
-        """Close what was opened to read beside damage; the column families are another's."""
-        self._view.close()
-
-    def _checked(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        with translated(self._path):
-            for row in rows:
-                yield row
-                self._families.check_open()
-
-
 _NAMED = 5  # column families in its representation
 
 
@@ -169,12 +122,13 @@ class Store:
         self._families = _Families(path, families)
         self._shadow = shadow
         self._footprint = footprint
-        self._reader = _RowReader(path, self._families, shadow.path, losses)
+        self._losses = losses
+        self._view = View(families, shadow.path, path)
 
     @property
     def damage(self) -> str | None:
         """What of it is lost as far as it was read, in one line; None: nothing that is known."""
-        return self._reader.damage
+        return None if self._losses is None else self._losses.text
 
     @property
     def column_families(self) -> tuple[str, ...]:
@@ -266,7 +220,11 @@ class Store:
         DamagedStoreError
             If it lies where the store can't be read.
         """
-        return self._reader.value(cf or self.main_family, key)
+        name = cf or self.main_family
+        handle = self._families.chosen(name)[name]
+        with translated(self.path):
+            value: bytes | None = handle.get(key)
+            return value
 
     def iter_rows(
         self,
@@ -298,7 +256,12 @@ class Store:
             that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
         """
         name = cf or self.main_family
-        return self._reader.rows(name, prefix=prefix, start=start, reverse=reverse)
+        handle = self._families.chosen(name)[name]
+        if self._losses is None or reverse:
+            rows = rows_of(handle, prefix=prefix, start=start, reverse=reverse)
+        else:
+            rows = readable_rows(self._view, name, self._losses, prefix=prefix, start=start)
+        return self._while_open(rows)
 
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
@@ -391,7 +354,7 @@ class Store:
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
-        self._reader.close()
+        self._view.close()
         self._families.close()
         self._shadow.close()
 
@@ -408,7 +371,14 @@ class Store:
 
     def pass_over(self, error: FormatError) -> None:
         """Count what could not be read among the damage, so that it is said."""
-        self._reader.pass_over(error)
+        if self._losses is not None and pass_over(error, self._losses) is None:
+            self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
+
+    def _while_open(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        with translated(self.path):
+            for row in rows:
+                yield row
+                self._families.check_open()
 
     @cached_property
     def _ssts(self) -> Records[Sst]:

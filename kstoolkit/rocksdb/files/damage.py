@@ -142,25 +142,20 @@ def mended_families(
     KstoolkitError
         If what is left can't be opened.
     """
-    losses = Losses()
-    try:
-        with translated(folder):
-            manifest = whole_manifest(scratch)
-            listed = {} if manifest is None else listed_tables(manifest)
-    except FormatError as error:
-        raise fault from error
+    manifest = whole_manifest(scratch)
     if manifest is None:
         raise fault
-    losses.sizes_bytes = {each.name: each.size_bytes for each in listed.values()}
+    try:
+        with translated(folder):
+            listed = listed_tables(manifest)
+    except FormatError as error:
+        raise fault from error
+    losses = Losses({each.name: each.size_bytes for each in listed.values()})
     return _of_listed(manifest, listed, folder, losses, fault), losses
 
 
 def _of_listed(
-    manifest: Path,
-    listed: dict[int, ListedTable],
-    folder: Path,
-    losses: Losses,
-    fault: FormatError,
+    manifest: Path, listed: dict[int, ListedTable], folder: Path, losses: Losses, fault: FormatError
 ) -> dict[str, Rdict]:
     """Return the column families without the SST files that can't be opened."""
     scratch, left = manifest.parent, dict(listed)

@@ -38,7 +38,7 @@ from kstoolkit.rocksdb.faults import (
     NoStoreError,
     StorePermissionError,
 )
-from kstoolkit.rocksdb.files.options import option_in, parse_options, read_options
+from kstoolkit.rocksdb.files.options import option_files, option_in, parse_options, read_options
 from kstoolkit.rocksdb.files.ssts import NEWEST_READABLE, read_footer
 
 if TYPE_CHECKING:
@@ -220,7 +220,6 @@ def _no_manifest(folder: Path, current: bytes) -> EncryptedStoreError | DamagedS
     return DamagedStoreError(message, hint=NO_LIST)
 
 
-_OPTIONS = re.compile(r"OPTIONS-(\d+)")
 _HEAD_BYTES = 64 << 10  # of a log; the folders stand among its first lines
 _TABLES = re.compile(rb"SST files in (.+) dir, Total Num")
 _WAL = re.compile(rb"Write Ahead Log file in (.+): ")
@@ -311,18 +310,13 @@ def logs_of(folder: Path, elsewhere: Path) -> list[str]:
 
 def _told_option(folder: Path, name: str) -> str:
     """Return an option of the store as a whole, as its newest OPTIONS file has it; or nothing."""
-    numbered = [(int(found[1]), each) for each in folder.iterdir() if (found := _named(each))]
-    for _, file in sorted(numbered, reverse=True):
+    for file in option_files(folder):
         with suppress(
             FileNotFoundError, FormatError
         ):  # a newer one took its place; it is no such file
             told = parse_options(file.read_text(encoding="utf-8", errors="surrogateescape"))
             return option_in(told, "DBOptions", name) or ""
     return ""
-
-
-def _named(file: Path) -> re.Match[str] | None:
-    return _OPTIONS.fullmatch(file.name)
 
 
 def _wal_folder(folder: Path, told: str) -> Path | None:

@@ -222,8 +222,8 @@ def _crc_of_byte(crc: int) -> int:
 
 
 _DELETED_FILE, _FAMILY, _FAMILY_DROP, _BLOB_ADDED, _BLOB_GARBAGE = 6, 200, 202, 400, 401
-_NUMBERS = {2: 1, 3: 1, 4: 1, 9: 1, 10: 1, 203: 1, 300: 1}
-"""Tags that are followed by so many varints."""
+_NUMBERS = {2, 3, 4, 9, 10, 203, 300}
+"""Tags that are followed by a varint."""
 _NEW_FILES = {7: 0, 100: 0, 102: 1, 103: 0}
 """Tags of files that are added, and whether a path's number stands before their sizes."""
 _TEXTS = {1, 201}

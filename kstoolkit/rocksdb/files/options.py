@@ -60,14 +60,23 @@ def read_options(folder: Path) -> Records[OptionsSection]:
     OSError
         If it can't be read.
     """
-    found = {
-        int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name))
-    }
+    found = option_files(folder)
     if not found:
         message = f"No OPTIONS file in {folder}."
         raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
-    newest = found[max(found)]
-    return parse_options(newest.read_text(encoding="utf-8", errors="replace"))
+    return parse_options(found[0].read_text(encoding="utf-8", errors="replace"))
+
+
+def option_files(folder: Path) -> list[Path]:
+    """Return the OPTIONS files in a folder, the newest first.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be listed.
+    """
+    numbered = [(each, found) for each in folder.iterdir() if (found := _NAME.fullmatch(each.name))]
+    return [each for each, found in sorted(numbered, key=lambda pair: -int(pair[1][1]))]
 
 
 def parse_options(text: str) -> Records[OptionsSection]:

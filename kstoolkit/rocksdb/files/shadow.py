@@ -184,12 +184,6 @@ _WAL = re.compile(r"\d+\.log")
 _SPARE_BYTES = 64 << 20  # left on the scratch disk for whoever else writes there
 
 
-@dataclass(slots=True)
-class _Taken:
-    linked_bytes: int = 0
-    copied_bytes: int = 0
-
-
 class Shadow:
     """A scratch folder with the files of a store as they were at one moment.
 
@@ -207,6 +201,8 @@ class Shadow:
     ----------
     path
         The scratch folder, for rocksdict.
+    copied_bytes
+        How much was taken over in copies, which take room until the shadow is closed.
 
     Raises
     ------
@@ -226,22 +222,12 @@ class Shadow:
         folder = new_scratch_folder(scratch)
         self.path = folder.path
         self._remove = weakref.finalize(self, folder.remove)
-        self._taken = _Taken()
+        self.copied_bytes = 0
         try:
             self._fill(original, others)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def linked_bytes(self) -> int:
-        """How much was taken over in links, which take no room."""
-        return self._taken.linked_bytes
-
-    @property
-    def copied_bytes(self) -> int:
-        """How much was taken over in copies, which take room until the shadow is closed."""
-        return self._taken.copied_bytes
 
     def close(self) -> None:
         """Remove the scratch folder; a second time does nothing."""
@@ -282,14 +268,12 @@ class Shadow:
             return  # compacted away since it was listed
         except OSError:
             self._copy(file, name)  # another disk, or a file that this user may read and not link
-        else:
-            self._taken.linked_bytes += _size_bytes(there)
 
     def _copy(self, file: Path, name: str) -> None:
         self._check_room(file)
         with suppress(FileNotFoundError):
             shutil.copyfile(file, self.path / name)
-            self._taken.copied_bytes += _size_bytes(self.path / name)
+            self.copied_bytes += _size_bytes(self.path / name)
 
     def _check_room(self, file: Path) -> None:
         needed, free = _size_bytes(file), shutil.disk_usage(self.path).free

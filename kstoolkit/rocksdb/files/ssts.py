@@ -24,7 +24,7 @@ from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -271,6 +271,19 @@ def density(num_deletions: int, num_entries: int) -> float | None:
     return num_deletions / num_entries if num_entries else None
 
 
+def known_total(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum; None if one of them is unknown.
+
+    Examples
+    --------
+    >>> known_total([1, 2]), known_total([1, None])
+    (3, None)
+    """
+    listed = list(sizes)
+    known = [size for size in listed if size is not None]
+    return sum(known) if len(known) == len(listed) else None
+
+
 def _owners(families: Mapping[str, Rdict]) -> dict[int, str]:
     """Return whose file each number is: rocksdict lists files of all, and does not say."""
     return {
@@ -373,7 +386,10 @@ def levels_of(ssts: Sequence[Sst]) -> Records[Level]:
 def _level(family: str, level: int, files: list[Sst]) -> Level:
     entries = sum(each.num_entries for each in files)
     deletions = sum(each.num_deletions for each in files)
-    raw_bytes, compression = _raw_bytes(files), _compression(files)
+    raw_bytes = known_total(
+        size for file in files for size in (file.raw_key_bytes, file.raw_value_bytes)
+    )
+    compression = _compression(files)
     told = {"raw_bytes": raw_bytes, "compression": compression}
     return Level(
         column_family=family,
@@ -389,15 +405,6 @@ def _level(family: str, level: int, files: list[Sst]) -> Level:
         largest_key=max(each.largest_key for each in files),
         unknown={name: "the files do not say" for name, each in told.items() if each is None},
     )
-
-
-def _raw_bytes(files: list[Sst]) -> int | None:
-    total = 0
-    for each in files:
-        if each.raw_key_bytes is None or each.raw_value_bytes is None:
-            return None
-        total += each.raw_key_bytes + each.raw_value_bytes
-    return total
 
 
 def _compression(files: list[Sst]) -> str | None:

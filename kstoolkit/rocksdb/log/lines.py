@@ -35,6 +35,7 @@ from kstoolkit.errors import InputError
 from kstoolkit.moments import EPOCH
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.finding import log_folder, logs_of
+from kstoolkit.rocksdb.files.options import option_files
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ def _moment(parts: tuple[str | None, ...]) -> datetime | None:
 NO_ZONE = "the log has no event line, which alone tells the writer's zone (in Python: zone=...)"
 _LAST_MICROS = 253_402_300_800_000_000
 _MICROS = re.compile(r'"time_micros": ?([0-9]{1,18})')
-_EVENT = "EVENT_LOG_v1"
+_EVENT = "EVENT_LOG_v1 "
 _STEP = timedelta(minutes=15)
 _WIDEST = timedelta(hours=26)
 
@@ -288,7 +289,6 @@ _LONGEST_LINE_BYTES = 1 << 20
 """What is kept of a line: RocksDB's own are shorter, and a file without line ends is no log."""
 
 _OLD = r"\.old\.([0-9]{1,20})"
-_OPTIONS = re.compile(r"OPTIONS-([0-9]{1,20})")
 _LEVEL_OPTION = re.compile(rb"^\s*info_log_level\s*=\s*([A-Z]+)_LEVEL", re.MULTILINE)
 _OF_SPARK = re.compile(r"(?![0-9]+\.log$).+\.log([._-].*)?|(stderr|stdout)([._-].*)?")
 _GZIP = b"\x1f\x8b"
@@ -425,7 +425,7 @@ def _first_time(file: Path) -> str:
 
 def logged_level(folder: Path) -> str | None:
     """Return the log level that the newest OPTIONS file of a folder says; None if there is none."""
-    for file in reversed(_numbered(folder, _OPTIONS)):
+    for file in option_files(folder):
         try:
             match = _LEVEL_OPTION.search(file.read_bytes())
         except OSError:  # a newer one took its place meanwhile
@@ -447,7 +447,6 @@ def _numbered(folder: Path, name: re.Pattern[str]) -> list[Path]:
 Event = dict[str, Any]
 """The fields of an event as they were logged; versions of RocksDB differ in which there are."""
 
-_MARK = "EVENT_LOG_v1 "
 _TOO_LARGE = 1 << 64  # RocksDB's own numbers have 64 bits
 
 
@@ -460,10 +459,10 @@ def event_of(text: str) -> Event | None:
     3
     >>> event_of('EVENT_LOG_v1 {"time_micros": 7, "jo')
     """
-    if not text.startswith(_MARK):
+    if not text.startswith(_EVENT):
         return None
     try:
-        event = json.loads(text[len(_MARK) :])
+        event = json.loads(text[len(_EVENT) :])
     except (ValueError, RecursionError):
         return None
     return event if isinstance(event, dict) else None
@@ -489,7 +488,6 @@ def list_in(event: Event, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-_ORDER = ("debug", "info", "warn", "error", "fatal", "header")
 _SETTER = (
     "in Kafka Streams, a RocksDBConfigSetter with "
     "options.setInfoLogLevel(InfoLogLevel.INFO_LEVEL); changes that"
@@ -535,7 +533,7 @@ def why_untold(needed: str, files: Sequence[LogFile], options_level: str | None)
 
 
 def _reaches(level: str | None, needed: str) -> bool:
-    return level in _ORDER and _ORDER.index(level) <= _ORDER.index(needed)
+    return level in _LEVELS and _LEVELS.index(level) <= _LEVELS.index(needed)
 
 
 def _way(files: Sequence[LogFile]) -> str:
@@ -546,12 +544,10 @@ def _way(files: Sequence[LogFile]) -> str:
 _MOST_OPTIONS = 10_000
 _VERSION = "RocksDB version:"
 _COMPILED = "Compile date"
-_EVENT_LINE = "EVENT_LOG_v1 "
 _OPTIONS_OF_FAMILY = re.compile(r"-{3,40} Options for column family \[(.{0,200})\]:")
 _OPTION = re.compile(r"\s{0,80}Options\.([\w.\[\] ]{1,100}): ?(.{0,1000})")
 _TABLE = re.compile(r"\s{0,80}table_factory options:")
 _OF_TABLE = re.compile(r"\s{1,80}([a-z]\w{0,80}) ?: ?(.{1,1000})")
-_SEVERITY = ("debug", "info", "warn", "error", "fatal")
 _FIGURES = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
 _OF_LEVEL_INFO = re.compile(
     r"EVENT_LOG_v1 |\[JOB [0-9]|Creating manifest|Recovering from manifest|Level summary"
@@ -660,7 +656,7 @@ class _LogHead:
         self._show(line)
         self._clock.learn(line)
         self._read(line.text)
-        return line.text.startswith(_EVENT_LINE)
+        return line.text.startswith(_EVENT)
 
     def record(self, path: Path) -> LogFile:
         """Return what the head said."""
@@ -705,8 +701,8 @@ class _LogHead:
         level = line.level
         if level == "info" and not (line.native or _OF_LEVEL_INFO.match(line.text)):
             return  # a header looks the same
-        if level in _SEVERITY and (
-            self._level is None or _SEVERITY.index(level) < _SEVERITY.index(self._level)
+        if level != "header" and (
+            self._level is None or _LEVELS.index(level) < _LEVELS.index(self._level)
         ):
             self._level = level
 

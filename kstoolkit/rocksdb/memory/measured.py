@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Record, Source, of_source
+from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.memory.planning import check_whole
 from kstoolkit.units import format_bytes
 
@@ -35,19 +36,10 @@ _MEMTABLES = re.compile(r"\bWriteBuffer\((\d+),")
 
 
 @dataclass(frozen=True, slots=True)
-class BlockCache:
-    """One block cache.
+class _BlockCache:
+    """One block cache: what RocksDB calls it, its sizes, and how many column families have it.
 
-    Parameters
-    ----------
-    identity
-        What RocksDB calls it: its kind and address.
-    capacity_bytes, usage_bytes, pinned_bytes
-        How large it may get, is, and how much of that is pinned: inside the usage.
-    charged_with_memtables
-        Whether memtables take their room from it, so that its usage holds them too.
-    num_users
-        How many column families of those that were asked have it.
+    What is pinned is inside the usage; so are memtables, if it is charged with them.
     """
 
     identity: str
@@ -58,7 +50,7 @@ class BlockCache:
     num_users: int
 
 
-def _block_caches(handles: Iterable[Rdict]) -> list[BlockCache]:
+def _block_caches(handles: Iterable[Rdict]) -> list[_BlockCache]:
     """Return each cache once; a column family without a cache adds none."""
     users: dict[str, list[Rdict]] = {}
     for place, handle in enumerate(handles):
@@ -72,10 +64,10 @@ def _identity(handle: Rdict, place: int) -> str:
     return found[1] if found else f"of handle {place}"
 
 
-def _cache(identity: str, users: list[Rdict]) -> BlockCache:
+def _cache(identity: str, users: list[Rdict]) -> _BlockCache:
     one = users[0]
     memtables = _MEMTABLES.search(_entry_stats(one))
-    return BlockCache(
+    return _BlockCache(
         identity,
         capacity_bytes=_size(one, "capacity"),
         usage_bytes=_size(one, "usage"),
@@ -294,7 +286,7 @@ def memory_parts(
     if memtables_in_cache is None:
         memtables_in_cache = any(each.charged_with_memtables for each in caches)
     parts = [0 if memtables_in_cache else every, usage, readers]
-    total = _added(*parts)
+    total = known_total(parts)
     process, arrow = process_memory(), pa.total_allocated_bytes()
     rest = None if None in {process.rss_bytes, total} else _less(process.rss_bytes, total, arrow)
     values: dict[str, int | None] = {
@@ -360,12 +352,7 @@ def lacking(plan: MemoryPlan) -> str:
 
 
 def _sum(handles: Collection[Rdict], name: str) -> int | None:
-    return _added(*(each.property_int_value(f"rocksdb.{name}") for each in handles))
-
-
-def _added(*sizes: int | None) -> int | None:
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+    return known_total(each.property_int_value(f"rocksdb.{name}") for each in handles)
 
 
 def _less(size: int | None, *taken: int | None) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
+from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.units import format_bytes, format_count
@@ -33,21 +34,11 @@ _NO_DATA = "keys, key_bytes and value_bytes are not given"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a plan is made for, beside the profile.
+class _Given:
+    """What a plan is made for, beside the profile: of one instance, if not said otherwise.
 
-    Parameters
-    ----------
-    instances, column_families
-        RocksDB instances, and column families that are written in each.
-    base
-        Where the options come from, if nothing else is said of one.
-    origins
-        Where an option comes from, by its name.
-    keys, key_bytes, value_bytes, iterators
-        Of one instance; None if not given.
-    index_bytes, filter_bytes
-        What the SST files of one instance say of themselves; None if there are none, or they don't.
+    ``base`` and ``origins`` say where options come from; ``index_bytes`` and ``filter_bytes`` are
+    what the SST files say of themselves, if there are any, and they do.
     """
 
     instances: int
@@ -116,7 +107,7 @@ class MemoryTerm(Record):
         return f"MemoryTerm({self})"
 
 
-def _memtable_term(profile: Profile, given: Given) -> MemoryTerm:
+def _memtable_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the memtables: of each instance, or what a write-buffer manager leaves all of them."""
     budget = profile.write_buffer_manager_bytes
     if budget and profile.write_buffer_manager_in_cache:
@@ -133,7 +124,7 @@ def _memtable_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("memtables", formula, given.origin(*names), each, given.instances, why=why)
 
 
-def _cache_term(profile: Profile, given: Given) -> MemoryTerm:
+def _cache_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the block cache: of each instance, or of all."""
     shared = bool(profile.block_cache_shared)
     count = 1 if shared else given.instances
@@ -142,7 +133,7 @@ def _cache_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("block cache", name, given.origin(name), size, count, shared=shared, why=why)
 
 
-def _index_term(profile: Profile, given: Given) -> MemoryTerm:
+def _index_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the index blocks, estimated if they live outside the cache.
 
     Data blocks of ``block_size`` bytes before compression, but none without a key; and for each a
@@ -161,7 +152,7 @@ def _index_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("index blocks", formula, origin, each, given.instances, why=_NO_DATA)
 
 
-def _filter_term(profile: Profile, given: Given) -> MemoryTerm:
+def _filter_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the filter blocks, estimated if they live outside the cache.
 
     At most: with ``optimize_filters_for_hits`` the last level has none.
@@ -181,7 +172,7 @@ def _filter_term(profile: Profile, given: Given) -> MemoryTerm:
     return _term("filter blocks", formula, origin, each, given.instances, why=why)
 
 
-def _pinned_term(profile: Profile, given: Given, *, is_bound: bool = False) -> MemoryTerm:
+def _pinned_term(profile: Profile, given: _Given, *, is_bound: bool = False) -> MemoryTerm:
     """Return what iterators pin: a block in each file of level 0 and in each level below.
 
     It lies inside the cache as long as there is room, and beyond its size if there is none, unless
@@ -205,15 +196,12 @@ def _pinned_term(profile: Profile, given: Given, *, is_bound: bool = False) -> M
 
 
 def _inside(
-    term: str,
-    given: Given,
-    formula: str = _INSIDE,
-    option: str = "cache_index_and_filter_blocks",
+    term: str, given: _Given, formula: str = _INSIDE, option: str = "cache_index_and_filter_blocks"
 ) -> MemoryTerm:
     return _term(term, formula, given.origin(option), 0, given.instances)
 
 
-def _of_files(term: str, figure: str, size_bytes: int, given: Given) -> MemoryTerm:
+def _of_files(term: str, figure: str, size_bytes: int, given: _Given) -> MemoryTerm:
     known = _term(term, f"{figure} of the SST files", Source.STORE, size_bytes, given.instances)
     return replace(known, source=Source.STORE)
 
@@ -412,7 +400,7 @@ def plan_memory(
             check_whole(name, size, least=0, hint=_SIZES)
     options = {name: value for name, value in sizes.items() if value is not None}
     base = profile_given(profile)
-    given = Given(
+    given = _Given(
         instances=partitions * segments * stores,
         column_families=column_families,
         base="RocksDB's own options" if profile is None else _origin_of(base),
@@ -424,7 +412,7 @@ def plan_memory(
     return replace(_plan_of(planned, given), given=told)
 
 
-def _plan_of(profile: Profile, given: Given) -> MemoryPlan:
+def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
     """Return the terms for a profile, and their sum."""
     memory = [_memtable_term(profile, given), _cache_term(profile, given)]
     blocks = [_index_term(profile, given), _filter_term(profile, given)]
@@ -592,7 +580,7 @@ def plan_for(
         return None
     base = profile_given(profile)
     told = cache if base.block_cache_bytes is None else None
-    given = Given(
+    given = _Given(
         instances=instances,
         column_families=column_families,
         base=_origin_of(base),
@@ -625,12 +613,12 @@ def _origins(cache: ToldCache) -> dict[str, str]:
 def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
     """Return what the files say of index and filter blocks, and of the keys to estimate them by."""
     blocks = {
-        "index_bytes": _added(each.index_bytes for each in ssts),
-        "filter_bytes": _added(each.filter_bytes for each in ssts),
+        "index_bytes": known_total(each.index_bytes for each in ssts),
+        "filter_bytes": known_total(each.filter_bytes for each in ssts),
     }
     entries = sum(each.num_entries for each in ssts)
-    keys = _added(each.raw_key_bytes for each in ssts)
-    values = _added(each.raw_value_bytes for each in ssts)
+    keys = known_total(each.raw_key_bytes for each in ssts)
+    values = known_total(each.raw_value_bytes for each in ssts)
     if not entries or keys is None or values is None:
         return blocks
     return blocks | {
@@ -638,9 +626,3 @@ def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
         "key_bytes": max(0, round(keys / entries) - _KEY_TRAILER_BYTES),
         "value_bytes": round(values / entries),
     }
-
-
-def _added(sizes: Iterable[int | None]) -> int | None:
-    listed = list(sizes)
-    known = [size for size in listed if size is not None]
-    return sum(known) if len(known) == len(listed) else None
