@@ -22,7 +22,7 @@ from kstoolkit.rocksdb.files.summary import summary_of
 from kstoolkit.rocksdb.log.lines import log_files
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
-from kstoolkit.rocksdb.memory.planning import plan_for, told_cache
+from kstoolkit.rocksdb.memory.planning import logged_cache, plan_for
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Compaction, LogRows, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
-    from kstoolkit.rocksdb.memory.planning import ToldCache
+    from kstoolkit.rocksdb.memory.planning import LoggedCache
 
 
 class _Families:
@@ -331,7 +331,7 @@ class Store:
         plan = plan_for(
             self.profile() if profile is None else profile,
             self.ssts(),
-            cache=self._told_cache,
+            cache=self._logged_cache,
             column_families=len(handles),
             instances=instances,
             iterators=iterators,
@@ -392,7 +392,7 @@ class Store:
         return None
 
     @cached_property
-    def _told_cache(self) -> ToldCache | None:
+    def _logged_cache(self) -> LoggedCache | None:
         with suppress(InputError):
-            return told_cache(self.log().options())
+            return logged_cache(self.log().options())
         return None

@@ -52,7 +52,7 @@ _SEGMENT = re.compile(r"[.:-][0-9]{1,19}")
 _LARGEST_CURRENT_BYTES = 4096
 _FOLDERS_LOOKED_INTO = 2_000
 _NAMED = 3
-NO_LIST = (
+REBUILD_HINT = (
     "Nothing else says which of its files count: restore the folder from a backup, or let its "
     "engine rebuild the store, Kafka Streams from the changelog and Spark from the checkpoint."
 )
@@ -169,7 +169,7 @@ def _no_store(folder: Path) -> NoStoreError | DamagedStoreError:
         return NoStoreError(message, hint=f"Give the folder that it lies in: {folder.parent}")
     if _has_remains(folder):
         message = f"The store {folder} is damaged: CURRENT, which names its MANIFEST, is missing."
-        return DamagedStoreError(message, hint=NO_LIST)
+        return DamagedStoreError(message, hint=REBUILD_HINT)
     message = f"No RocksDB store in {folder}: the folder has no CURRENT file."
     return NoStoreError(message, hint=_where_stores_lie(folder))
 
@@ -217,7 +217,7 @@ def _no_manifest(folder: Path, current: bytes) -> EncryptedStoreError | DamagedS
         message = f"The store {folder} is encrypted, or not RocksDB's: CURRENT is no text."
         return EncryptedStoreError(message, hint="Only the application that has its key reads it.")
     message = f"The store {folder} is damaged: CURRENT names no MANIFEST but {current[:40]!r}."
-    return DamagedStoreError(message, hint=NO_LIST)
+    return DamagedStoreError(message, hint=REBUILD_HINT)
 
 
 _HEAD_BYTES = 64 << 10  # of a log; the folders stand among its first lines
@@ -265,8 +265,8 @@ def other_folders_of(folder: Path) -> OtherFolders:
     OSError
         If a file can't be read.
     """
-    wal_dir = _told_option(folder, "wal_dir")
-    tables, told_wal = _told_by_log(folder)
+    wal_dir = _store_option(folder, "wal_dir")
+    tables, told_wal = _folders_in_log(folder)
     # Where no wal_dir is set, the log names the store's own folder, as it was called then.
     own = {told_wal} if told_wal and (not wal_dir or tables == [told_wal]) else set()
     wal = None if not wal_dir or wal_dir in own else _wal_folder(folder, wal_dir)
@@ -280,7 +280,7 @@ def other_folders_of(folder: Path) -> OtherFolders:
 
 def log_folder(folder: Path) -> Path | None:
     """Return the ``db_log_dir`` of a store; None if its log lies in its own folder."""
-    told = _told_option(folder, "db_log_dir")
+    told = _store_option(folder, "db_log_dir")
     return Path(told) if told else None
 
 
@@ -308,12 +308,10 @@ def logs_of(folder: Path, elsewhere: Path) -> list[str]:
     return [each for each in names if each in there] or (list(there) if alone else names)
 
 
-def _told_option(folder: Path, name: str) -> str:
+def _store_option(folder: Path, name: str) -> str:
     """Return an option of the store as a whole, as its newest OPTIONS file has it; or nothing."""
     for file in option_files(folder):
-        with suppress(
-            FileNotFoundError, FormatError
-        ):  # a newer one took its place; it is no such file
+        with suppress(FileNotFoundError, FormatError):  # a newer one took its place; it is none
             told = parse_options(file.read_text(encoding="utf-8", errors="surrogateescape"))
             return option_in(told, "DBOptions", name) or ""
     return ""
@@ -333,7 +331,7 @@ def _wal_folder(folder: Path, told: str) -> Path | None:
     raise MissingFolderError(message, hint=hint)
 
 
-def _told_by_log(folder: Path) -> tuple[list[str], str]:
+def _folders_in_log(folder: Path) -> tuple[list[str], str]:
     """Return where the log says that SST files and the WAL lie; nothing if there is no log."""
     for log in _possible_logs(folder):
         with suppress(OSError), log.open("rb") as file:

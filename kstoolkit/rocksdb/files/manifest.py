@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kstoolkit.errors import FormatError
 from kstoolkit.rocksdb.faults import DamagedStoreError, translated
-from kstoolkit.rocksdb.files.finding import NO_LIST, explained
+from kstoolkit.rocksdb.files.finding import REBUILD_HINT, explained
 from kstoolkit.rocksdb.files.ssts import varint_at
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ def check_manifest(scratch: Path, folder: Path) -> None:
             message = (
                 f"The store {folder} is damaged: {manifest.name}, which CURRENT names, is missing."
             )
-            raise DamagedStoreError(message, hint=NO_LIST)
+            raise DamagedStoreError(message, hint=REBUILD_HINT)
         torn = torn_at(manifest)
     if torn is not None:
         message = (
             f"The store {folder} is damaged: {manifest.name} ends in the middle of a record, which "
             f"begins at byte {torn}; newer rows would be missing without a sign."
         )
-        raise explained(DamagedStoreError(message, hint=NO_LIST), scratch, folder)
+        raise explained(DamagedStoreError(message, hint=REBUILD_HINT), scratch, folder)
 
 
 def manifest_of(folder: Path) -> Path:

@@ -91,9 +91,8 @@ def new_scratch_folder(
         _clear_abandoned(place, prefix=prefix)
         for _ in range(_ATTEMPTS):
             path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-            with suppress(
-                FileNotFoundError
-            ):  # a cleaner took the still empty folder for a dead one's
+            # A cleaner may take the folder, while it is empty, for a dead one's.
+            with suppress(FileNotFoundError):
                 lock = os.open(path / _LOCK, _OPEN | os.O_CREAT | os.O_EXCL, 0o600)
                 if _is_locked_now(lock, path):
                     return ScratchFolder(path, lock, os.getpid())

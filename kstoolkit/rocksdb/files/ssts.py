@@ -228,7 +228,7 @@ _COUNTS = {
     "filter_bytes": "rocksdb.filter.size",
 }
 _TEXTS = {"compression": "rocksdb.compression", "filter_policy": "rocksdb.filter.policy"}
-_TOLD = (*_COUNTS, *_TEXTS, "created_at")
+_OWN_FIGURES = (*_COUNTS, *_TEXTS, "created_at")
 
 
 def ssts_of(folder: Path, families: Mapping[str, Rdict]) -> Records[Sst]:
@@ -298,7 +298,7 @@ def _number(name: str) -> int:
 
 
 def _sst(path: Path, family: str, listed: Mapping[str, Any]) -> Sst:
-    told, why = _told(path)
+    told, why = _figures_of(path)
     properties = told.pop("properties", {})
     entries = as_count(properties.get("rocksdb.num.entries"))
     deletions = as_count(properties.get("rocksdb.deleted.keys"))
@@ -320,7 +320,7 @@ def _sst(path: Path, family: str, listed: Mapping[str, Any]) -> Sst:
     )
 
 
-def _told(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _figures_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     """Return what a file says of itself, and why some of it is unknown."""
     footer = read_footer(path)
     version = None if footer is None else footer.format_version
@@ -328,12 +328,14 @@ def _told(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         properties = read_properties(path)
     except FormatError as error:
         why = error.message.rstrip(".")
-        return {"format_version": version}, dict.fromkeys((*_TOLD, *_no_version(version)), why)
+        return {"format_version": version}, dict.fromkeys(
+            (*_OWN_FIGURES, *_no_version(version)), why
+        )
     told: dict[str, Any] = {"properties": properties, "format_version": version}
     told |= {name: as_count(properties.get(key)) for name, key in _COUNTS.items()}
     told |= {name: _text(properties.get(key)) for name, key in _TEXTS.items()}
     told["created_at"] = _time(as_count(properties.get("rocksdb.file.creation.time")))
-    silent = [name for name in _TOLD if told[name] is None]
+    silent = [name for name in _OWN_FIGURES if told[name] is None]
     return told, dict.fromkeys(silent, "the file does not say")
 
 

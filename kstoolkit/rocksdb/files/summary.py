@@ -155,7 +155,7 @@ def summary_of(
     """
     entries = sum(each.num_entries for each in ssts)
     deletions = sum(each.num_deletions for each in ssts)
-    told = _options_told(options, list(families))
+    told = _option_figures(options, list(families))
     why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
     if not entries:
         why["tombstone_density"] = "there are no SST files"
@@ -190,7 +190,7 @@ def _format_versions(ssts: Sequence[Sst]) -> tuple[int, ...]:
     return tuple(sorted({each.format_version for each in ssts if each.format_version is not None}))
 
 
-def _options_told(
+def _option_figures(
     options: Records[OptionsSection] | None, families: list[str]
 ) -> dict[str, str | None]:
     if options is None:

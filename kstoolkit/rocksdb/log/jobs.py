@@ -69,7 +69,7 @@ class BackgroundJob(Record):
         return f"{type(self).__name__}({when}, {self.column_family!r}: {self.sentence})"
 
 
-def _told_of(job: JobEvents) -> dict[str, Any]:
+def _job_figures(job: JobEvents) -> dict[str, Any]:
     """Return, by name, what the records of all kinds have of a job; each kind has reasons."""
     ended = None if job.failed else of_micros(number_in(job.finished, "time_micros"))
     return {
@@ -135,7 +135,7 @@ class Flush(BackgroundJob):
     @classmethod
     def of_job(cls, job: JobEvents) -> Flush:
         """Build the record of what was logged of a job."""
-        values = _told_of(job) | {
+        values = _job_figures(job) | {
             "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
             "num_memtables": number_in(job.started, "num_memtables"),
             "num_entries": number_in(job.started, _entries_in(job.started)),
@@ -227,7 +227,7 @@ class Compaction(BackgroundJob):
         records_in = number_in(finished, "num_input_records")
         records_out = number_in(finished, "num_output_records")
         known = records_in is not None and records_out is not None and not job.failed
-        values = _told_of(job) | {
+        values = _job_figures(job) | {
             "reason": text_in(started, "compaction_reason"),
             "from_levels": None if inputs is None else tuple(sorted(inputs)),
             "to_level": number_in(finished, "output_level"),

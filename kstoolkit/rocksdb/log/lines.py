@@ -556,7 +556,7 @@ _HEADER_ONLY = "it holds only the header, which some versions of RocksDB write a
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOption(Record):
+class LoggedOption(Record):
     """An option as the log tells it, in RocksDB's own words."""
 
     column_family: str | None
@@ -597,7 +597,7 @@ class LogFile(Record):
     utc_offset: timedelta | None = of_source(Source.LOG)
     level: str | None = of_source(Source.LOG)
     forwarded: bool = of_source(Source.LOG)
-    options: tuple[ToldOption, ...] = ()
+    options: tuple[LoggedOption, ...] = ()
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -644,7 +644,7 @@ class _LogHead:
         self._forwarded = False
         self._family: str | None = None
         self._of_table = False
-        self._options: list[ToldOption] = []
+        self._options: list[LoggedOption] = []
 
     def take(self, line: LogLine) -> bool:
         """Read a line, and return whether it is the first event."""
@@ -728,4 +728,4 @@ class _LogHead:
 
     def _keep(self, name: str, value: str) -> None:
         if len(self._options) < _MOST_OPTIONS:
-            self._options.append(ToldOption(self._family, name, value))
+            self._options.append(LoggedOption(self._family, name, value))

@@ -12,8 +12,8 @@ from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows, Stall, jobs
 from kstoolkit.rocksdb.log.lines import (
     NO_ZONE,
     LogFile,
+    LoggedOption,
     LogLine,
-    ToldOption,
     WriterClock,
     lines_of,
     log_file,
@@ -105,7 +105,7 @@ class StoreLog(Record):
                     clock.learn(line)
                     yield clock.utc(line), line
 
-    def options(self) -> Records[ToldOption]:
+    def options(self) -> Records[LoggedOption]:
         """Return what the last writer set, as it told when it opened the store."""
         told = [file.options for file in self.files if file.options]
         return Records(told[-1] if told else (), "options")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from kstoolkit.rocksdb.files.ssts import Sst
-    from kstoolkit.rocksdb.log.lines import ToldOption
+    from kstoolkit.rocksdb.log.lines import LoggedOption
 
 
 _HANDLE_BYTES = 8  # offset and size of a block, as variable-length numbers
@@ -467,12 +467,12 @@ def _each(memory: list[MemoryTerm]) -> int | None:
     return sum(size or 0 for size in sizes)
 
 
-_TOLD = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
+_CACHE_OPTIONS = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
 _NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}
 
 
 @dataclass(frozen=True, slots=True)
-class ToldCache:
+class LoggedCache:
     """The block caches of a store's column families; those at one address are one.
 
     Parameters
@@ -504,7 +504,7 @@ class ToldCache:
         return f"{Source.LOG}, {self.name} at {places} for {users}"
 
 
-def told_cache(options: Iterable[ToldOption]) -> ToldCache | None:
+def logged_cache(options: Iterable[LoggedOption]) -> LoggedCache | None:
     """Return the block caches of a store by what its log tells; None if it doesn't tell of all.
 
     Parameters
@@ -514,23 +514,24 @@ def told_cache(options: Iterable[ToldOption]) -> ToldCache | None:
 
     Examples
     --------
-    >>> from kstoolkit.rocksdb.log.lines import ToldOption
+    >>> from kstoolkit.rocksdb.log.lines import LoggedOption
     >>> told = {"block_cache": "0x7f48", "capacity": "8388608"}
-    >>> families = [ToldOption(cf, *each) for cf in ("default", "offsets") for each in told.items()]
-    >>> cache = told_cache(families)
+    >>> options = [LoggedOption(cf, *each) for cf in ("a", "b") for each in told.items()]
+    >>> cache = logged_cache(options)
     >>> cache.capacity_bytes, cache.num_column_families
     (8388608, 2)
     """
     families: dict[str | None, dict[str, str]] = {}
     for each in options:
-        if each.name in _TOLD:  # the first capacity is the block cache's; others may follow
+        if each.name in _CACHE_OPTIONS:
+            # The first capacity is the block cache's; others may follow.
             families.setdefault(each.column_family, {}).setdefault(each.name, each.value)
     having = [told for told in families.values() if told.get("block_cache", "0") not in _NO_CACHE]
     caches = {told["block_cache"]: told for told in having}
     sizes = [told.get("capacity", "") for told in caches.values()]
     if not sizes or not all(size.isdecimal() for size in sizes):
         return None
-    return ToldCache(
+    return LoggedCache(
         sum(map(int, sizes)),
         tuple(caches),
         having[0].get("block_cache_name", "a cache"),
@@ -546,7 +547,7 @@ def plan_for(
     profile: Profile | str | os.PathLike[str] | None,
     ssts: Collection[Sst],
     *,
-    cache: ToldCache | None = None,
+    cache: LoggedCache | None = None,
     column_families: int = 1,
     instances: int = 1,
     iterators: int | None = None,
@@ -584,14 +585,14 @@ def plan_for(
         instances=instances,
         column_families=column_families,
         base=_origin_of(base),
-        origins={} if told is None else _origins(told),
+        origins={} if told is None else _cache_origins(told),
         iterators=iterators,
         **_of_data(ssts),
     )
-    return _plan_of(_with_cache(base, told) if told else _told_nowhere(base), given)
+    return _plan_of(_with_cache(base, told) if told else _with_unknown_cache(base), given)
 
 
-def _told_nowhere(profile: Profile) -> Profile:
+def _with_unknown_cache(profile: Profile) -> Profile:
     """Return a profile that says what tells of its cache, if nothing does."""
     name = "block_cache_bytes"
     if profile.block_cache_bytes is not None or name not in profile.unknown:
@@ -600,13 +601,13 @@ def _told_nowhere(profile: Profile) -> Profile:
     return profile.changed(unknown={name: why})
 
 
-def _with_cache(profile: Profile, cache: ToldCache) -> Profile:
+def _with_cache(profile: Profile, cache: LoggedCache) -> Profile:
     return profile.changed(
         block_cache_bytes=cache.capacity_bytes, strict_capacity_limit=cache.is_strict
     )
 
 
-def _origins(cache: ToldCache) -> dict[str, str]:
+def _cache_origins(cache: LoggedCache) -> dict[str, str]:
     return dict.fromkeys(("block_cache_bytes", "strict_capacity_limit"), cache.origin)
 
 

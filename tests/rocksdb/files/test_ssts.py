@@ -16,7 +16,7 @@ from rocksdict import (
 )
 
 from kstoolkit.errors import FormatError
-from kstoolkit.rocksdb.files.ssts import _told, as_count, read_footer, read_properties
+from kstoolkit.rocksdb.files.ssts import _figures_of, as_count, read_footer, read_properties
 from kstoolkit.rocksdb.opening import open_store
 from tests.rocksdb.madestores import EVERY, NUM_ROWS, key_of, largest_sst, make_store, value_of
 
@@ -74,7 +74,7 @@ def test_each_file_is_of_one_column_family(tmp_path: Path) -> None:
 def test_a_file_whose_properties_can_t_be_read_is_told_without_them(tmp_path: Path) -> None:
     half = tmp_path / "000001.sst"
     half.write_bytes(bytes(1000))
-    told, why = _told(half)
+    told, why = _figures_of(half)
     assert told == {"format_version": None}
     assert "can't be made out" in why["compression"]
     assert why["format_version"]
