@@ -8,6 +8,7 @@ compactions in milliseconds; the code hands on RocksDB's microseconds.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kstoolkit.records import Record, Records, Source, of_source
 
@@ -17,8 +18,15 @@ _NOT_OPEN = "only the writer counts the rows of its memtables: a store opened to
 _IN_ALL = (
     "Spark counts hits and misses of all blocks alike, as rocksdbReadBlockCache{Hit,Miss}Count"
 )
-_Place = tuple[str, str | None, str | None, str | None]
-"""A metric, and where it stands in RocksDB, in our records and in Spark's progress."""
+
+
+class _Row(NamedTuple):
+    """A metric, and where it stands in RocksDB, in our records and in Spark's progress."""
+
+    name: str
+    in_rocksdb: str | None = None
+    in_records: str | None = None
+    in_spark: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,111 +64,94 @@ class MetricName(Record):
 
 
 def _ticker(name: str) -> str:
-    """Return where a ticker of RocksDB stands in our records."""
     return f"store.log().stats()[i].tickers['rocksdb.{name}']"
 
 
-def _ratio(hit: str, miss: str) -> str:
-    """Return how the share of hits is worked out."""
-    return f"{hit} / ({hit} + {miss})"
+def _hit_ratio(metric: str, ticker: str) -> _Row:
+    """Return a share of hits, written as what it is worked out of."""
+    name = ticker.upper().replace(".", "_")
+    hit, miss = _ticker(f"{ticker}.hit"), _ticker(f"{ticker}.miss")
+    return _Row(metric, f"{name}_HIT / ({name}_HIT + {name}_MISS)", f"{hit} / ({hit} + {miss})")
 
 
-_STATISTICS: tuple[_Place, ...] = (
-    (
+_STATISTICS = (
+    _Row(
         "bytes-written-{rate,total}",
         "BYTES_WRITTEN",
         _ticker("bytes.written"),
         "rocksdbTotalBytesWritten",
     ),
-    ("bytes-read-{rate,total}", "BYTES_READ", _ticker("bytes.read"), "rocksdbTotalBytesRead"),
-    (
+    _Row("bytes-read-{rate,total}", "BYTES_READ", _ticker("bytes.read"), "rocksdbTotalBytesRead"),
+    _Row(
         "memtable-bytes-flushed-{rate,total}",
         "FLUSH_WRITE_BYTES",
         "store.log().write_amplification().flushed_bytes",
         "rocksdbTotalBytesWrittenByFlush",
     ),
-    (
-        "memtable-hit-ratio",
-        _ratio("MEMTABLE_HIT", "MEMTABLE_MISS"),
-        _ratio(_ticker("memtable.hit"), _ticker("memtable.miss")),
-        None,
-    ),
-    (
-        "memtable-flush-time-{avg,min,max}",
-        "FLUSH_TIME",
-        "store.log().flushes()[i].duration_ms",
-        None,
-    ),
-    (
+    _hit_ratio("memtable-hit-ratio", "memtable"),
+    _Row("memtable-flush-time-{avg,min,max}", "FLUSH_TIME", "store.log().flushes()[i].duration_ms"),
+    _Row(
         "write-stall-duration-{avg,total}",
         "STALL_MICROS",
         "store.log().stall_time().stalled_s",
         "rocksdbWriterStallLatencyMs",
     ),
-    *(
-        (
-            f"block-cache-{kind}-hit-ratio",
-            _ratio(f"BLOCK_CACHE_{kind.upper()}_HIT", f"BLOCK_CACHE_{kind.upper()}_MISS"),
-            _ratio(_ticker(f"block.cache.{kind}.hit"), _ticker(f"block.cache.{kind}.miss")),
-            None,
-        )
-        for kind in ("data", "index", "filter")
-    ),
-    (
+    _hit_ratio("block-cache-data-hit-ratio", "block.cache.data"),
+    _hit_ratio("block-cache-index-hit-ratio", "block.cache.index"),
+    _hit_ratio("block-cache-filter-hit-ratio", "block.cache.filter"),
+    _Row(
         "bytes-read-compaction-rate",
         "COMPACT_READ_BYTES",
         "store.log().compactions()[i].input_bytes",
         "rocksdbTotalBytesReadByCompaction",
     ),
-    (
+    _Row(
         "bytes-written-compaction-rate",
         "COMPACT_WRITE_BYTES",
         "store.log().compactions()[i].output_bytes",
         "rocksdbTotalBytesWrittenByCompaction",
     ),
-    (
+    _Row(
         "compaction-time-{avg,min,max}",
         "COMPACTION_TIME",
         "store.log().compactions()[i].duration_ms",
         "rocksdbTotalCompactionLatencyMs",
     ),
-    ("number-open-files", "NO_FILE_OPENS, NO_FILE_CLOSES", None, None),
-    ("number-file-errors-total", "NO_FILE_ERRORS", _ticker("no.file.errors"), None),
+    _Row("number-open-files", "NO_FILE_OPENS, NO_FILE_CLOSES"),
+    _Row("number-file-errors-total", "NO_FILE_ERRORS", _ticker("no.file.errors")),
 )
-
-_PROPERTIES: tuple[_Place, ...] = (
-    ("num-immutable-mem-table", None, None, None),
-    ("cur-size-active-mem-table", None, None, None),
-    ("cur-size-all-mem-tables", None, "store.memory().memtables_bytes", None),
-    ("size-all-mem-tables", None, None, None),
-    ("num-entries-active-mem-table", None, None, None),
-    ("num-entries-imm-mem-tables", None, None, None),
-    ("num-deletes-active-mem-table", None, None, None),
-    ("num-deletes-imm-mem-tables", None, None, None),
-    ("mem-table-flush-pending", None, None, None),
-    ("num-running-flushes", None, None, None),
-    ("compaction-pending", None, None, None),
-    ("num-running-compactions", None, None, None),
-    (
+_PROPERTIES = (
+    _Row("num-immutable-mem-table"),
+    _Row("cur-size-active-mem-table"),
+    _Row("cur-size-all-mem-tables", None, "store.memory().memtables_bytes"),
+    _Row("size-all-mem-tables"),
+    _Row("num-entries-active-mem-table"),
+    _Row("num-entries-imm-mem-tables"),
+    _Row("num-deletes-active-mem-table"),
+    _Row("num-deletes-imm-mem-tables"),
+    _Row("mem-table-flush-pending"),
+    _Row("num-running-flushes"),
+    _Row("compaction-pending"),
+    _Row("num-running-compactions"),
+    _Row(
         "estimate-pending-compaction-bytes",
         None,
         "store.log().stats()[i].pending_compaction_bytes",
-        None,
     ),
-    ("total-sst-files-size", None, None, "rocksdbSstFileSize"),
-    ("live-sst-files-size", None, "store.summary().sst_bytes", None),
-    ("num-live-versions", None, None, None),
-    ("block-cache-capacity", None, "store.memory().block_cache_capacity_bytes", None),
-    ("block-cache-usage", None, "store.memory().block_cache_usage_bytes", None),
-    (
+    _Row("total-sst-files-size", None, None, "rocksdbSstFileSize"),
+    _Row("live-sst-files-size", None, "store.summary().sst_bytes"),
+    _Row("num-live-versions"),
+    _Row("block-cache-capacity", None, "store.memory().block_cache_capacity_bytes"),
+    _Row("block-cache-usage", None, "store.memory().block_cache_usage_bytes"),
+    _Row(
         "block-cache-pinned-usage",
         None,
         "store.memory().block_cache_pinned_bytes",
         "rocksdbPinnedBlocksMemoryUsage",
     ),
-    ("estimate-num-keys", None, "store.summary().estimated_rows", None),
-    ("estimate-table-readers-mem", None, "store.memory().table_readers_bytes", None),
-    ("background-errors", None, None, None),
+    _Row("estimate-num-keys", None, "store.summary().estimated_rows"),
+    _Row("estimate-table-readers-mem", None, "store.memory().table_readers_bytes"),
+    _Row("background-errors"),
 )
 
 _WHY_NOT_HERE = {
@@ -206,25 +197,17 @@ def metric_names() -> Records[MetricName]:
     >>> next(each for each in names if each.name == "background-errors").figures()[1].text
     'unknown (a state of the writer at a moment, which nothing on disk keeps)'
     """
-    statistics = [_metric("KIP-471", "2.4", place) for place in _STATISTICS]
-    properties = [_metric("KIP-607", "2.7", place) for place in _PROPERTIES]
+    statistics = [_metric("KIP-471", "2.4", row) for row in _STATISTICS]
+    properties = [_metric("KIP-607", "2.7", row) for row in _PROPERTIES]
     return Records([*statistics, *properties], "metrics of Kafka Streams")
 
 
-def _metric(kip: str, since: str, place: _Place) -> MetricName:
-    name, in_rocksdb, in_records, in_spark = place
+def _metric(kip: str, since: str, row: _Row) -> MetricName:
     unknown = {}
-    if in_records is None:
-        unknown["in_records"] = _WHY_NOT_HERE.get(name, _MOMENT)
-    if in_spark is None:
-        unknown["in_spark"] = _WHY_NOT_IN_SPARK.get(name, _SPARK_HAS_NONE)
-    return MetricName(
-        kip,
-        since,
-        "stream-state-metrics",
-        name,
-        in_rocksdb or f"rocksdb.{name}",
-        in_records,
-        in_spark,
-        unknown,
-    )
+    if row.in_records is None:
+        unknown["in_records"] = _WHY_NOT_HERE.get(row.name, _MOMENT)
+    if row.in_spark is None:
+        unknown["in_spark"] = _WHY_NOT_IN_SPARK.get(row.name, _SPARK_HAS_NONE)
+    in_rocksdb = row.in_rocksdb or f"rocksdb.{row.name}"
+    places = (row.name, in_rocksdb, row.in_records, row.in_spark)
+    return MetricName(kip, since, "stream-state-metrics", *places, unknown)

@@ -251,7 +251,9 @@ class Compaction(BackgroundJob):
         """Build the record of a ``trivial_move`` event."""
         files, size = number_in(event, "files"), number_in(event, "total_files_size")
         at = of_micros(number_in(event, "time_micros"))
-        values = {
+        known = {
+            "at": at,
+            "finished_at": at,
             "column_family": column_family,
             "job": number_in(event, "job"),
             "to_level": number_in(event, "destination_level"),
@@ -260,13 +262,12 @@ class Compaction(BackgroundJob):
             "input_bytes": size,
             "output_bytes": size,
             "wasted_bytes": 0,
+            "moved": True,
+            "store": store,
         }
-        told = {"at", "finished_at", "moved", "store", "unknown", *values}
-        untold = [each.name for each in fields(cls) if each.name not in told]
-        unknown = dict.fromkeys(untold, "the event of a trivial move doesn't tell")
-        blank = dict.fromkeys(untold)
-        values |= blank
-        return cls(at=at, finished_at=at, moved=True, store=store, unknown=unknown, **values)  # type: ignore[arg-type] # by name
+        untold = [name for each in fields(cls) if (name := each.name) not in {*known, "unknown"}]
+        why = dict.fromkeys(untold, "the event of a trivial move doesn't tell")
+        return cls(**known, **dict.fromkeys(untold), unknown=why)  # type: ignore[arg-type] # by name
 
     @property
     def kind(self) -> str:
