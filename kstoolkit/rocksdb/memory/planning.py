@@ -421,7 +421,8 @@ def _plan_of(profile: Profile, given: _Given) -> MemoryPlan:
     is_bound = shared and in_cache and bool(profile.write_buffer_manager_bytes)
     terms = [*memory, *blocks, _pinned_term(profile, given, is_bound=is_bound)]
     unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
-    each = _each(memory)
+    is_shared = any(term.shared for term in memory)
+    each = None if is_shared else known_total(term.each_bytes for term in memory)
     if each is None:
         unknown["each_bytes"] = "instances share it, or a term of it is unknown"
     return MemoryPlan(
@@ -458,13 +459,6 @@ def _origin_of(profile: Profile) -> str:
     if file and not profile.name.endswith(", changed"):
         return f"{file[1]} of {profile.name!r}"
     return f"profile {profile.name or 'no name'!r}"
-
-
-def _each(memory: list[MemoryTerm]) -> int | None:
-    sizes = [term.each_bytes for term in memory if not term.shared]
-    if len(sizes) < len(memory) or None in sizes:
-        return None
-    return sum(size or 0 for size in sizes)
 
 
 _CACHE_OPTIONS = ("block_cache", "block_cache_name", "capacity", "strict_capacity_limit")
