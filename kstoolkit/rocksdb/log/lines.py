@@ -374,8 +374,14 @@ def _unpacked(file: Path) -> BinaryIO:
 
 
 def _rotated(folder: Path, name: str) -> list[Path]:
+    old = re.compile(re.escape(name) + _OLD)
+    numbered = [
+        (int(match[1]), file)
+        for file in folder.iterdir()
+        if (match := old.fullmatch(file.name)) and file.is_file()
+    ]
     newest = [folder / name] if (folder / name).is_file() else []
-    return _numbered(folder, re.compile(re.escape(name) + _OLD)) + newest
+    return [file for _, file in sorted(numbered)] + newest
 
 
 def _logs_elsewhere(folder: Path) -> list[Path]:
@@ -432,16 +438,6 @@ def logged_level(folder: Path) -> str | None:
             continue
         return match[1].decode().lower() if match else None
     return None
-
-
-def _numbered(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """Return the files of a folder whose names carry a number, in the order of the numbers."""
-    found = [
-        (int(match[1]), file)
-        for file in folder.iterdir()
-        if (match := name.fullmatch(file.name)) and file.is_file()
-    ]
-    return [file for _, file in sorted(found)]
 
 
 Event = dict[str, Any]
