@@ -45,7 +45,7 @@ NO_PLOT = {
         "one row of several that are drawn together",
     ),
     **dict.fromkeys(
-        ("LevelWork", "ExecutorMemory", "Difference", "SegmentState", "FoundSegment"),
+        ("LevelWork", "ExecutorMemory", "OptionDifference", "SegmentState", "FoundSegment"),
         "one row of several that are drawn together",
     ),
     **dict.fromkeys(

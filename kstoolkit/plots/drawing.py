@@ -71,7 +71,7 @@ _DRAWN_BY: dict[str, str] = {
     "AdviceList": "profiles.plot_advice",
     "Records[Advice]": "profiles.plot_advice",
     "Profile": "profiles.plot_profile",
-    "Records[Difference]": "profiles.plot_difference",
+    "Records[OptionDifference]": "profiles.plot_difference",
 }
 """The function of each class, as ``module.function`` in this package.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import Advice
-    from kstoolkit.rocksdb.profiles.profile import Difference
+    from kstoolkit.rocksdb.profiles.profile import OptionDifference
 
     Style = dict[str, Any]
 
@@ -71,7 +71,7 @@ def plot_profile(
     return plot_difference(other, ax=ax)
 
 
-def plot_difference(options: Records[Difference], *, ax: Axes | None = None) -> Axes:
+def plot_difference(options: Records[OptionDifference], *, ax: Axes | None = None) -> Axes:
     """Return a plot of the options in which two profiles differ.
 
     A number is drawn by how many times it is larger (right) or smaller (left) in the first profile
@@ -102,7 +102,7 @@ def plot_difference(options: Records[Difference], *, ax: Axes | None = None) -> 
     return ax
 
 
-def _draw(ax: Axes, doublings: list[float | None], options: list[Difference]) -> None:
+def _draw(ax: Axes, doublings: list[float | None], options: list[OptionDifference]) -> None:
     kinds: dict[str, tuple[str, str, list[tuple[float, int]]]] = {
         "larger": (">", FLAGGED, []),
         "smaller": ("<", COUNTED, []),
@@ -124,7 +124,7 @@ def _draw(ax: Axes, doublings: list[float | None], options: list[Difference]) ->
             ax.plot(*zip(*places, strict=True), marker=marker, color=color, label=kind, **style)
 
 
-def _doublings(option: Difference) -> float | None:
+def _doublings(option: OptionDifference) -> float | None:
     """Return how many doublings lead from the right value to the left; None if none do."""
     values = option.left, option.right
     if any(isinstance(each, bool) or not isinstance(each, int | float) for each in values):
@@ -144,7 +144,7 @@ def _times(doublings: int) -> str:
     return f"{ratio} x"
 
 
-def _values(option: Difference) -> str:
+def _values(option: OptionDifference) -> str:
     left, right = (_text(option.option, each) for each in (option.left, option.right))
     return f"{left}, {right}"
 

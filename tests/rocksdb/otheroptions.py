@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kstoolkit.rocksdb.profiles.options import CHOICES, options_of
+from kstoolkit.rocksdb.profiles.options import OPTIONS
 from kstoolkit.rocksdb.profiles.profile import Profile
-
-OPTIONS = options_of(Profile)
 
 OTHER: dict[str, Any] = {
     "universal_max_merge_width": 20,
@@ -43,8 +41,8 @@ def other_value(name: str) -> Any:
     own = OPTIONS[name].default
     if name in OTHER:
         return OTHER[name]
-    if name in CHOICES:
-        return next(word for word in CHOICES[name] if word != own)
+    if words := OPTIONS[name].words:
+        return next(word for word in words if word != own)
     return not own if isinstance(own, bool) else own * 2 if own else own + 1
 
 

@@ -1,8 +1,15 @@
-"""Profiles as the source of a Kafka Streams ``RocksDBConfigSetter``.
+"""A profile as the source of a Kafka Streams ``RocksDBConfigSetter``.
 
-The statements of Java that make one Kafka Streams store what a profile says.
+One class configures each store by the first pattern that its name matches::
 
-What a class of Java may be called.
+    class … implements RocksDBConfigSetter
+        CACHE0, MEMTABLES0          for all stores of the process, if profiles share them
+        setConfig(storeName, …)     if (storeName.matches(pattern)) configure0(options) …
+        close(storeName, …)         what belongs to this store alone
+        configure0, configure1, …   one a profile: what Kafka Streams and RocksDB would leave
+                                    otherwise
+
+What Kafka Streams sets itself, or RocksJava can't, is left out; the comment at the head says so.
 """
 
 from __future__ import annotations
@@ -13,40 +20,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.named import kafka_streams_options
-from kstoolkit.rocksdb.profiles.options import CHOICES, Section, defaults_beside, options_of
-from kstoolkit.rocksdb.profiles.profile import EVERY_STORE, pattern_expression
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, defaults_beside
+from kstoolkit.rocksdb.profiles.presets import kafka_streams_options
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.profiles.options import OptionSet
 
 
-_SETTERS = {
-    "allow_fallocate": "setAllowFAllocate",
-    "block_restart_interval": "setBlockRestartInterval",
-    "bottommost_compression": "setBottommostCompressionType",
-    "checksum": "setChecksumType",
-    "compaction_pri": "setCompactionPriority",
-    "compression": "setCompressionType",
-    "prefix_bytes": "useFixedLengthPrefixExtractor",
-}
-"""Setters that aren't called set and the name of the option."""
+EVERY_STORE = "*"
+"""The pattern that every name matches."""
 
-_NO_LOG = "Kafka Streams never writes a write-ahead log, and ignores its setters"
-_OWN_CALLS = "Kafka Streams makes its reads and writes itself"
-_NOT_SETTABLE = {
-    "disable_wal": _NO_LOG,
-    "wal_bytes_per_sync": _NO_LOG,
-    "max_total_wal_size": _NO_LOG,
-    "sync": _NO_LOG,
-    "fill_cache": _OWN_CALLS,
-    "readahead_bytes": _OWN_CALLS,
-    "prefix_same_as_start": _OWN_CALLS,
-    "min_write_buffer_number_to_merge": "Kafka Streams flushes atomically from 4.3 on, without it",
-    "atomic_flush": "left to Kafka Streams, which sets it from 4.3 on for the offsets in the store",
-}
+
+def pattern_expression(pattern: str) -> str:
+    r"""Return a regular expression, of Python's and Java's kind, for a whole name.
+
+    Parameters
+    ----------
+    pattern
+        A name in which ``*`` is any text and ``?`` any one character.
+
+    Examples
+    --------
+    >>> pattern_expression("counts-*")
+    'counts\\-.*'
+    """
+    anything = {"*": ".*", "?": "."}
+    return "".join(anything.get(character) or re.escape(character) for character in pattern)
+
 
 _CACHE_OPTIONS = (
     "block_cache_bytes",
@@ -58,7 +60,7 @@ _LARGEST_INT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class CacheObjects:
+class _CacheObjects:
     """The cache and the write-buffer manager of a profile, as expressions of Java.
 
     Parameters
@@ -76,10 +78,10 @@ class CacheObjects:
     manager: tuple[str, str] | None
 
 
-def _cache_objects(profile: Profile) -> CacheObjects:
+def _cache_objects(profile: OptionSet) -> _CacheObjects:
     """Return what to make for the memory of a profile."""
     values = [getattr(profile, name) for name in _CACHE_OPTIONS]
-    own = {**defaults_beside(profile), **kafka_streams_options()}
+    own = _left(profile)
     manager = None
     if profile.write_buffer_manager_bytes and profile.write_buffer_manager_in_cache:
         stall = _literal(bool(profile.write_buffer_manager_allow_stall))
@@ -91,27 +93,27 @@ def _cache_objects(profile: Profile) -> CacheObjects:
         strict, share = bool(profile.strict_capacity_limit), profile.high_pri_pool_ratio or 0.0
         arguments = f"{profile.block_cache_bytes}L, -1, {_literal(strict)}, {share}"
         cache = f"new LRUCache({arguments})"
-    return CacheObjects(bool(profile.block_cache_shared), cache, manager)
+    return _CacheObjects(bool(profile.block_cache_shared), cache, manager)
 
 
-def _statements(profile: Profile) -> list[str]:
+def _statements(profile: OptionSet) -> list[str]:
     """Return the statements for all options but the cache and the write-buffer manager."""
     values = _to_set(profile)
     plain = [
-        _statement(name, values[name], option.section)
-        for name, option in options_of(type(profile)).items()
-        if name in values and option.section is not Section.NOWHERE and not option.inside
+        _statement(name, value)
+        for name, value in values.items()
+        if OPTIONS[name].place is not OptionPlace.NOWHERE and not OPTIONS[name].inside
     ]
     return plain + _of_objects(profile, values)
 
 
-def not_in_java(profile: Profile) -> dict[str, str]:
+def not_in_java(profile: OptionSet) -> dict[str, str]:
     """Return the options that the setter can't or mustn't set, and why."""
-    own = defaults_beside(profile) | kafka_streams_options()
+    own = _left(profile)
     found = {
-        name: why
-        for name, why in _NOT_SETTABLE.items()
-        if getattr(profile, name) not in {None, own[name]}
+        name: option.not_in_java
+        for name, option in OPTIONS.items()
+        if option.not_in_java and getattr(profile, name) not in {None, own[name]}
     }
     if profile.write_buffer_manager_bytes and not profile.write_buffer_manager_in_cache:
         found["write_buffer_manager_bytes"] = "RocksJava takes this budget from a cache only"
@@ -122,9 +124,14 @@ def not_in_java(profile: Profile) -> dict[str, str]:
     return found | unknown
 
 
-def _to_set(profile: Profile) -> dict[str, Any]:
+def _left(profile: OptionSet) -> dict[str, Any]:
+    """Return what Kafka Streams and RocksDB set where nobody configures anything."""
+    return defaults_beside(profile) | kafka_streams_options()
+
+
+def _to_set(profile: OptionSet) -> dict[str, Any]:
     """Return the options that Kafka Streams and RocksDB would leave otherwise."""
-    own = defaults_beside(profile) | kafka_streams_options()
+    own = _left(profile)
     # How many jobs Kafka Streams asks for differs from machine to machine.
     own["max_background_jobs"] = None
     left_out = not_in_java(profile)
@@ -135,19 +142,21 @@ def _to_set(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _statement(name: str, value: Any, section: Section) -> str:
-    receiver = "table" if section is Section.TABLE else "options"
+def _statement(name: str, value: Any) -> str:
+    option = OPTIONS[name]
+    receiver = "table" if option.place is OptionPlace.TABLE else "options"
     if name == "bloom_bits_per_key":
         bloom = f"owned(new BloomFilter({value}))" if value else "null"
         return f"{receiver}.setFilterPolicy({bloom});"
-    if name in CHOICES and isinstance(value, tuple):
-        levels = ", ".join(CHOICES[name][word].in_java for word in value)
-        return f"{receiver}.{_setter(name)}(List.of({levels}));"
-    argument = CHOICES[name][value].in_java if name in CHOICES else _literal(value)
-    return f"{receiver}.{_setter(name)}({argument});"
+    setter = option.java or _setter(name)
+    if isinstance(value, tuple):
+        levels = ", ".join(option.words[word].in_java for word in value)
+        return f"{receiver}.{setter}(List.of({levels}));"
+    argument = option.words[value].in_java if option.words else _literal(value)
+    return f"{receiver}.{setter}({argument});"
 
 
-def _of_objects(profile: Profile, values: dict[str, Any]) -> list[str]:
+def _of_objects(profile: OptionSet, values: dict[str, Any]) -> list[str]:
     found = []
     if profile.block_cache_bytes == 0:
         found.append("table.setNoBlockCache(true);")
@@ -171,7 +180,7 @@ def _of_objects(profile: Profile, values: dict[str, Any]) -> list[str]:
 
 
 def _setter(name: str) -> str:
-    return _SETTERS.get(name) or "set" + "".join(part.capitalize() for part in name.split("_"))
+    return "set" + "".join(part.capitalize() for part in name.split("_"))
 
 
 def _literal(value: Any) -> str:
@@ -300,7 +309,7 @@ _METHOD = """
 _SHARED = "    // One for all stores of this process; never closed, since others go on using it.\n"
 
 
-def java_setter(class_name: str, profiles: Sequence[tuple[str, Profile]]) -> str:
+def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> str:
     """Return the source of a class that configures each store by the first pattern it matches.
 
     Parameters
@@ -334,7 +343,7 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, Profile]]) -> str
     )
 
 
-def _head(profiles: Sequence[tuple[str, Profile]]) -> list[str]:
+def _head(profiles: Sequence[tuple[str, OptionSet]]) -> list[str]:
     lines = ["Options of RocksDB for the stores of Kafka Streams.", ""]
     for pattern, profile in profiles:
         lines.append(f"Stores {pattern}: {profile.name or 'no name'}. {profile.purpose}".rstrip())
@@ -349,13 +358,13 @@ def _comment(text: str) -> str:
     return text.replace("*/", "* /").replace("\\", "/").replace("\n", " ").replace("\r", " ")
 
 
-def _shared(profiles: Sequence[tuple[str, Profile]]) -> list[CacheObjects]:
+def _shared(profiles: Sequence[tuple[str, OptionSet]]) -> list[_CacheObjects]:
     """Return each set of shared objects once, whoever uses it."""
     objects = [_cache_objects(profile) for _, profile in profiles]
     return list(dict.fromkeys(each for each in objects if each.shared and each.cache))
 
 
-def _fields(shared: list[CacheObjects]) -> str:
+def _fields(shared: list[_CacheObjects]) -> str:
     lines = []
     for number, each in enumerate(shared):
         lines.append(f"    private static final Cache CACHE{number} = {each.cache};\n")
@@ -366,7 +375,7 @@ def _fields(shared: list[CacheObjects]) -> str:
     return "".join(lines)
 
 
-def _method(number: int, profile: Profile, shared: list[CacheObjects]) -> str:
+def _method(number: int, profile: OptionSet, shared: list[_CacheObjects]) -> str:
     lines = [*_memory(_cache_objects(profile), shared), *_statements(profile)]
     return _METHOD.format(
         title=_comment(profile.purpose or profile.name or "Options of a profile."),
@@ -375,7 +384,7 @@ def _method(number: int, profile: Profile, shared: list[CacheObjects]) -> str:
     )
 
 
-def _memory(objects: CacheObjects, shared: list[CacheObjects]) -> list[str]:
+def _memory(objects: _CacheObjects, shared: list[_CacheObjects]) -> list[str]:
     if objects.cache is None:
         return []
     if objects in shared:
@@ -388,7 +397,7 @@ def _memory(objects: CacheObjects, shared: list[CacheObjects]) -> list[str]:
     return lines
 
 
-def _manager(objects: CacheObjects, cache: str) -> str:
+def _manager(objects: _CacheObjects, cache: str) -> str:
     size, stall = objects.manager or ("0", "false")
     return f"new WriteBufferManager({size}, {cache}, {stall})"
 

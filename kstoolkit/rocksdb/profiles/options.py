@@ -1,10 +1,13 @@
-"""An option's value as people type it: ``32 MiB``, ``true``, ``lz4``, ``none, none, lz4``.
+"""Which options a profile has: how each engine calls them, what makes sense, what files tell.
 
-What an option's named values are called: here, in OPTIONS files, in Java and in rocksdict.
+Each option is one row of :class:`OptionSet`: its type, RocksDB's own value, the least and the most
+that RocksDB takes, where OPTIONS files hold it, and what Kafka Streams' Java, rocksdict and Spark
+call it, where that isn't its name. A value is checked alone by its row, and together with others
+as a profile is made.
 
-Which options there are, and whether their values make sense: alone, and together.
-
-Every option that a profile has: RocksDB's name for it, its own value, and what makes sense.
+People type values (``32 MiB``, ``true``, ``lz4``, ``none, none, lz4``: :func:`parse_option`);
+OPTIONS files have their own text for them (``kLZ4Compression``, braces in braces, no objects):
+:func:`find_options` reads it, and says of what it can't read why that is unknown.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +41,7 @@ class Spelling:
     in_java
         The constant of RocksJava, with its class.
     in_rocksdict
-        The static method of the class in rocksdict; None if it has none.
+        The static method of rocksdict that makes it, with its class; None if there is none.
     in_spark
         In Spark's configuration; None if Spark has no word for it.
     """
@@ -48,95 +52,96 @@ class Spelling:
     in_spark: str | None = None
 
 
+Words = dict[str, Spelling]
+"""An option's named values: our word for each, and everybody else's."""
+
+
+def _compression(in_options: str, in_java: str, in_rocksdict: str, in_spark: str) -> Spelling:
+    java, rocksdict = f"CompressionType.{in_java}_COMPRESSION", f"DBCompressionType.{in_rocksdict}"
+    return Spelling(in_options, java, rocksdict, in_spark)
+
+
 _COMPRESSION = {
-    "none": Spelling("kNoCompression", "CompressionType.NO_COMPRESSION", "none", "none"),
-    "snappy": Spelling(
-        "kSnappyCompression", "CompressionType.SNAPPY_COMPRESSION", "snappy", "snappy"
-    ),
-    "zlib": Spelling("kZlibCompression", "CompressionType.ZLIB_COMPRESSION", "zlib", "z"),
-    "bzip2": Spelling("kBZip2Compression", "CompressionType.BZLIB2_COMPRESSION", "bz2", "bzip2"),
-    "lz4": Spelling("kLZ4Compression", "CompressionType.LZ4_COMPRESSION", "lz4", "lz4"),
-    "lz4hc": Spelling("kLZ4HCCompression", "CompressionType.LZ4HC_COMPRESSION", "lz4hc", "lz4hc"),
-    "zstd": Spelling("kZSTD", "CompressionType.ZSTD_COMPRESSION", "zstd", "zstd"),
+    "none": _compression("kNoCompression", "NO", "none", "none"),
+    "snappy": _compression("kSnappyCompression", "SNAPPY", "snappy", "snappy"),
+    "zlib": _compression("kZlibCompression", "ZLIB", "zlib", "z"),
+    "bzip2": _compression("kBZip2Compression", "BZLIB2", "bz2", "bzip2"),
+    "lz4": _compression("kLZ4Compression", "LZ4", "lz4", "lz4"),
+    "lz4hc": _compression("kLZ4HCCompression", "LZ4HC", "lz4hc", "lz4hc"),
+    "zstd": _compression("kZSTD", "ZSTD", "zstd", "zstd"),
+}
+_BOTTOMMOST = {
+    "same": Spelling("kDisableCompressionOption", "CompressionType.DISABLE_COMPRESSION_OPTION"),
+    **_COMPRESSION,
+}
+_STYLES = {
+    word: Spelling(
+        f"kCompactionStyle{in_options}",
+        f"CompactionStyle.{word.upper()}",
+        f"DBCompactionStyle.{word}",
+    )
+    for word, in_options in (("level", "Level"), ("universal", "Universal"), ("fifo", "FIFO"))
+}
+_PRIORITIES = {
+    word: Spelling(f"k{name}", f"CompactionPriority.{name}")
+    for word, name in (
+        ("by_compensated_size", "ByCompensatedSize"),
+        ("oldest_largest_seq_first", "OldestLargestSeqFirst"),
+        ("oldest_smallest_seq_first", "OldestSmallestSeqFirst"),
+        ("min_overlapping_ratio", "MinOverlappingRatio"),
+        ("round_robin", "RoundRobin"),
+    )
 }
 
-CHOICES: dict[str, dict[str, Spelling]] = {
-    "compression": _COMPRESSION,
-    "compression_per_level": _COMPRESSION,
-    "bottommost_compression": {
-        "same": Spelling("kDisableCompressionOption", "CompressionType.DISABLE_COMPRESSION_OPTION"),
-        **_COMPRESSION,
-    },
-    "compaction_style": {
-        "level": Spelling("kCompactionStyleLevel", "CompactionStyle.LEVEL", "level"),
-        "universal": Spelling(
-            "kCompactionStyleUniversal", "CompactionStyle.UNIVERSAL", "universal"
-        ),
-        "fifo": Spelling("kCompactionStyleFIFO", "CompactionStyle.FIFO", "fifo"),
-    },
-    "compaction_pri": {
-        "by_compensated_size": Spelling(
-            "kByCompensatedSize", "CompactionPriority.ByCompensatedSize"
-        ),
-        "oldest_largest_seq_first": Spelling(
-            "kOldestLargestSeqFirst", "CompactionPriority.OldestLargestSeqFirst"
-        ),
-        "oldest_smallest_seq_first": Spelling(
-            "kOldestSmallestSeqFirst", "CompactionPriority.OldestSmallestSeqFirst"
-        ),
-        "min_overlapping_ratio": Spelling(
-            "kMinOverlappingRatio", "CompactionPriority.MinOverlappingRatio"
-        ),
-        "round_robin": Spelling("kRoundRobin", "CompactionPriority.RoundRobin"),
-    },
-    "index_type": {
-        "binary_search": Spelling("kBinarySearch", "IndexType.kBinarySearch", "binary_search"),
-        "hash_search": Spelling("kHashSearch", "IndexType.kHashSearch", "hash_search"),
-        "two_level_search": Spelling(
-            "kTwoLevelIndexSearch", "IndexType.kTwoLevelIndexSearch", "two_level_index_search"
-        ),
-    },
-    "data_block_index_type": {
-        "binary_search": Spelling(
-            "kDataBlockBinarySearch", "DataBlockIndexType.kDataBlockBinarySearch", "binary_search"
-        ),
-        "binary_and_hash": Spelling(
-            "kDataBlockBinaryAndHash",
-            "DataBlockIndexType.kDataBlockBinaryAndHash",
-            "binary_and_hash",
-        ),
-    },
-    "checksum": {
-        "none": Spelling("kNoChecksum", "ChecksumType.kNoChecksum", "no_checksum"),
-        "crc32c": Spelling("kCRC32c", "ChecksumType.kCRC32c", "crc32c"),
-        "xxhash": Spelling("kxxHash", "ChecksumType.kxxHash", "xxhash"),
-        "xxhash64": Spelling("kxxHash64", "ChecksumType.kxxHash64", "xxhash64"),
-        "xxh3": Spelling("kXXH3", "ChecksumType.kXXH3", "xxh3"),
-    },
-    "info_log_level": {
-        level.lower(): Spelling(f"{level}_LEVEL", f"InfoLogLevel.{level}_LEVEL")
-        for level in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL", "HEADER")
-    },
+
+def _block_words(java: str, rocksdict: str, *words: tuple[str, str, str]) -> Words:
+    """Return words for which RocksJava has the names of OPTIONS files."""
+    return {
+        word: Spelling(in_options, f"{java}.{in_options}", f"{rocksdict}.{in_rocksdict}")
+        for word, in_options, in_rocksdict in words
+    }
+
+
+_INDEXES = _block_words(
+    "IndexType",
+    "BlockBasedIndexType",
+    ("binary_search", "kBinarySearch", "binary_search"),
+    ("hash_search", "kHashSearch", "hash_search"),
+    ("two_level_search", "kTwoLevelIndexSearch", "two_level_index_search"),
+)
+_DATA_INDEXES = _block_words(
+    "DataBlockIndexType",
+    "DataBlockIndexType",
+    ("binary_search", "kDataBlockBinarySearch", "binary_search"),
+    ("binary_and_hash", "kDataBlockBinaryAndHash", "binary_and_hash"),
+)
+_CHECKSUMS = _block_words(
+    "ChecksumType",
+    "ChecksumType",
+    ("none", "kNoChecksum", "no_checksum"),
+    ("crc32c", "kCRC32c", "crc32c"),
+    ("xxhash", "kxxHash", "xxhash"),
+    ("xxhash64", "kxxHash64", "xxhash64"),
+    ("xxh3", "kXXH3", "xxh3"),
+)
+_LOG_LEVELS = {
+    level.lower(): Spelling(f"{level}_LEVEL", f"InfoLogLevel.{level}_LEVEL")
+    for level in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL", "HEADER")
 }
-"""For each option with named values: our word for each, and everybody else's."""
 
 
-def word_of(option: str, in_options: str) -> str | None:
+def word_of(words: Words, in_options: str) -> str | None:
     """Return our word for a value as an OPTIONS file writes it; None if there is none.
 
     Examples
     --------
-    >>> word_of("compaction_style", "kCompactionStyleUniversal")
+    >>> word_of(OPTIONS["compaction_style"].words, "kCompactionStyleUniversal")
     'universal'
     """
-    spellings = CHOICES[option].items()
-    return next((word for word, each in spellings if each.in_options == in_options), None)
+    return next((word for word, each in words.items() if each.in_options == in_options), None)
 
 
-_HASH_INDEX_HINT = "Set prefix_bytes to the length of what your lookups have in common."
-
-
-class Section(StrEnum):
+class OptionPlace(StrEnum):
     """Where RocksDB's OPTIONS files hold an option."""
 
     STORE = "DBOptions"
@@ -151,181 +156,55 @@ class Option:
 
     Parameters
     ----------
-    section
+    place
         Where OPTIONS files hold it.
-    least, most
-        The smallest and largest number that makes sense; None: no limit.
     default
         RocksDB 9.8.4's own value.
+    least, most
+        The smallest and largest number that makes sense; None: no limit.
     inside
         The option of an OPTIONS file whose braces hold it, if any.
+    words
+        Its named values, if it has such; else none.
+    java
+        RocksJava's setter, where that isn't called ``set`` and the option's name.
+    not_in_java
+        Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so.
+    rocksdict
+        rocksdict's setter, where that isn't called ``set_`` and the option's name.
+    in_rocksdict
+        Whether rocksdict 0.3.29 can set it.
+    spark
+        The end of Spark's key, and in which unit that takes a number; no key if Spark has none.
     """
 
-    section: Section
+    place: OptionPlace
     default: Any
-    least: float | None = None
+    least: float = 0
     most: float | None = None
     inside: str | None = None
+    words: Words = field(default_factory=dict)
+    java: str | None = None
+    not_in_java: str | None = None
+    rocksdict: str | None = None
+    in_rocksdict: bool = True
+    spark: tuple[str, int] = ("", 1)
 
 
-def family(
-    default: Any, least: float = 0, most: float | None = None, inside: str | None = None
-) -> Any:
-    """Return a dataclass field for an option of a column family."""
-    return _field(Option(Section.FAMILY, default, least, most, inside))
+def _option(place: OptionPlace, default: Any, least: float = 0, **more: Any) -> Any:
+    return field(default=default, metadata={"option": Option(place, default, least, **more)})
 
 
-def table(default: Any, least: float = 0, most: float | None = None) -> Any:
-    """Return a dataclass field for an option of the block-based table."""
-    return _field(Option(Section.TABLE, default, least, most))
+_store = partial(_option, OptionPlace.STORE)
+_family = partial(_option, OptionPlace.FAMILY)
+_table = partial(_option, OptionPlace.TABLE)
+_nowhere = partial(_option, OptionPlace.NOWHERE)
+_universal = partial(_family, inside="compaction_options_universal")
 
-
-def store(default: Any, least: float = 0) -> Any:
-    """Return a dataclass field for an option of a whole store."""
-    return _field(Option(Section.STORE, default, least))
-
-
-def memory(default: Any, most: float | None = None) -> Any:
-    """Return a dataclass field for a property of the cache or the write-buffer manager."""
-    return _field(Option(Section.NOWHERE, default, 0, most))
-
-
-def _io(default: Any) -> Any:
-    """Return a dataclass field for reading, writing and what else no OPTIONS file holds."""
-    return _field(Option(Section.NOWHERE, default, 0))
-
-
-def _field(option: Option) -> Any:
-    return field(default=option.default, metadata={"option": option})
-
-
-def options_of(profile: type[OptionSet]) -> dict[str, Option]:
-    """Return every option of a profile by name, in its order."""
-    return {
-        each.name: each.metadata["option"] for each in fields(profile) if "option" in each.metadata
-    }
-
-
-def check_text(name: str, value: object) -> None:
-    """Check that what a profile is called, or is for, is text.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is not.
-    """
-    if not isinstance(value, str):
-        message = f"A profile's {name} is {value!r}, which is no text."
-        raise ConfigurationError(message, hint=f"Give one, such as {name}='mine'.")
-
-
-def _checked(profile: OptionSet) -> dict[str, Any]:
-    """Return the options that RocksDB itself would set otherwise, with what it would set.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value makes no sense, or two contradict each other.
-    """
-    values = {name: getattr(profile, name) for name in options_of(type(profile))}
-    for name, option in options_of(type(profile)).items():
-        _check_known(name, values[name], profile.unknown)
-        if values[name] is not None:
-            _check(name, values[name], option)
-    _check_together(values)
-    return _sanitized(values)
-
-
-def _check_known(name: str, value: Any, unknown: Mapping[str, str]) -> None:
-    if value is None and name not in unknown:
-        message = f"{name} is None, and why it is unknown isn't said."
-        raise ConfigurationError(message, hint=f"Give a value, or unknown={{{name!r}: 'why'}}.")
-
-
-def _check(name: str, value: Any, option: Option) -> None:
-    if name in CHOICES:
-        _check_words(name, value)
-    elif not _same_kind(value, option.default):
-        message = f"{name} is {value!r}, which is no {type(option.default).__name__}."
-        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default!r}.")
-    elif not isinstance(value, bool):
-        _check_range(name, value, option)
-
-
-def _same_kind(value: Any, default: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    return isinstance(value, (int, float) if isinstance(default, float) else type(default))
-
-
-def _check_words(name: str, value: Any) -> None:
-    several = name == "compression_per_level" and isinstance(value, (tuple, list))
-    wrong = [word for word in (value if several else [value]) if word not in CHOICES[name]]
-    if wrong:
-        message = f"{name} can't be {wrong[0]!r}."
-        raise ConfigurationError(message, hint=f"It can be: {', '.join(CHOICES[name])}.")
-
-
-def _check_range(name: str, value: float, option: Option) -> None:
-    if option.least is not None and value < option.least:
-        message = f"{name} is {value}; the least that RocksDB takes is {option.least}."
-        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
-    if option.most is not None and value > option.most:
-        message = f"{name} is {value}; the most that RocksDB takes is {option.most}."
-        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
-
-
-def _check_together(values: dict[str, Any]) -> None:
-    _check_order(values, "level0_slowdown_writes_trigger", "level0_file_num_compaction_trigger")
-    _check_order(values, "level0_stop_writes_trigger", "level0_slowdown_writes_trigger")
-    if values["hard_pending_compaction_bytes_limit"]:  # zero is no limit
-        _check_order(
-            values, "hard_pending_compaction_bytes_limit", "soft_pending_compaction_bytes_limit"
-        )
-    if values["index_type"] == "hash_search" and values["prefix_bytes"] == 0:
-        message = "index_type is 'hash_search', which needs a prefix, and prefix_bytes is 0."
-        raise ConfigurationError(message, hint=_HASH_INDEX_HINT)
-    if values["partition_filters"] and values["index_type"] not in {"two_level_search", None}:
-        message = (
-            f"partition_filters needs index_type 'two_level_search', not {values['index_type']!r}."
-        )
-        raise ConfigurationError(message, hint="Set both, or neither.")
-    if values["write_buffer_manager_in_cache"] and values["block_cache_bytes"] == 0:
-        message = "The write-buffer manager is to take its budget from a block cache of 0 bytes."
-        raise ConfigurationError(message, hint="Give block_cache_bytes, or take it from no cache.")
-    if values["sync"] and values["disable_wal"]:
-        message = "sync is True and disable_wal too: there is no log to wait for."
-        raise ConfigurationError(message, hint="Choose one of them.")
-
-
-def _check_order(values: dict[str, Any], upper: str, lower: str) -> None:
-    if values[upper] is None or values[lower] is None or values[upper] >= values[lower]:
-        return
-    message = f"{upper} is {values[upper]}, below {lower}, which is {values[lower]}."
-    raise ConfigurationError(message, hint="Raise the first or lower the second.")
-
-
-def _sanitized(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what SanitizeOptions of RocksDB would change.
-
-    Source: db/column_family.cc and db/db_impl/db_impl_open.cc.
-    """
-    found: dict[str, Any] = {}
-    if values["compression_per_level"] is not None:
-        found["compression_per_level"] = tuple(values["compression_per_level"])
-    if values["compaction_style"] not in {"level", None}:
-        found["level_compaction_dynamic_level_bytes"] = False
-    every = values["periodic_compaction_seconds"]
-    if values["compaction_style"] == "universal" and values["ttl"] and every is not None:
-        found["periodic_compaction_seconds"] = min(every or values["ttl"], values["ttl"])
-    if values["atomic_flush"]:
-        found["min_write_buffer_number_to_merge"] = 1
-    if values["bytes_per_sync"] == 0 and values["rate_limit_bytes_per_second"]:
-        found["bytes_per_sync"] = 1 << 20
-    if values["delayed_write_rate"] == 0:
-        found["delayed_write_rate"] = values["rate_limit_bytes_per_second"] or 16 << 20
-    return found
-
+_NO_LOG = "Kafka Streams never writes a write-ahead log, and ignores its setters"
+_OWN_CALLS = "Kafka Streams makes its reads and writes itself"
+_NOT_MERGED = "Kafka Streams flushes atomically from 4.3 on, without it"
+_FLUSHED = "left to Kafka Streams, which sets it from 4.3 on for the offsets in the store"
 
 _DAY = 86_400
 
@@ -378,6 +257,8 @@ class OptionSet:
         Write options.
     unknown
         For each option that is None: why.
+    name, purpose
+        What the set is called and whom it is for; not compared.
 
     Raises
     ------
@@ -391,107 +272,139 @@ class OptionSet:
     """
 
     # Memtables.
-    write_buffer_size: int | None = family(64 << 20, least=64 << 10)
-    max_write_buffer_number: int | None = family(2, least=2)
-    min_write_buffer_number_to_merge: int | None = family(1, least=1)
-    memtable_prefix_bloom_size_ratio: float | None = family(0.0, most=0.25)
-    memtable_whole_key_filtering: bool | None = family(default=False)
+    write_buffer_size: int | None = _family(
+        64 << 20, least=64 << 10, spark=("writeBufferSizeMB", 1 << 20)
+    )
+    max_write_buffer_number: int | None = _family(2, least=2, spark=("maxWriteBufferNumber", 1))
+    min_write_buffer_number_to_merge: int | None = _family(1, least=1, not_in_java=_NOT_MERGED)
+    memtable_prefix_bloom_size_ratio: float | None = _family(
+        0.0, most=0.25, rocksdict="set_memtable_prefix_bloom_ratio"
+    )
+    memtable_whole_key_filtering: bool | None = _family(default=False)
 
     # Memory that many stores may share.
-    block_cache_bytes: int | None = memory(32 << 20)
-    block_cache_shared: bool | None = memory(default=False)
-    strict_capacity_limit: bool | None = memory(default=False)
-    high_pri_pool_ratio: float | None = memory(0.5, most=1)
-    write_buffer_manager_bytes: int | None = memory(0)
-    write_buffer_manager_in_cache: bool | None = memory(default=False)
-    write_buffer_manager_allow_stall: bool | None = memory(default=False)
+    block_cache_bytes: int | None = _nowhere(32 << 20, spark=("blockCacheSizeMB", 1 << 20))
+    block_cache_shared: bool | None = _nowhere(default=False)
+    strict_capacity_limit: bool | None = _nowhere(default=False, in_rocksdict=False)
+    high_pri_pool_ratio: float | None = _nowhere(0.5, most=1, in_rocksdict=False)
+    write_buffer_manager_bytes: int | None = _nowhere(0)
+    write_buffer_manager_in_cache: bool | None = _nowhere(default=False)
+    write_buffer_manager_allow_stall: bool | None = _nowhere(default=False)
 
     # Blocks, their index and their filters.
-    prefix_bytes: int | None = family(0)
-    block_size: int | None = table(4096, least=1)
-    block_restart_interval: int | None = table(16, least=1)
-    format_version: int | None = table(6, most=7)
-    checksum: str | None = table("xxh3")
-    bloom_bits_per_key: float | None = table(0.0)
-    whole_key_filtering: bool | None = table(default=True)
-    optimize_filters_for_memory: bool | None = table(default=True)
-    optimize_filters_for_hits: bool | None = family(default=False)
-    cache_index_and_filter_blocks: bool | None = table(default=False)
-    cache_index_and_filter_blocks_with_high_priority: bool | None = table(default=True)
-    pin_l0_filter_and_index_blocks_in_cache: bool | None = table(default=False)
-    pin_top_level_index_and_filter: bool | None = table(default=True)
-    index_type: str | None = table("binary_search")
-    partition_filters: bool | None = table(default=False)
-    metadata_block_size: int | None = table(4096, least=1)
-    data_block_index_type: str | None = table("binary_search")
-    data_block_hash_table_util_ratio: float | None = table(0.75)
+    prefix_bytes: int | None = _family(0, java="useFixedLengthPrefixExtractor")
+    block_size: int | None = _table(4096, least=1, spark=("blockSizeKB", 1 << 10))
+    block_restart_interval: int | None = _table(16, least=1)
+    format_version: int | None = _table(6, most=7, spark=("formatVersion", 1))
+    checksum: str | None = _table(
+        "xxh3", words=_CHECKSUMS, java="setChecksumType", rocksdict="set_checksum_type"
+    )
+    bloom_bits_per_key: float | None = _table(0.0)
+    whole_key_filtering: bool | None = _table(default=True, in_rocksdict=False)
+    optimize_filters_for_memory: bool | None = _table(default=True, in_rocksdict=False)
+    optimize_filters_for_hits: bool | None = _family(default=False)
+    cache_index_and_filter_blocks: bool | None = _table(default=False)
+    cache_index_and_filter_blocks_with_high_priority: bool | None = _table(
+        default=True, in_rocksdict=False
+    )
+    pin_l0_filter_and_index_blocks_in_cache: bool | None = _table(default=False)
+    pin_top_level_index_and_filter: bool | None = _table(default=True)
+    index_type: str | None = _table("binary_search", words=_INDEXES)
+    partition_filters: bool | None = _table(default=False)
+    metadata_block_size: int | None = _table(4096, least=1)
+    data_block_index_type: str | None = _table("binary_search", words=_DATA_INDEXES)
+    data_block_hash_table_util_ratio: float | None = _table(
+        0.75, rocksdict="set_data_block_hash_ratio"
+    )
 
     # Compaction.
-    compaction_style: str | None = family("level")
-    compaction_pri: str | None = family("min_overlapping_ratio")
-    disable_auto_compactions: bool | None = family(default=False)
-    num_levels: int | None = family(7, least=1)
-    level0_file_num_compaction_trigger: int | None = family(4, least=1)
-    target_file_size_base: int | None = family(64 << 20, least=1)
-    target_file_size_multiplier: int | None = family(1, least=1)
-    max_bytes_for_level_base: int | None = family(256 << 20, least=1)
-    max_bytes_for_level_multiplier: float | None = family(10.0, least=1)
-    level_compaction_dynamic_level_bytes: bool | None = family(default=True)
-    ttl: int | None = family(30 * _DAY)
-    periodic_compaction_seconds: int | None = family(0)
-    universal_size_ratio: int | None = family(1, inside="compaction_options_universal")
-    universal_min_merge_width: int | None = family(2, 2, inside="compaction_options_universal")
-    universal_max_merge_width: int | None = family(
-        2**32 - 1, 2, inside="compaction_options_universal"
+    compaction_style: str | None = _family("level", words=_STYLES)
+    compaction_pri: str | None = _family(
+        "min_overlapping_ratio",
+        words=_PRIORITIES,
+        java="setCompactionPriority",
+        in_rocksdict=False,
     )
-    universal_max_size_amplification_percent: int | None = family(
-        200, inside="compaction_options_universal"
+    disable_auto_compactions: bool | None = _family(default=False)
+    num_levels: int | None = _family(7, least=1)
+    level0_file_num_compaction_trigger: int | None = _family(
+        4, least=1, rocksdict="set_level_zero_file_num_compaction_trigger"
     )
-    universal_compression_size_percent: int | None = family(
-        -1, -1, 100, inside="compaction_options_universal"
-    )
-    fifo_max_table_files_size: int | None = family(1 << 30, inside="compaction_options_fifo")
+    target_file_size_base: int | None = _family(64 << 20, least=1)
+    target_file_size_multiplier: int | None = _family(1, least=1)
+    max_bytes_for_level_base: int | None = _family(256 << 20, least=1)
+    max_bytes_for_level_multiplier: float | None = _family(10.0, least=1)
+    level_compaction_dynamic_level_bytes: bool | None = _family(default=True)
+    ttl: int | None = _family(30 * _DAY, in_rocksdict=False)
+    periodic_compaction_seconds: int | None = _family(0, in_rocksdict=False)
+    universal_size_ratio: int | None = _universal(1)
+    universal_min_merge_width: int | None = _universal(2, least=2)
+    universal_max_merge_width: int | None = _universal(2**32 - 1, least=2)
+    universal_max_size_amplification_percent: int | None = _universal(200)
+    universal_compression_size_percent: int | None = _universal(-1, least=-1, most=100)
+    fifo_max_table_files_size: int | None = _family(1 << 30, inside="compaction_options_fifo")
 
     # Compression: of all levels; of each, from level 0 on; of the last.
-    compression: str | None = family("snappy")
-    compression_per_level: tuple[str, ...] | None = family(())
-    bottommost_compression: str | None = family("same")
+    compression: str | None = _family(
+        "snappy",
+        words=_COMPRESSION,
+        java="setCompressionType",
+        rocksdict="set_compression_type",
+        spark=("compression", 1),
+    )
+    compression_per_level: tuple[str, ...] | None = _family((), words=_COMPRESSION)
+    bottommost_compression: str | None = _family(
+        "same",
+        words=_BOTTOMMOST,
+        java="setBottommostCompressionType",
+        rocksdict="set_bottommost_compression_type",
+    )
 
     # Work in the background, and when writers must wait for it.
-    max_background_jobs: int | None = store(2, least=1)
-    max_subcompactions: int | None = store(1, least=1)
-    level0_slowdown_writes_trigger: int | None = family(20)
-    level0_stop_writes_trigger: int | None = family(36)
-    soft_pending_compaction_bytes_limit: int | None = family(64 << 30)
-    hard_pending_compaction_bytes_limit: int | None = family(256 << 30)
-    delayed_write_rate: int | None = store(0)
+    max_background_jobs: int | None = _store(2, least=1)
+    max_subcompactions: int | None = _store(1, least=1)
+    level0_slowdown_writes_trigger: int | None = _family(
+        20, rocksdict="set_level_zero_slowdown_writes_trigger"
+    )
+    level0_stop_writes_trigger: int | None = _family(
+        36, rocksdict="set_level_zero_stop_writes_trigger"
+    )
+    soft_pending_compaction_bytes_limit: int | None = _family(64 << 30)
+    hard_pending_compaction_bytes_limit: int | None = _family(256 << 30)
+    delayed_write_rate: int | None = _store(0, in_rocksdict=False)
 
     # Files, the write-ahead log, and what RocksDB tells of itself.
-    max_open_files: int | None = store(-1, least=-1)
-    rate_limit_bytes_per_second: int | None = _io(0)
-    bytes_per_sync: int | None = store(0)
-    wal_bytes_per_sync: int | None = store(0)
-    compaction_readahead_size: int | None = store(2 << 20)
-    use_direct_reads: bool | None = store(default=False)
-    use_direct_io_for_flush_and_compaction: bool | None = store(default=False)
-    allow_fallocate: bool | None = store(default=True)
-    max_total_wal_size: int | None = store(0)
-    atomic_flush: bool | None = store(default=False)
-    avoid_flush_during_shutdown: bool | None = store(default=False)
-    info_log_level: str | None = store("info")
-    stats_dump_period_sec: int | None = store(600)
-    statistics: bool | None = _io(default=False)
+    max_open_files: int | None = _store(-1, least=-1, spark=("maxOpenFiles", 1))
+    rate_limit_bytes_per_second: int | None = _nowhere(0)
+    bytes_per_sync: int | None = _store(0)
+    wal_bytes_per_sync: int | None = _store(0, not_in_java=_NO_LOG)
+    compaction_readahead_size: int | None = _store(2 << 20)
+    use_direct_reads: bool | None = _store(default=False)
+    use_direct_io_for_flush_and_compaction: bool | None = _store(default=False)
+    allow_fallocate: bool | None = _store(
+        default=True, java="setAllowFAllocate", in_rocksdict=False, spark=("allowFAllocate", 1)
+    )
+    max_total_wal_size: int | None = _store(0, not_in_java=_NO_LOG)
+    atomic_flush: bool | None = _store(default=False, not_in_java=_FLUSHED)
+    avoid_flush_during_shutdown: bool | None = _store(default=False, in_rocksdict=False)
+    info_log_level: str | None = _store("info", words=_LOG_LEVELS, in_rocksdict=False)
+    stats_dump_period_sec: int | None = _store(600)
+    statistics: bool | None = _nowhere(default=False)
 
     # Reads and writes.
-    fill_cache: bool | None = _io(default=True)
-    readahead_bytes: int | None = _io(0)
-    prefix_same_as_start: bool | None = _io(default=False)
-    disable_wal: bool | None = _io(default=False)
-    sync: bool | None = _io(default=False)
+    fill_cache: bool | None = _nowhere(default=True, not_in_java=_OWN_CALLS)
+    readahead_bytes: int | None = _nowhere(0, not_in_java=_OWN_CALLS)
+    prefix_same_as_start: bool | None = _nowhere(default=False, not_in_java=_OWN_CALLS)
+    disable_wal: bool | None = _nowhere(default=False, not_in_java=_NO_LOG)
+    sync: bool | None = _nowhere(default=False, not_in_java=_NO_LOG)
 
     unknown: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False)
+    name: str = field(default="", compare=False)
+    purpose: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        for what, text in (("name", self.name), ("purpose", self.purpose)):
+            _check_text(what, text)
         for option, value in _checked(self).items():
             object.__setattr__(self, option, value)
 
@@ -503,7 +416,134 @@ class OptionSet:
         >>> OptionSet().options()["write_buffer_size"]
         67108864
         """
-        return {name: getattr(self, name) for name in options_of(type(self))}
+        return {name: getattr(self, name) for name in OPTIONS}
+
+    def changes(self) -> dict[str, Any]:
+        """Return the options that are known and differ from RocksDB's own.
+
+        Examples
+        --------
+        >>> OptionSet(compression="lz4").changes()
+        {'compression': 'lz4'}
+        """
+        own = defaults_beside(self)
+        known = {name: value for name, value in self.options().items() if value is not None}
+        return {name: value for name, value in known.items() if value != own[name]}
+
+
+OPTIONS: dict[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(OptionSet) if "option" in each.metadata
+}
+"""Every option by name, in the order of a profile's."""
+
+
+def _check_text(name: str, value: object) -> None:
+    if not isinstance(value, str):
+        message = f"A profile's {name} is {value!r}, which is no text."
+        raise ConfigurationError(message, hint=f"Give one, such as {name}='mine'.")
+
+
+def _checked(profile: OptionSet) -> dict[str, Any]:
+    """Return the options that RocksDB itself would set otherwise, with what it would set."""
+    values = profile.options()
+    for name, option in OPTIONS.items():
+        _check_known(name, values[name], profile.unknown)
+        if values[name] is not None:
+            _check(name, values[name], option)
+    _check_together(values)
+    return _sanitized(values)
+
+
+def _check_known(name: str, value: Any, unknown: Mapping[str, str]) -> None:
+    if value is None and name not in unknown:
+        message = f"{name} is None, and why it is unknown isn't said."
+        raise ConfigurationError(message, hint=f"Give a value, or unknown={{{name!r}: 'why'}}.")
+
+
+def _check(name: str, value: Any, option: Option) -> None:
+    if option.words:
+        _check_words(name, value, option.words)
+    elif not _same_kind(value, option.default):
+        message = f"{name} is {value!r}, which is no {type(option.default).__name__}."
+        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default!r}.")
+    elif not isinstance(value, bool):
+        _check_range(name, value, option)
+
+
+def _same_kind(value: Any, default: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    return isinstance(value, (int, float) if isinstance(default, float) else type(default))
+
+
+def _check_words(name: str, value: Any, words: Words) -> None:
+    several = name == "compression_per_level" and isinstance(value, (tuple, list))
+    wrong = [word for word in (value if several else [value]) if word not in words]
+    if wrong:
+        message = f"{name} can't be {wrong[0]!r}."
+        raise ConfigurationError(message, hint=f"It can be: {', '.join(words)}.")
+
+
+def _check_range(name: str, value: float, option: Option) -> None:
+    if value < option.least:
+        message = f"{name} is {value}; the least that RocksDB takes is {option.least}."
+        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
+    if option.most is not None and value > option.most:
+        message = f"{name} is {value}; the most that RocksDB takes is {option.most}."
+        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
+
+
+def _check_together(values: dict[str, Any]) -> None:
+    _check_order(values, "level0_slowdown_writes_trigger", "level0_file_num_compaction_trigger")
+    _check_order(values, "level0_stop_writes_trigger", "level0_slowdown_writes_trigger")
+    if values["hard_pending_compaction_bytes_limit"]:  # zero is no limit
+        _check_order(
+            values, "hard_pending_compaction_bytes_limit", "soft_pending_compaction_bytes_limit"
+        )
+    if values["index_type"] == "hash_search" and values["prefix_bytes"] == 0:
+        message = "index_type is 'hash_search', which needs a prefix, and prefix_bytes is 0."
+        hint = "Set prefix_bytes to the length of what your lookups have in common."
+        raise ConfigurationError(message, hint=hint)
+    if values["partition_filters"] and values["index_type"] not in {"two_level_search", None}:
+        message = (
+            f"partition_filters needs index_type 'two_level_search', not {values['index_type']!r}."
+        )
+        raise ConfigurationError(message, hint="Set both, or neither.")
+    if values["write_buffer_manager_in_cache"] and values["block_cache_bytes"] == 0:
+        message = "The write-buffer manager is to take its budget from a block cache of 0 bytes."
+        raise ConfigurationError(message, hint="Give block_cache_bytes, or take it from no cache.")
+    if values["sync"] and values["disable_wal"]:
+        message = "sync is True and disable_wal too: there is no log to wait for."
+        raise ConfigurationError(message, hint="Choose one of them.")
+
+
+def _check_order(values: dict[str, Any], upper: str, lower: str) -> None:
+    if values[upper] is None or values[lower] is None or values[upper] >= values[lower]:
+        return
+    message = f"{upper} is {values[upper]}, below {lower}, which is {values[lower]}."
+    raise ConfigurationError(message, hint="Raise the first or lower the second.")
+
+
+def _sanitized(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what SanitizeOptions of RocksDB would change.
+
+    Source: db/column_family.cc and db/db_impl/db_impl_open.cc.
+    """
+    found: dict[str, Any] = {}
+    if values["compression_per_level"] is not None:
+        found["compression_per_level"] = tuple(values["compression_per_level"])
+    if values["compaction_style"] not in {"level", None}:
+        found["level_compaction_dynamic_level_bytes"] = False
+    every = values["periodic_compaction_seconds"]
+    if values["compaction_style"] == "universal" and values["ttl"] and every is not None:
+        found["periodic_compaction_seconds"] = min(every or values["ttl"], values["ttl"])
+    if values["atomic_flush"]:
+        found["min_write_buffer_number_to_merge"] = 1
+    if values["bytes_per_sync"] == 0 and values["rate_limit_bytes_per_second"]:
+        found["bytes_per_sync"] = 1 << 20
+    if values["delayed_write_rate"] == 0:
+        found["delayed_write_rate"] = values["rate_limit_bytes_per_second"] or 16 << 20
+    return found
 
 
 def defaults_beside(options: OptionSet) -> dict[str, Any]:
@@ -538,7 +578,7 @@ def parse_option(name: str, text: str) -> Any:
     Parameters
     ----------
     name
-        Of one of :class:`~kstoolkit.rocksdb.profiles.options.OptionSet`'s options.
+        Of one of :class:`OptionSet`'s options.
     text
         A whole number with or without a unit of 1024 (``KiB``, ``MB``, ``g`` ...), ``true`` or
         ``false``, a word, or words with commas between them.
@@ -555,13 +595,13 @@ def parse_option(name: str, text: str) -> Any:
     >>> parse_option("cache_index_and_filter_blocks", "yes")
     True
     """
-    option = options_of(OptionSet).get(name)
+    option = OPTIONS.get(name)
     if option is None:
         message = f"There is no option {name!r}."
-        raise ConfigurationError(message, hint=f"There are: {', '.join(options_of(OptionSet))}.")
+        raise ConfigurationError(message, hint=f"There are: {', '.join(OPTIONS)}.")
     if isinstance(option.default, tuple):
         return tuple(word for each in text.split(",") if (word := each.strip()))
-    if name in CHOICES:
+    if option.words:
         return text.strip()
     if isinstance(option.default, bool):
         return _truth(name, text)
@@ -586,37 +626,19 @@ def _number(name: str, text: str, default: Any) -> float:
 
 
 _FILE_NAME = re.compile(r"OPTIONS-(\d+)")
-
-
 _INSIDE = re.compile(r"(\w+)=([^;{}]*)")
-
-
 _BLOOM = re.compile(r"(?:rocksdb\.)?bloomfilter:(?P<bits>[\d.]+)(?::.*)?")
-
-
 _PREFIX = re.compile(r"(?:rocksdb\.FixedPrefix\.|fixed:)(?P<length>\d+)")
-
-
 _NONE = {None, "", "nullptr"}
-
-
 _HINT = "Give an OPTIONS-* file, or the folder of a store that RocksDB has opened."
-
-
 _OBJECTS = "OPTIONS files hold no caches, budgets, limiters or statistics"
-
-
 _CALLS = "reads and writes are given it one by one; OPTIONS files don't hold it"
-
-
 _OF_CALLS = {"fill_cache", "readahead_bytes", "prefix_same_as_start", "disable_wal", "sync"}
-
-
-_Entries = dict[Section, dict[str, str]]
+_Entries = dict[OptionPlace, dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundOptions:
     """What an OPTIONS file says of a profile's options.
 
     Parameters
@@ -635,9 +657,7 @@ class Found:
     unknown: dict[str, str]
 
 
-def find_options(
-    path: str | os.PathLike[str], options: Mapping[str, Option], column_family: str
-) -> Found:
+def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptions:
     """Return the options of a column family, and why some are unknown.
 
     Raises
@@ -650,7 +670,7 @@ def find_options(
     """
     file = _options_file(Path(path))
     try:
-        return _found(file, options, column_family)
+        return _found(file, column_family)
     except FormatError as error:
         if file != Path(path):
             raise
@@ -658,18 +678,18 @@ def find_options(
         raise InputError(message, hint=_HINT) from error
 
 
-def _found(file: Path, options: Mapping[str, Option], column_family: str) -> Found:
+def _found(file: Path, column_family: str) -> FoundOptions:
     sections = parse_options(_text(file))
     version = option_in(sections, "Version", "rocksdb_version") or "an unknown version"
     entries = _entries(sections, column_family, file)
     values: dict[str, Any] = {}
     unknown: dict[str, str] = {}
-    for name, option in options.items():
+    for name, option in OPTIONS.items():
         values[name], why = _value(name, option, entries, version)
         if why:
             unknown[name] = why
     purpose = f"What RocksDB {version} was given for {column_family!r}, by {file.name}."
-    return Found(file.absolute().parent.name, purpose, values, unknown)
+    return FoundOptions(file.absolute().parent.name, purpose, values, unknown)
 
 
 def _options_file(path: Path) -> Path:
@@ -708,7 +728,7 @@ def _entries(sections: Records[OptionsSection], column_family: str, file: Path) 
     families = sorted(
         each.column_family
         for each in sections
-        if each.kind == Section.FAMILY and each.column_family
+        if each.kind == OptionPlace.FAMILY and each.column_family
     )
     if not families:
         message = f"{file} is no OPTIONS file of RocksDB: it has no column family."
@@ -717,27 +737,27 @@ def _entries(sections: Records[OptionsSection], column_family: str, file: Path) 
         message = f"{file} has no column family {column_family!r}."
         raise InputError(message, hint=f"It has: {', '.join(families)}.")
     return {
-        Section(each.kind): each.options
+        OptionPlace(each.kind): each.options
         for each in sections
-        if each.kind in set(Section) and each.column_family in {None, column_family}
+        if each.kind in set(OptionPlace) and each.column_family in {None, column_family}
     }
 
 
 def _value(name: str, option: Option, entries: _Entries, version: str) -> tuple[Any, str | None]:
     """Return an option's value and None, or None and why it is unknown."""
-    if option.section is Section.NOWHERE:
-        return _of_object(name, entries.get(Section.TABLE, {}))
-    if option.section not in entries:
-        return None, f"the OPTIONS file has no section {option.section.value}"
+    if option.place is OptionPlace.NOWHERE:
+        return _of_object(name, entries.get(OptionPlace.TABLE, {}))
+    if option.place not in entries:
+        return None, f"the OPTIONS file has no section {option.place.value}"
     if name == "bloom_bits_per_key":
-        return _bloom_bits(entries[Section.TABLE].get("filter_policy"))
+        return _bloom_bits(entries[OptionPlace.TABLE].get("filter_policy"))
     if name == "prefix_bytes":
-        return _prefix_length(entries[Section.FAMILY].get("prefix_extractor"))
-    text = _written(name, option, entries[option.section])
+        return _prefix_length(entries[OptionPlace.FAMILY].get("prefix_extractor"))
+    text = _written(name, option, entries[option.place])
     if text is None:
         empty = name == "compression_per_level"  # which isn't written if it is empty
         return ((), None) if empty else (None, f"RocksDB {version} wrote no such option")
-    return _parsed(name, option, text)
+    return _parsed(option, text)
 
 
 def _of_object(name: str, table: dict[str, str]) -> tuple[Any, str | None]:
@@ -753,9 +773,9 @@ def _written(name: str, option: Option, entries: dict[str, str]) -> str | None:
     return within.get(name.partition("_")[2])
 
 
-def _parsed(name: str, option: Option, text: str) -> tuple[Any, str | None]:
-    if name in CHOICES:
-        return _worded(name, option, text)
+def _parsed(option: Option, text: str) -> tuple[Any, str | None]:
+    if option.words:
+        return _worded(option, text)
     if isinstance(option.default, bool):
         known = {"true": True, "false": False}.get(text)
         return known, None if known is not None else f"the OPTIONS file says {text!r}"
@@ -765,10 +785,10 @@ def _parsed(name: str, option: Option, text: str) -> tuple[Any, str | None]:
         return None, f"the OPTIONS file says {text!r}"
 
 
-def _worded(name: str, option: Option, text: str) -> tuple[Any, str | None]:
+def _worded(option: Option, text: str) -> tuple[Any, str | None]:
     several = isinstance(option.default, tuple)
     parts = [part for part in text.split(":") if part] if several else [text]
-    words = [word_of(name, part) for part in parts]
+    words = [word_of(option.words, part) for part in parts]
     if None in words:
         return None, f"the OPTIONS file says {text!r}, for which there is no word here"
     return (tuple(words) if several else words[0]), None

@@ -1,10 +1,8 @@
 """One set of RocksDB options, in RocksDB's own terms, whichever engine they are for.
 
-In which options two profiles differ.
-
-Which stores a pattern of names means.
-
-Which profile each store of an application has.
+A :class:`Profile` is compared with another, written for each engine, and read from a store's
+OPTIONS file. A :class:`ProfileMap` says which profile each store of an application has, by patterns
+of names, in which ``*`` is any text and ``?`` one character.
 """
 
 from __future__ import annotations
@@ -16,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Records, Source, Viewed, of_source
-from kstoolkit.rocksdb.profiles.options import OptionSet, check_text, defaults_beside, options_of
+from kstoolkit.rocksdb.profiles.java import EVERY_STORE, java_setter, pattern_expression
+from kstoolkit.rocksdb.profiles.options import OptionSet, find_options
+from kstoolkit.rocksdb.profiles.presets import named_options
+from kstoolkit.rocksdb.profiles.spark import spark_conf
 
 if TYPE_CHECKING:
     import os
@@ -58,14 +59,6 @@ class Profile(OptionSet, Viewed):
     Hint: Raise the first or lower the second.
     """
 
-    name: str = field(default="", compare=False)
-    purpose: str = field(default="", compare=False)
-
-    def __post_init__(self) -> None:
-        for what, text in (("name", self.name), ("purpose", self.purpose)):
-            check_text(what, text)
-        OptionSet.__post_init__(self)
-
     @classmethod
     def from_options(
         cls, path: str | os.PathLike[str], *, column_family: str = "default"
@@ -97,25 +90,8 @@ class Profile(OptionSet, Viewed):
         ...     Profile.from_options(folder).block_size
         8192
         """
-        from kstoolkit.rocksdb.profiles.options import find_options  # noqa: PLC0415 - only if asked
-
-        found = find_options(path, options_of(cls), column_family)
+        found = find_options(path, column_family)
         return cls(name=found.name, purpose=found.purpose, unknown=found.unknown, **found.values)
-
-    def changes(self) -> dict[str, Any]:
-        """Return the options that are known and differ from RocksDB's own.
-
-        Examples
-        --------
-        >>> Profile(compression="lz4").changes()
-        {'compression': 'lz4'}
-        """
-        own = defaults_beside(self) | {
-            "compaction_style": "level",
-            "rate_limit_bytes_per_second": 0,
-        }
-        known = {name: value for name, value in self.options().items() if value is not None}
-        return {name: value for name, value in known.items() if value != own[name]}
 
     def changed(self, **options: Any) -> Profile:
         """Return the same profile with some options set otherwise.
@@ -130,7 +106,7 @@ class Profile(OptionSet, Viewed):
         unknown = still | options.pop("unknown", {})
         return replace(self, name=name, unknown=unknown, **options)
 
-    def diff(self, other: Profile | str) -> Records[Difference]:
+    def diff(self, other: Profile | str) -> Records[OptionDifference]:
         """Return each option in which two profiles differ, with both values.
 
         Parameters
@@ -149,8 +125,6 @@ class Profile(OptionSet, Viewed):
         >>> found[0].option, found[0].left, found[0].right
         ('compression', 'snappy', 'lz4')
         """
-        from kstoolkit.rocksdb.profiles.named import named_options  # noqa: PLC0415 - only if asked
-
         chosen = other if isinstance(other, Profile) else Profile(**named_options(other))
         return differences(self, chosen)
 
@@ -214,8 +188,6 @@ class Profile(OptionSet, Viewed):
         >>> conf.settings["spark.sql.streaming.stateStore.rocksdb.maxWriteBufferNumber"]
         '4'
         """
-        from kstoolkit.rocksdb.profiles.spark import spark_conf  # noqa: PLC0415 - only if asked
-
         return spark_conf(self)
 
     def to_java(self, class_name: str) -> str:
@@ -228,13 +200,26 @@ class Profile(OptionSet, Viewed):
         ConfigurationError
             If ``class_name`` is no name of a Java class, or one that its source uses itself.
         """
-        from kstoolkit.rocksdb.profiles.java import java_setter  # noqa: PLC0415 - only if asked
-
-        return java_setter(class_name, [("*", self)])
+        return java_setter(class_name, [(EVERY_STORE, self)])
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``."""
-        return _option_table(self)
+        """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``.
+
+        Examples
+        --------
+        >>> table = Profile(compression="lz4").to_pandas().set_index("option")
+        >>> table.loc["compression", ["value", "rocksdb"]].tolist()
+        ['lz4', 'snappy']
+        """
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        own = Profile().options()
+        rows = [
+            (name, value, own[name], self.unknown.get(name))
+            for name, value in self.options().items()
+        ]
+        columns = ["option", "value", "rocksdb", "why_unknown"]
+        return pd.DataFrame(rows, columns=columns, dtype=object)
 
     def __repr__(self) -> str:
         name = {"name": self.name} if self.name else {}
@@ -243,7 +228,6 @@ class Profile(OptionSet, Viewed):
         return f"Profile({', '.join(told + unknown)})"
 
     def _repr_html_(self) -> str:
-
         texts = {name: value_text(value) for name, value in self.changes().items()}
         texts |= {name: f"unknown ({reason})" for name, reason in self.unknown.items()}
         rows = "".join(
@@ -254,7 +238,7 @@ class Profile(OptionSet, Viewed):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Record):
+class OptionDifference(Record):
     """One option that two profiles set differently.
 
     Parameters
@@ -270,7 +254,8 @@ class Difference(Record):
 
     Examples
     --------
-    >>> print(Difference("compression", "a", "b", "none", None, {"right": "there is no file"}))
+    >>> why = {"right": "there is no file"}
+    >>> print(OptionDifference("compression", "a", "b", "none", None, why))
     compression: 'none' (a), unknown (there is no file) (b)
     """
 
@@ -287,7 +272,7 @@ class Difference(Record):
         return f"{self.option}: {left} ({self.left_name}), {right} ({self.right_name})"
 
 
-def differences(left: Profile, right: Profile) -> Records[Difference]:
+def differences(left: Profile, right: Profile) -> Records[OptionDifference]:
     """Return each option in which the profiles differ, in the order of the options.
 
     An option that is unknown on one side is told; one that is unknown on both is not.
@@ -295,7 +280,7 @@ def differences(left: Profile, right: Profile) -> Records[Difference]:
     names = left.name or "left", right.name or "right"
     others = right.options()
     rows = [
-        Difference(
+        OptionDifference(
             option,
             *names,
             value,
@@ -312,27 +297,6 @@ def differences(left: Profile, right: Profile) -> Records[Difference]:
     return Records(rows, "options that differ")
 
 
-def _option_table(profile: Profile) -> pd.DataFrame:
-    """Return one row an option: ``option``, ``value``, ``rocksdb``'s own, ``why_unknown``.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> table = _option_table(Profile(compression="lz4")).set_index("option")
-    >>> table.loc["compression", ["value", "rocksdb"]].tolist()
-    ['lz4', 'snappy']
-    """
-    import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-    own = type(profile)().options()
-    rows = [
-        (name, value, own[name], profile.unknown.get(name))
-        for name, value in profile.options().items()
-    ]
-    columns = ["option", "value", "rocksdb", "why_unknown"]
-    return pd.DataFrame(rows, columns=columns, dtype=object)
-
-
 def value_text(value: Any, why_unknown: str | None = None) -> str:
     """Return an option's value for people.
 
@@ -342,27 +306,6 @@ def value_text(value: Any, why_unknown: str | None = None) -> str:
     ('4096', 'True', 'unknown (no file)')
     """
     return f"unknown ({why_unknown or 'not told'})" if value is None else repr(value)
-
-
-EVERY_STORE = "*"
-"""The pattern that every name matches."""
-
-
-def pattern_expression(pattern: str) -> str:
-    r"""Return a regular expression, of Python's and Java's kind, for a whole name.
-
-    Parameters
-    ----------
-    pattern
-        A name in which ``*`` is any text and ``?`` any one character.
-
-    Examples
-    --------
-    >>> pattern_expression("counts-*")
-    'counts\\-.*'
-    """
-    anything = {"*": ".*", "?": "."}
-    return "".join(anything.get(character) or re.escape(character) for character in pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,8 +367,6 @@ class ProfileMap:
         ConfigurationError
             If ``class_name`` is no name of a Java class.
         """
-        from kstoolkit.rocksdb.profiles.java import java_setter  # noqa: PLC0415 - only if asked
-
         return java_setter(class_name, self.profiles)
 
     def __repr__(self) -> str:

@@ -1,23 +1,15 @@
-"""What an OPTIONS file says of each of a profile's options, and why it is silent of some.
-
-A profile as rocksdict takes it, and what rocksdict can't set.
-
-A profile as the Python that makes it, and opens stores with it.
-"""
+"""A profile as rocksdict takes it, and what rocksdict can't set."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import rocksdict
 from rocksdict import (
-    BlockBasedIndexType,
     BlockBasedOptions,
     Cache,
-    ChecksumType,
-    DataBlockIndexType,
-    DBCompactionStyle,
-    DBCompressionType,
     FifoCompactOptions,
     Options,
     ReadOptions,
@@ -28,77 +20,34 @@ from rocksdict import (
 )
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.rocksdb.profiles.options import (
-    CHOICES,
-    Section,
-    defaults_beside,
-    options_of,
-)
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, defaults_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.profiles.options import OptionSet
 
-
-_SETTERS = {
-    "level0_file_num_compaction_trigger": "set_level_zero_file_num_compaction_trigger",
-    "level0_slowdown_writes_trigger": "set_level_zero_slowdown_writes_trigger",
-    "level0_stop_writes_trigger": "set_level_zero_stop_writes_trigger",
-    "memtable_prefix_bloom_size_ratio": "set_memtable_prefix_bloom_ratio",
-    "compression": "set_compression_type",
-    "bottommost_compression": "set_bottommost_compression_type",
-    "checksum": "set_checksum_type",
-    "data_block_hash_table_util_ratio": "set_data_block_hash_ratio",
-}
-"""Setters that aren't called set_ and the name of the option."""
-
-_CLASSES = {
-    "compression": DBCompressionType,
-    "compression_per_level": DBCompressionType,
-    "bottommost_compression": DBCompressionType,
-    "compaction_style": DBCompactionStyle,
-    "index_type": BlockBasedIndexType,
-    "data_block_index_type": DataBlockIndexType,
-    "checksum": ChecksumType,
-}
-
-_LACKING = {
-    "strict_capacity_limit",
-    "high_pri_pool_ratio",
-    "whole_key_filtering",
-    "optimize_filters_for_memory",
-    "cache_index_and_filter_blocks_with_high_priority",
-    "compaction_pri",
-    "ttl",
-    "periodic_compaction_seconds",
-    "delayed_write_rate",
-    "allow_fallocate",
-    "avoid_flush_during_shutdown",
-    "info_log_level",
-}
-"""Options that rocksdict 0.3.29 can't set."""
 
 _LARGEST_WIDTH = 2**31 - 1
 _REFILL_MICROSECONDS, _FAIRNESS = 100_000, 10  # RocksDB's own (include/rocksdb/rate_limiter.h)
 
 
-def rocksdict_options(profile: Profile, shared: SharedMemory | None = None) -> Options:
+def rocksdict_options(profile: OptionSet, shared: SharedMemory | None = None) -> Options:
     """Return the options of a store, raw bytes in and out; unknown ones are left as RocksDB's."""
     memory = shared or shared_memory(profile)
     known = {name: value for name, value in profile.options().items() if value is not None}
     options = Options(raw_mode=True)
     options.create_if_missing(create_if_missing=True)
-    for name, value in _plain(known, profile, Section.STORE, Section.FAMILY).items():
+    for name, value in _plain(known, OptionPlace.STORE, OptionPlace.FAMILY).items():
         _set(options, name, value)
     _set_objects(options, profile, known)
-    options.set_block_based_table_factory(_table(profile, known, memory))
+    options.set_block_based_table_factory(_table(known, memory))
     if memory.write_buffer_manager is not None:
         options.set_write_buffer_manager(memory.write_buffer_manager)
     return options
 
 
-def shared_memory(profile: Profile) -> SharedMemory:
+def shared_memory(profile: OptionSet) -> SharedMemory:
     """Return the cache and write-buffer manager of a profile, made anew.
 
     Give the same to the options of all stores that are to share them.
@@ -111,13 +60,13 @@ def shared_memory(profile: Profile) -> SharedMemory:
     )
 
 
-def not_in_rocksdict(profile: Profile) -> dict[str, str]:
+def not_in_rocksdict(profile: OptionSet) -> dict[str, str]:
     """Return the options that a store opened through rocksdict won't have, and why."""
     left = defaults_beside(profile)
     lacking = {
         name: f"rocksdict has no setter; it leaves {left[name]!r}"
         for name, value in profile.options().items()
-        if name in _LACKING and value is not None and value != left[name]
+        if not OPTIONS[name].in_rocksdict and value is not None and value != left[name]
     }
     if _universal_changes(profile) and (profile.universal_max_merge_width or 0) > _LARGEST_WIDTH:
         said = f"rocksdict takes up to 2**31 - 1; it leaves {_LARGEST_WIDTH}"
@@ -125,7 +74,7 @@ def not_in_rocksdict(profile: Profile) -> dict[str, str]:
     return lacking | _unknown(profile)
 
 
-def read_options(profile: Profile) -> ReadOptions:
+def read_options(profile: OptionSet) -> ReadOptions:
     """Return rocksdict's options for reads."""
     options = ReadOptions()
     if profile.fill_cache is False:
@@ -141,7 +90,7 @@ def read_options(profile: Profile) -> ReadOptions:
     return options
 
 
-def write_options(profile: Profile) -> WriteOptions:
+def write_options(profile: OptionSet) -> WriteOptions:
     """Return rocksdict's options for writes."""
     options = WriteOptions()
     # An attribute, whatever rocksdict's stub says.
@@ -150,7 +99,7 @@ def write_options(profile: Profile) -> WriteOptions:
     return options
 
 
-def _set_objects(options: Options, profile: Profile, known: dict[str, Any]) -> None:
+def _set_objects(options: Options, profile: OptionSet, known: dict[str, Any]) -> None:
     """Set what rocksdict takes as objects, or as calls of a form of their own."""
     if known.get("prefix_bytes"):
         options.set_prefix_extractor(SliceTransform.create_fixed_prefix(known["prefix_bytes"]))
@@ -170,7 +119,7 @@ def _set_objects(options: Options, profile: Profile, known: dict[str, Any]) -> N
         options.set_fifo_compaction_options(fifo)
 
 
-def _universal_changes(profile: Profile) -> bool:
+def _universal_changes(profile: OptionSet) -> bool:
     """Return whether the universal style is told anything: rocksdict then narrows a merge."""
     return any(name.startswith("universal_") for name in profile.changes())
 
@@ -183,9 +132,9 @@ def _universal(known: dict[str, Any]) -> UniversalCompactOptions:
     return options
 
 
-def _table(profile: Profile, known: dict[str, Any], memory: SharedMemory) -> BlockBasedOptions:
+def _table(known: dict[str, Any], memory: SharedMemory) -> BlockBasedOptions:
     options = BlockBasedOptions()
-    for name, value in _plain(known, profile, Section.TABLE).items():
+    for name, value in _plain(known, OptionPlace.TABLE).items():
         _set(options, name, value)
     if known.get("bloom_bits_per_key"):
         options.set_bloom_filter(known["bloom_bits_per_key"], block_based=False)
@@ -196,33 +145,34 @@ def _table(profile: Profile, known: dict[str, Any], memory: SharedMemory) -> Blo
     return options
 
 
-def _plain(known: dict[str, Any], profile: Profile, *sections: Section) -> dict[str, Any]:
-    """Return the options of some sections that are set by one value each."""
-    special = {"prefix_bytes", "compression_per_level", "bloom_bits_per_key"} | _LACKING
+def _plain(known: dict[str, Any], *places: OptionPlace) -> dict[str, Any]:
+    """Return the options of some places that are set by one value each."""
+    special = {"prefix_bytes", "compression_per_level", "bloom_bits_per_key"}
     return {
         name: known[name]
-        for name, option in options_of(type(profile)).items()
-        if name in known and option.section in sections and not option.inside
+        for name, option in OPTIONS.items()
+        if name in known and option.place in places and not option.inside and option.in_rocksdict
         if name not in special and known[name] != "same"
     }
 
 
 def _set(options: Options | BlockBasedOptions, name: str, value: Any) -> None:
-    setter: Callable[[Any], None] = getattr(options, _SETTERS.get(name, f"set_{name}"))
-    setter(_word(name, value) if name in CHOICES else value)
+    option = OPTIONS[name]
+    setter: Callable[[Any], None] = getattr(options, option.rocksdict or f"set_{name}")
+    setter(_word(name, value) if option.words else value)
 
 
 def _word(name: str, word: str) -> Any:
-    return getattr(_CLASSES[name], str(CHOICES[name][word].in_rocksdict))()
+    return attrgetter(str(OPTIONS[name].words[word].in_rocksdict))(rocksdict)()
 
 
-def _or_own(profile: Profile, name: str) -> int:
+def _or_own(profile: OptionSet, name: str) -> int:
     value: int | None = getattr(profile, name)
-    own: int = options_of(type(profile))[name].default
+    own: int = OPTIONS[name].default
     return own if value is None else value
 
 
-def _unknown(profile: Profile) -> dict[str, str]:
+def _unknown(profile: OptionSet) -> dict[str, str]:
     return {
         name: f"unknown ({why}); RocksDB's own value is left"
         for name, why in profile.unknown.items()

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kstoolkit.records import Record
-from kstoolkit.rocksdb.profiles.named import SPARK, SPARK_UNKNOWN
-from kstoolkit.rocksdb.profiles.options import CHOICES, OptionSet
-
-if TYPE_CHECKING:
-    from kstoolkit.rocksdb.profiles.profile import Profile
-
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionSet
+from kstoolkit.rocksdb.profiles.presets import SPARK, SPARK_UNKNOWN
 
 _PREFIX = "spark.sql.streaming.stateStore."
 _PROVIDER = (
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"  # ships with Spark
 )
-_KEYS = {
-    "write_buffer_size": ("writeBufferSizeMB", 1 << 20),
-    "max_write_buffer_number": ("maxWriteBufferNumber", 1),
-    "block_cache_bytes": ("blockCacheSizeMB", 1 << 20),
-    "block_size": ("blockSizeKB", 1 << 10),
-    "max_open_files": ("maxOpenFiles", 1),
-    "format_version": ("formatVersion", 1),
-}
-"""For each number that Spark takes: its key, and its unit."""
-
 _SHARED = {
     "block_cache_bytes",
     "block_cache_shared",
@@ -75,7 +61,7 @@ class SparkConf(Record):
         )
 
 
-def spark_conf(profile: Profile) -> SparkConf:
+def spark_conf(profile: OptionSet) -> SparkConf:
     """Return the settings in which the profile differs from Spark's own, and what can't be set."""
     settings = {f"{_PREFIX}providerClass": _PROVIDER}
     unset: dict[str, str] = {}
@@ -94,21 +80,23 @@ def spark_conf(profile: Profile) -> SparkConf:
     return SparkConf(settings, unset)
 
 
-def _setting(name: str, value: Any, profile: Profile) -> dict[str, str]:
+def _setting(name: str, value: Any, profile: OptionSet) -> dict[str, str]:
     """Return Spark's setting for an option; empty if it has none for this value."""
-    rest = _PREFIX + "rocksdb."
-    if name == "compression":
-        return {f"{rest}compression": str(CHOICES[name][value].in_spark)}
-    if name == "allow_fallocate":
-        return {f"{rest}allowFAllocate": str(value).lower()}
-    key, unit = _KEYS.get(name, ("", 1))
+    option = OPTIONS[name]
+    key, unit = option.spark
     # What all stores were to share would be given to each of them.
-    shared = name == "block_cache_bytes" and profile.block_cache_shared
-    return {} if not key or value % unit or shared else {rest + key: str(value // unit)}
+    if not key or (name == "block_cache_bytes" and profile.block_cache_shared):
+        return {}
+    setting = f"{_PREFIX}rocksdb.{key}"
+    if option.words:
+        return {setting: str(option.words[value].in_spark)}
+    if isinstance(value, bool):
+        return {setting: str(value).lower()}
+    return {} if value % unit else {setting: str(value // unit)}
 
 
 def _why_not(name: str, left: Any) -> str:
-    key, unit = _KEYS.get(name, ("", 1))
+    key, unit = OPTIONS[name].spark
     whole = f"{key} takes whole units of {unit} bytes" if unit > 1 else "Spark has no key for it"
     why = _WHY_NOT.get(name, whole)
     return why if left is None else f"{why}; it leaves {left!r}"
@@ -125,7 +113,7 @@ def _left(*, bounded: bool) -> dict[str, Any]:
     return own
 
 
-def _is_bounded(profile: Profile) -> bool:
+def _is_bounded(profile: OptionSet) -> bool:
     if not (profile.block_cache_shared and profile.write_buffer_manager_in_cache):
         return False
     cache, memtables = profile.block_cache_bytes, profile.write_buffer_manager_bytes
@@ -135,7 +123,7 @@ def _is_bounded(profile: Profile) -> bool:
     return memtables / cache + share < 1
 
 
-def _bounded(profile: Profile) -> dict[str, str]:
+def _bounded(profile: OptionSet) -> dict[str, str]:
     cache, memtables = profile.block_cache_bytes or 0, profile.write_buffer_manager_bytes or 0
     found = {
         "boundedMemoryUsage": "true",

@@ -22,9 +22,9 @@ from kstoolkit.rocksdb.profiles.named import (
     profile_names,
     write_heavy,
 )
-from kstoolkit.rocksdb.profiles.options import Section
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace
 from kstoolkit.rocksdb.profiles.profile import Profile, ProfileMap
-from tests.rocksdb.otheroptions import OPTIONS, changed
+from tests.rocksdb.otheroptions import changed
 
 JARS = Path(pyspark.__file__).parent / "jars"
 KAFKA_STREAMS = "4.3.1"
@@ -171,7 +171,7 @@ def test_a_store_of_kafka_streams_has_all_of_the_profile_but_what_is_said_not_to
     profile = PROFILES[name]
     found = Profile.from_options(stores / f"{name}.store")
     differ = {each.option for each in profile.diff(found)} - found.unknown.keys()
-    told = {n for n in not_in_java(profile) if OPTIONS[n].section is not Section.NOWHERE}
+    told = {n for n in not_in_java(profile) if OPTIONS[n].place is not OptionPlace.NOWHERE}
     assert differ - profile.unknown.keys() == told - profile.unknown.keys() - found.unknown.keys()
 
 

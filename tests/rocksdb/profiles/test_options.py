@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
-from kstoolkit.rocksdb.profiles.options import OptionSet, options_of, parse_option
+from kstoolkit.rocksdb.profiles.options import OPTIONS, parse_option
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_truths_have_several_words(text: str, value: bool) -> None:  # noqa: FBT
     assert parse_option("cache_index_and_filter_blocks", text) is value
 
 
-@pytest.mark.parametrize("name", sorted(options_of(OptionSet)))
+@pytest.mark.parametrize("name", sorted(OPTIONS))
 def test_each_value_of_each_named_profile_reads_back(name: str) -> None:
     values = [profile_named(each).options()[name] for each in profile_names()]
     for value in (each for each in values if each is not None):
@@ -53,7 +53,7 @@ def test_what_makes_no_sense_is_said(name: str, text: str, message: str) -> None
         parse_option(name, text)
 
 
-@given(st.sampled_from(sorted(options_of(OptionSet))), st.text(max_size=40))
+@given(st.sampled_from(sorted(OPTIONS)), st.text(max_size=40))
 def test_any_text_is_a_value_or_our_own_error(name: str, text: str) -> None:
     found: Any
     try:

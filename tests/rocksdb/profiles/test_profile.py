@@ -16,9 +16,9 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
-from kstoolkit.rocksdb.profiles.options import OptionSet, Section
+from kstoolkit.rocksdb.profiles.options import OPTIONS, OptionPlace, OptionSet
 from kstoolkit.rocksdb.profiles.profile import Profile
-from tests.rocksdb.otheroptions import BESIDE, OPTIONS, changed, other_value
+from tests.rocksdb.otheroptions import BESIDE, changed, other_value
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,7 +31,7 @@ def opened(folder: Path, profile: Profile) -> Profile:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, o in OPTIONS.items() if o.section is not Section.NOWHERE]
+    "name", [n for n, o in OPTIONS.items() if o.place is not OptionPlace.NOWHERE]
 )
 def test_each_option_comes_back_from_the_options_file_of_a_store_or_is_said_to_be_out_of_reach(
     name: str, tmp_path: Path
@@ -51,7 +51,7 @@ def test_which_options_do_not_come_back_is_written_where_the_options_are() -> No
     text = str(OptionSet.__doc__)
     said = text[text.index("OPTIONS files hold no objects") : text.index("Parameters\n")]
     named = set(re.findall(r"``(\w+)``", said)) & OPTIONS.keys()
-    nowhere = {name for name, option in OPTIONS.items() if option.section is Section.NOWHERE}
+    nowhere = {name for name, option in OPTIONS.items() if option.place is OptionPlace.NOWHERE}
     by_group = {n for n in nowhere if n.startswith(("block_cache_", "write_buffer_manager_"))}
     reads_and_writes = {
         "fill_cache",
@@ -64,7 +64,7 @@ def test_which_options_do_not_come_back_is_written_where_the_options_are() -> No
     assert named == (nowhere - by_group - reads_and_writes) | lacking
 
 
-@pytest.mark.parametrize("name", [n for n, o in OPTIONS.items() if o.section is Section.NOWHERE])
+@pytest.mark.parametrize("name", [n for n, o in OPTIONS.items() if o.place is OptionPlace.NOWHERE])
 def test_an_option_that_is_in_no_options_file_changes_nothing_there_that_is_not_told(
     name: str, tmp_path: Path
 ) -> None:
@@ -93,7 +93,7 @@ def test_a_store_opened_with_rocksdbs_own_options_differs_in_nothing_that_is_kno
 
 def test_what_options_files_hold_of_none_is_unknown_with_why(tmp_path: Path) -> None:
     found = opened(tmp_path, Profile())
-    nowhere = {name for name, option in OPTIONS.items() if option.section is Section.NOWHERE}
+    nowhere = {name for name, option in OPTIONS.items() if option.place is OptionPlace.NOWHERE}
     assert found.unknown.keys() == nowhere
     assert "no caches" in found.unknown["block_cache_bytes"]
     assert "one by one" in found.unknown["disable_wal"]
