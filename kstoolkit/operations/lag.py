@@ -17,7 +17,7 @@ from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, InputError
@@ -46,12 +46,12 @@ _BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Rates:
     """Records a second by partition, and why there is none.
 
     Examples
     --------
-    >>> Pace({}, "nothing was read yet").why
+    >>> Rates({}, "nothing was read yet").why
     'nothing was read yet'
     """
 
@@ -64,28 +64,28 @@ class Pace:
         return sum(self.per_second.values()) if self.per_second else None
 
 
-def _arriving(before: Positions | None, now: Positions) -> Pace:
+def _arriving(before: Positions | None, now: Positions) -> Rates:
     """Return how fast records came in between two looks."""
     if before is None or now.at_seconds <= before.at_seconds:
-        return Pace({}, "not measured: it takes two looks")
+        return Rates({}, "not measured: it takes two looks")
     apart = now.at_seconds - before.at_seconds
     found = {}
     for place, reach in now.reach.items():
         earlier = before.reach.get(place)
         if reach is not None and earlier is not None and reach.end >= earlier.end:
             found[place] = (reach.end - earlier.end) / apart
-    return Pace(found, None if found else "the topic was made again meanwhile")
+    return Rates(found, None if found else "the topic was made again meanwhile")
 
 
-def _commits_read(before: Positions | None, now: Positions) -> Pace:
+def _commits_read(before: Positions | None, now: Positions) -> Rates:
     """Return how fast a group went on between two looks, by its commits.
 
     Consumers commit some seconds apart: where none came between, nothing is known.
     """
     if not now.reads:
-        return Pace(dict.fromkeys(now.positions, 0.0))
+        return Rates(dict.fromkeys(now.positions, 0.0))
     if before is None or now.at_seconds <= before.at_seconds:
-        return Pace({}, "not measured: it takes two looks")
+        return Rates({}, "not measured: it takes two looks")
     apart = now.at_seconds - before.at_seconds
     moved = {
         place: (at - before.positions[place]) / apart
@@ -93,11 +93,11 @@ def _commits_read(before: Positions | None, now: Positions) -> Pace:
         if place in before.positions and at >= before.positions[place]
     }
     if not any(moved.values()):
-        return Pace({}, f"no commit came within {apart:,.0f} s: look longer, over=...")
-    return Pace(moved)
+        return Rates({}, f"no commit came within {apart:,.0f} s: look longer, over=...")
+    return Rates(moved)
 
 
-def _batches_read(reader: RunReader) -> Pace:
+def _batches_read(reader: RunReader) -> Rates:
     """Return how fast a run is while a batch runs, by its newest batches.
 
     What each took in is the difference of the offsets that Spark's log has; how long it took is in
@@ -114,8 +114,8 @@ def _batches_read(reader: RunReader) -> Pace:
             seconds += told.seconds
             records.update(taken)
     if not seconds:
-        return Pace({}, "no batch tells how many records it took")
-    return Pace({place: number / seconds for place, number in records.items()})
+        return Rates({}, "no batch tells how many records it took")
+    return Rates({place: number / seconds for place, number in records.items()})
 
 
 def _taken(reader: RunReader, told: BatchStatistics) -> dict[Partition, int]:
@@ -379,21 +379,6 @@ class Positions:
     at_seconds: float = field(default_factory=time.monotonic)
 
 
-class Reader(Protocol):
-    """Who reads topics."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """Where the topics are."""
-
-    @property
-    def name(self) -> str:
-        """Who it is, in words."""
-
-    def look(self) -> Positions:
-        """Return where it is now."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunReader:
     """A run that reads a topic.
@@ -609,7 +594,7 @@ def _lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Posi
 
 
 def _row(
-    place: Partition, now: Positions, read: Pace, arrives: Pace, behind: Mapping[Partition, float]
+    place: Partition, now: Positions, read: Rates, arrives: Rates, behind: Mapping[Partition, float]
 ) -> LagOfPartition:
     reach, position = now.reach[place], now.positions.get(place)
     waiting, gone, why = _waiting(reach, position, now.unknown.get(place, "not told"))
@@ -648,7 +633,7 @@ def _waiting(reach: Reach | None, position: int | None, why: str) -> tuple[int |
 
 
 def _until(
-    waiting: int, read: Pace, arrives: Pace, reads: float | None, comes: float | None
+    waiting: int, read: Rates, arrives: Rates, reads: float | None, comes: float | None
 ) -> tuple[float | None, str | None]:
     """Return in how many seconds nothing waits any more, or why that is not known, or never."""
     seconds, ever = _meeting(waiting, reads, comes)

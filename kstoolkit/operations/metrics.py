@@ -697,7 +697,7 @@ class MetricsServer:
         return f"MetricsServer({self.url!r}{state})"
 
 
-class _Server(ThreadingMixIn, WSGIServer):
+class _MetricsHttpServer(ThreadingMixIn, WSGIServer):
     """One thread for each who asks, all of them waited for in the end."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -727,12 +727,12 @@ def _as_is(part: Any) -> Any:
     return part
 
 
-def _listening(host: str, port: int) -> _Server:
+def _listening(host: str, port: int) -> _MetricsHttpServer:
     if type(port) is not int or not 0 <= port <= _LAST_PORT:
         message = f"port is {port!r}: there are 0 to {_LAST_PORT}."
         raise ConfigurationError(message, hint="Give 0 for any that is free.")
     try:
-        return _Server(host, port)
+        return _MetricsHttpServer(host, port)
     except OSError as error:
         why = "it is taken" if error.errno == errno.EADDRINUSE else _reason(error)
         message = f"Metrics can't be served at port {port} of {host!r}: {why}."

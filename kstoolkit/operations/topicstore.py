@@ -229,7 +229,7 @@ def _are_counts(records: TopicRecords) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TopicReading:
     """A topic, or one partition of it, from where it begins to where it ends now.
 
     Parameters
@@ -253,7 +253,7 @@ class Reading:
     @classmethod
     def of(
         cls, cluster: Cluster, address: Address, partition: int | None, *, shown: bool
-    ) -> Reading:
+    ) -> TopicReading:
         """Look where a topic, or a partition of it, begins and ends now.
 
         Raises
@@ -500,7 +500,9 @@ def topic_store(
     """
     if partition is None and beside is not None:
         partition = _partition_of(beside)
-    reading = Reading.of(Cluster(address.bootstrap, options), address, partition, shown=progress)
+    reading = TopicReading.of(
+        Cluster(address.bootstrap, options), address, partition, shown=progress
+    )
     parts = reading.parts()
     first = next(parts, None)
     as_they_are = read_as.kind is not None and not any(counted.values())

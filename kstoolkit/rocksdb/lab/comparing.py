@@ -1,16 +1,8 @@
-"""The same workload under several profiles, one after the other, each in a process of its own.
+"""What the same workload costs under several profiles, one after the other.
 
-What came of a comparison: a row a profile, and what belongs to all of them.
-
-Which profiles are compared, each with a name of its own.
-
-Stores that stay when their trials are over: each in a folder of its profile's name.
-
-Who hears how a comparison goes, and may cancel it.
-
-Trials that came to no end.
-
-One trial as its parent sees it: started, watched, stopped at its limits, and its end read.
+Each trial runs in a process of its own (:mod:`kstoolkit.rocksdb.lab.trial`), which its parent
+starts, watches, and stops where it meets a limit. Its store is removed afterwards, or stays in a
+folder of its profile's name, with a note beside it that says what was written there.
 """
 
 from __future__ import annotations
@@ -24,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -42,6 +34,7 @@ from kstoolkit.rocksdb.lab.results import (
     Listener,
     TrialCancelled,
     TrialFailed,
+    Watched,
     moment_of,
     trial_of,
     work_by_level,
@@ -69,21 +62,7 @@ _LONGEST = 200  # bytes of a folder's name, with room for the ending
 def _places_to_keep(
     folder: str | os.PathLike[str] | None, profiles: Sequence[Profile]
 ) -> dict[str, Path]:
-    """Return where the store of each profile is to stay; nothing if none is.
-
-    Raises
-    ------
-    ConfigurationError
-        If the name of a profile can't be that of a folder.
-    OutputError
-        If the folder can't be made, or holds something of that name that is no trial's store.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> _places_to_keep(None, [Profile(name="mine")])
-    {}
-    """
+    """Return where the store of each profile is to stay; nothing if none is."""
     if folder is None:
         return {}
     places = {each.name: Path(folder) / _as_folder(each.name) for each in profiles}
@@ -97,13 +76,7 @@ def _places_to_keep(
 
 
 def _make_room(place: Path, workload: Workload, profile: Profile) -> None:
-    """Remove what an earlier trial left at a place, and note beside it what is written there now.
-
-    Raises
-    ------
-    OutputError
-        If that can't be done.
-    """
+    """Remove what an earlier trial left at a place, and note beside it what comes there now."""
     told = {"profile": profile.name, "options": profile.changes(), "workload": workload.to_dict()}
     try:
         if place.is_dir():
@@ -145,37 +118,17 @@ _END_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TrialLimits:
     """What a trial may take: seconds since its store was opened, and bytes of disk."""
 
     seconds: float
     disk_bytes: int
 
 
-@dataclass(slots=True)
-class Watched:
-    """What was seen of a trial."""
-
-    moments: list[dict[str, Any]] = field(default_factory=list)
-    end: dict[str, Any] = field(default_factory=dict)
-    peak_disk_bytes: int = 0
-    stopped_by: str | None = None
-
-
 def _trial_request(
     workload: Workload, profile: Profile, path: Path, *, rows: Path | None = None
 ) -> dict[str, Any]:
-    """Return what the process of a trial is asked for.
-
-    Parameters
-    ----------
-    workload, profile
-        What to write, and under which options.
-    path
-        Where to put the store; it stays there.
-    rows
-        The file of the rows to replay, if the workload does that.
-    """
+    """Return what the process of a trial is asked for; ``rows`` is a file of those to replay."""
     told = {"name": profile.name, "options": profile.options(), "unknown": dict(profile.unknown)}
     return {
         "workload": workload.to_dict(),
@@ -187,29 +140,11 @@ def _trial_request(
 
 def _watch(
     request: dict[str, Any],
-    limits: Limits,
+    limits: TrialLimits,
     on_moment: Callable[[dict[str, Any]], None],
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Watched:
-    """Run a trial in a process of its own; return what was seen of it.
-
-    Parameters
-    ----------
-    request
-        As :func:`_trial_request` makes it.
-    limits
-        Where it is stopped.
-    on_moment
-        Called with each moment as it comes.
-    is_cancelled
-        Asked again and again whether to end the process.
-
-    Raises
-    ------
-    TrialFailed
-        If the process fails, dies, or doesn't end when it is told to; a ``TrialCancelled`` if
-        ``is_cancelled`` said so.
-    """
+    """Run a trial in a process of its own; return what was seen of it."""
     child = _Child(request, limits, is_cancelled)
     try:
         for moment in child.moments():
@@ -223,7 +158,7 @@ class _Child:
     """The process of a trial; whatever happens, it is gone afterwards."""
 
     def __init__(
-        self, request: dict[str, Any], limits: Limits, is_cancelled: Callable[[], bool]
+        self, request: dict[str, Any], limits: TrialLimits, is_cancelled: Callable[[], bool]
     ) -> None:
         self.request = request
         self.name = request["profile"]["name"]
@@ -285,13 +220,7 @@ class _Child:
             raise TrialFailed(message, hint="Give it less: a smaller workload, or less memory.")
 
     def _read(self) -> bytes | None:
-        """Return what the trial told since, and look after its limits; None: it told all.
-
-        Raises
-        ------
-        TrialCancelled
-            If that is wished for.
-        """
+        """Return what the trial told since, and look after its limits; None: it told all."""
         if self._is_cancelled():
             message = f"The trial of the profile {self.name!r} was cancelled."
             raise TrialCancelled(message)
@@ -364,9 +293,6 @@ def _environment() -> dict[str, str]:
     """Return this process's environment, with this very package to import."""
     paths = [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-
-
-_PREFIX = "kstoolkit-lab-"
 
 
 def compare_profiles(
@@ -465,12 +391,12 @@ def _workload(given: str | Workload | Iterable[tuple[bytes, bytes | None]]) -> W
     return Workload(given) if isinstance(given, str) else Workload(REPLAYED, rows=given)
 
 
-def _limits(seconds: float, disk_bytes: int) -> Limits:
+def _limits(seconds: float, disk_bytes: int) -> TrialLimits:
     for name, value in (("seconds", seconds), ("disk_bytes", disk_bytes)):
         if not value > 0:
             message = f"{name} is {value!r}."
             raise ConfigurationError(message, hint="Give more than 0.")
-    return Limits(seconds, disk_bytes)
+    return TrialLimits(seconds, disk_bytes)
 
 
 def _parent(folder: str | os.PathLike[str] | None) -> Path | None:
@@ -483,7 +409,7 @@ def _parent(folder: str | os.PathLike[str] | None) -> Path | None:
 @contextmanager
 def _scratch(parent: Path | None) -> Iterator[Path]:
     """Yield a folder that goes in any case: at the latest when the next comparison begins."""
-    folder = new_scratch_folder(parent, prefix=_PREFIX)
+    folder = new_scratch_folder(parent, prefix="kstoolkit-lab-")
     try:
         yield folder.path
     finally:
@@ -521,13 +447,7 @@ def _kept(
 def _unless_cancelled(
     rows: Iterable[tuple[bytes, bytes | None]], listener: Listener
 ) -> Iterator[tuple[bytes, bytes | None]]:
-    """Yield the rows, and look now and then whether the listener wants no more of them.
-
-    Raises
-    ------
-    TrialCancelled
-        If it doesn't; there are no trials yet.
-    """
+    """Yield the rows, and look now and then whether the listener wants no more of them."""
     for number, row in enumerate(rows):
         if number % BATCH_ROWS == 0 and listener.is_cancelled():
             message = "The comparison was cancelled before its first trial."

@@ -1,8 +1,7 @@
-"""What came of a trial: its figures, a series over time, and the work by level.
+"""What came of a comparison: each trial's figures, a series over time, and the work by level.
 
-The work that a trial did for each level, out of the log that RocksDB wrote.
-
-The records of a trial, out of what was seen of its process.
+A trial's process tells its figures and moments; the parent adds what it saw of the disk, and
+RocksDB's log says which level was flushed and compacted into.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from kstoolkit.rocksdb.lab.comparing import Watched
     from kstoolkit.rocksdb.lab.workloads import Workload
     from kstoolkit.rocksdb.log.jobs import Compaction, Flush
 
@@ -329,6 +327,16 @@ _WHY_NOT_THEN = {
     "put_p99_us": "no puts since the moment before",
     "get_p99_us": "no gets since the moment before",
 }
+
+
+@dataclass(slots=True)
+class Watched:
+    """What was seen of a trial."""
+
+    moments: list[dict[str, Any]] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
+    peak_disk_bytes: int = 0
+    stopped_by: str | None = None
 
 
 def trial_of(profile: str, seen: Watched) -> Trial:

@@ -1,15 +1,15 @@
 """One profile's trial, as the main module of a process of its own.
 
 It reads one line of JSON from stdin: the workload, the profile, and where to put the store. It
-answers on stdout with one object a line: ``opened``, some ``moment``s, ``written`` among them when
-no more writes come, then ``end``, or ``error``.
-A second line on stdin, or its end, stops the writes; the trial then ends as usual.
+answers on stdout with one object a line::
 
-What a trial's writes and gets were, and how long each of them took.
+    {"opened": true}
+    {"moment": {…}}                four times a second, and at the end
+    {"written": true}              when no more writes come
+    {"end": {…}}                   the figures, or {"error": …, "hint": …}
 
-RocksDB's statistics out of the text in which it tells them.
-
-What RocksDB tells of a trial's store: at a moment, and at its end.
+A second line on stdin, or its end, stops the writes; the trial then ends as usual. The figures are
+what its own calls took, what RocksDB's statistics count, and what its properties say.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rocksdict import Options, ReadOptions, WriteOptions
 
-    from kstoolkit.rocksdb.lab.workloads import Batch
+    from kstoolkit.rocksdb.lab.workloads import Operations
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Meter:
     puts: Latencies = field(default_factory=Latencies)
     asks: Latencies = field(default_factory=Latencies)
 
-    def write(self, store: Rdict, batch: Batch, options: WriteOptions) -> None:
+    def write(self, store: Rdict, batch: Operations, options: WriteOptions) -> None:
         """Write a batch, one row after the other, as a state store's callers do."""
         times = np.empty(len(batch.keys) + 1, np.int64)
         times[0] = perf_counter_ns()
@@ -143,14 +143,14 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class Tickers:
-    r"""Counts since the store was opened, by RocksDB's names without ``rocksdb.``.
+class TrialStatistics:
+    r"""RocksDB's counts since the store was opened, by RocksDB's names without ``rocksdb.``.
 
     Examples
     --------
     >>> text = "rocksdb.stall.micros COUNT : 12\nrocksdb.db.write.stall P50 : 1.0 P95 : 5.0 "
     >>> text += "P99 : 5.0 P100 : 7.0 COUNT : 2 SUM : 12"
-    >>> found = Tickers.of_text(text)
+    >>> found = TrialStatistics.of_text(text)
     >>> found.count("stall.micros"), found.histogram("db.write.stall")
     (12, Histogram(count=2, total=12, most=7.0))
     """
@@ -159,7 +159,7 @@ class Tickers:
     histograms: dict[str, Histogram]
 
     @classmethod
-    def of_text(cls, text: str) -> Tickers:
+    def of_text(cls, text: str) -> TrialStatistics:
         """Read what ``Options.get_statistics`` returns."""
         counts = {name.removeprefix("rocksdb."): int(n) for name, n in _TICKER.findall(text)}
         histograms = {
@@ -178,13 +178,7 @@ class Tickers:
 
 
 def _stall_counts(*texts: str) -> dict[str, int]:
-    """Return how often each condition for a stall came about, as properties of a store tell it.
-
-    Examples
-    --------
-    >>> _stall_counts("Write Stall (count): memtable-limit-stops: 3, total-stops: 3")
-    {'memtable_limit_stops': 3, 'total_stops': 3}
-    """
+    """Return how often each condition for a stall came about, as properties of a store tell it."""
     found = [pair for text in texts for pair in _STALL.findall(text.partition("(count):")[2])]
     return {name.replace("-", "_"): int(number) for name, number in found}
 
@@ -229,13 +223,7 @@ def _at_end(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
 
 
 def _content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
-    """Return how much can be read from the store, and its hash.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises, at a block that can't be read.
-    """
+    """Return how much can be read from the store, and its hash."""
     digest = hashlib.sha256()
     rows = size = 0
     cursor = store.iter(options)  # under a prefix extractor, none but these see every row
@@ -286,7 +274,7 @@ def _done(meter: Meter) -> dict[str, Any]:
     }
 
 
-def _worked(tickers: Tickers, meter: Meter) -> dict[str, Any]:
+def _worked(tickers: TrialStatistics, meter: Meter) -> dict[str, Any]:
     flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
     stalls = tickers.histogram("db.write.stall")
     return _read(tickers, meter) | {
@@ -304,7 +292,7 @@ def _worked(tickers: Tickers, meter: Meter) -> dict[str, Any]:
     }
 
 
-def _read(tickers: Tickers, meter: Meter) -> dict[str, Any]:
+def _read(tickers: TrialStatistics, meter: Meter) -> dict[str, Any]:
     files = tickers.count("last.level.read.bytes", "non.last.level.read.bytes")
     read = files - tickers.count("compact.read.bytes")
     useful, positives, true = (tickers.count(f"bloom.filter.{name}") for name in _FILTER)
@@ -346,8 +334,8 @@ def _by_level(store: Rdict) -> dict[str, list[int]]:
     return {"level_files": counts.tolist(), "level_bytes": sums}
 
 
-def _tickers(options: Options) -> Tickers:
-    return Tickers.of_text(options.get_statistics() or "")
+def _tickers(options: Options) -> TrialStatistics:
+    return TrialStatistics.of_text(options.get_statistics() or "")
 
 
 def _ratio(above: float, below: float) -> float | None:
@@ -444,7 +432,7 @@ class TriedStore:
             self._tell_if_due()
         return True, busy - began
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[Operations]:
         return kept_rows(Path(self.rows)) if self.rows else generated(self.workload)
 
     def _keep_pace(self) -> None:

@@ -1,8 +1,7 @@
 """What is written and asked for in the lab: the same rows each time, drawn from a seed.
 
-Which keys a trial asks for: drawn evenly among those that were written so far.
-
-Rows to replay, kept in a file, so that each trial writes the same ones in the same order.
+A trial asks for keys drawn evenly among those that it has written so far. Rows to replay are kept
+in a file first, so that each trial writes the same ones in the same order.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _HOT_SHARE = 0.02
 _DELETED_SHARE = 0.45
 
 
-class Batch(NamedTuple):
+class Operations(NamedTuple):
     """Some writes, in their order; a value of None deletes its key."""
 
     keys: list[bytes]
@@ -134,7 +133,7 @@ class Workload:
         return f"Workload({self.kind}, {told}, {reads})"
 
 
-def generated(workload: Workload) -> Iterator[Batch]:
+def generated(workload: Workload) -> Iterator[Operations]:
     """Yield the rows of a generated workload, a thousand at a time.
 
     Examples
@@ -151,7 +150,7 @@ def generated(workload: Workload) -> Iterator[Batch]:
         if workload.kind == "delete_heavy":
             deleted = draws.random(rows) < _DELETED_SHARE
             values = [None if gone else v for gone, v in zip(deleted, values, strict=True)]
-        yield Batch(keys, values)
+        yield Operations(keys, values)
 
 
 def _uniform(
@@ -309,7 +308,7 @@ def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_by
     return number
 
 
-def kept_rows(path: Path) -> Iterator[Batch]:
+def kept_rows(path: Path) -> Iterator[Operations]:
     """Yield the rows of a file, as they were written.
 
     Raises
@@ -319,12 +318,12 @@ def kept_rows(path: Path) -> Iterator[Batch]:
     """
     with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
-            yield Batch(batch.column("key").to_pylist(), batch.column("value").to_pylist())
+            yield Operations(batch.column("key").to_pylist(), batch.column("value").to_pylist())
 
 
-def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Batch]:
+def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Operations]:
     """Yield the rows, so many at a time that neither their number nor their bytes are large."""
-    batch, size = Batch([], []), 0
+    batch, size = Operations([], []), 0
     for number, row in enumerate(rows, 1):
         key, value = _checked(row, number)
         batch.keys.append(key)
@@ -332,7 +331,7 @@ def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Batch]:
         size += len(key) + len(value or b"")
         if len(batch.keys) == BATCH_ROWS or size >= _BATCH_BYTES:
             yield batch
-            batch, size = Batch([], []), 0
+            batch, size = Operations([], []), 0
     if batch.keys:
         yield batch
 

@@ -26,7 +26,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, InputError, OutputError
 from kstoolkit.rocksdb.lab import comparing as watching
-from kstoolkit.rocksdb.lab.comparing import Limits, _trial_request, _watch, compare_profiles
+from kstoolkit.rocksdb.lab.comparing import TrialLimits, _trial_request, _watch, compare_profiles
 from kstoolkit.rocksdb.lab.results import Listener, TrialCancelled, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
 from kstoolkit.rocksdb.log.storelog import read_log
@@ -508,13 +508,13 @@ def request(path: Path, rows: Path | None = None) -> dict[str, Any]:
 def test_what_rocksdb_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrialFailed, match="The trial of the profile 'level' failed: "):
-        _watch(request(tmp_path / "file" / "store"), Limits(10, 1 << 30), print)
+        _watch(request(tmp_path / "file" / "store"), TrialLimits(10, 1 << 30), print)
 
 
 def test_a_process_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
     asked = request(tmp_path / "store", rows=tmp_path / "absent")
     with pytest.raises(TrialFailed, match=r"died: FileNotFoundError: .*absent'"):
-        _watch(asked, Limits(10, 1 << 30), print)
+        _watch(asked, TrialLimits(10, 1 << 30), print)
 
 
 @pytest.mark.kill
