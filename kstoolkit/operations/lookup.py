@@ -1,18 +1,14 @@
 """Look-ups in a service outside, for whole columns of keys.
 
-How a look-up goes about it: checked once, and sent to every process that looks up.
-
-A column of keys looked up as a whole: each different key once, its answer taken to every row.
-
-A look-up as a column of anyone's DataFrame, and what Spark's workers counted of it.
+A column is looked up as a whole: each different key once, its answer taken to every row that has
+it. Spark's workers do so batch by batch, and tell the driver what they counted as their tasks end.
+The calls themselves are :mod:`kstoolkit.operations.lookupcalls`'.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator  # noqa: TC003 - Spark looks at the hints of what it calls
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +21,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lookupcalls import (
     Answer,
+    LookupOptions,
     kept_in_process,
     live,
     lookup_statistics,
@@ -34,78 +31,15 @@ from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.units import Duration, format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from pyspark.accumulators import Accumulator
     from pyspark.sql import Column, DataFrame
 
-    from kstoolkit.operations.lookupcalls import LookupStatistics
+    from kstoolkit.operations.lookupcalls import Ask, LookupStatistics, OnError
 
-    Ask = Callable[[list[Any]], Mapping[Any, Any] | Awaitable[Mapping[Any, Any]]]
     Asked = Callable[[Sequence[Hashable]], Mapping[Any, Answer]]
     Told = dict[str, dict[str, float]]
-
-
-OnError = Literal["dead_letter", "skip", "default"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupOptions:
-    """What a look-up is made of; see :class:`~kstoolkit.operations.lookup.Lookup`.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is out of range, or the parts don't go together.
-    """
-
-    ask: Ask
-    batch_size: int
-    pool: int
-    timeout_ms: int
-    cache_ms: int
-    cache_unknown_ms: int
-    cache_keys: int
-    retries: int
-    backoff_ms: int
-    max_backoff_ms: int
-    pause_after: int
-    pause_ms: int
-    on_error: OnError
-    default: Any
-    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
-    """By which copies of one look-up, in several tasks of a process, know that they are one."""
-
-    def __post_init__(self) -> None:
-        _check_callable(self.ask)
-        for name in ("batch_size", "pool", "cache_keys", "pause_after"):
-            self._check_at_least(1, name)
-        self._check_at_least(0, "retries")
-        self._check_on_error()
-
-    def _check_at_least(self, least: int, name: str) -> None:
-        number = getattr(self, name)
-        if not isinstance(number, int) or number < least:
-            message = f"{name}={number!r} is no whole number from {least} up."
-            raise ConfigurationError(message, hint=f"Give {least} or more.")
-
-    def _check_on_error(self) -> None:
-        if self.on_error not in get_args(OnError):
-            message = f"on_error={self.on_error!r} is unknown."
-            known = ", ".join(map(repr, get_args(OnError)))
-            raise ConfigurationError(
-                message,
-                hint=f"Known are {known}; the last with default=…, the value to go on with.",
-            )
-        if (self.on_error == "default") != (self.default is not None):
-            message = f"on_error={self.on_error!r} and default={self.default!r} don't go together."
-            raise ConfigurationError(message, hint="Give both on_error='default' and default=….")
-
-
-def _check_callable(ask: object) -> None:
-    if not callable(ask):
-        message = f"A look-up needs something to call, not {ask!r}."
-        raise ConfigurationError(message, hint="Give a function of a list of keys.")
 
 
 _VALUE, _FAILURE = "value", "failure"
@@ -122,29 +56,7 @@ def _answer_column(
 ) -> pa.StructArray:
     """Return a value for each row, and why there is none, if the look-up failed.
 
-    Parameters
-    ----------
-    keys
-        Any flat type, in one piece or several. A null or NaN is nobody's key, and is not asked for.
-    ask
-        Answers a list of different keys.
-    kind
-        The type of the values; None to tell it from them.
-    default
-        What rows without a value get.
-
-    Raises
-    ------
-    ConfigurationError
-        If keys are nested, the default is not of the type, or values have no type in common.
-
-    Examples
-    --------
-    >>> found = {"ann": Answer("SE"), "bob": Answer(failure="no answer within 5 seconds")}
-    >>> ask = lambda keys: {key: found[key] for key in keys}
-    >>> column = _answer_column(pa.array(["ann", None, "bob", "ann"]), ask, kind=pa.string())
-    >>> column.field("value").to_pylist()
-    ['SE', None, None, 'SE']
+    A null or NaN is nobody's key, and is not asked for. Without a ``kind``, the values tell it.
     """
     encoded = _flat(keys).dictionary_encode()
     answers = _answers(encoded.dictionary, ask)
@@ -157,13 +69,6 @@ def _answer_column(
 
 
 def _as_type(value: Any, kind: pa.DataType, what: str) -> pa.Scalar:
-    """Return a value of Python's in a type of Arrow's.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is of another.
-    """
     try:
         return pa.scalar(value, kind)
     except _MISFITS as error:
@@ -264,11 +169,7 @@ class NewestOfEach(AccumulatorParam[dict[str, dict[str, float]]]):
 
 
 def _with_looked_up(lookup: Lookup, df: DataFrame, *, key: str, column: str, ddl: str) -> DataFrame:
-    """Return the DataFrame with a column more; see :meth:`Lookup.add_to`.
-
-    Only keys and answers go through Python. The other columns stay where they are, a watermark on
-    them too.
-    """
+    """Only keys and answers go through Python; the other columns stay, a watermark on them too."""
     _check_new(df, column)
     kind = _spark_type(ddl)
     answers = _answering(lookup, df, kind)

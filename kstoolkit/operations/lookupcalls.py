@@ -1,21 +1,17 @@
 """Calls of a look-up: bounded in flight, timed out, tried again, and narrowed to the key at fault.
 
-All of it runs on one event loop, so nothing here is locked; only what users gave runs in threads.
+Each process that looks up has of each look-up::
 
-Answers of look-ups, kept for a while: so many of them, each for so long.
+    LiveLookup     answers of a list of different keys, for all tasks and threads
+      LookupCache    answers by key, each for a while
+      LookupCalls    one batch: tries, halves of it, the key at fault
+        Circuit        leaves a service alone that does nothing but fail
+        CallThreads    what users gave runs in these, if it is no ``async`` function
+      LookupFigures  what it counts of itself
 
-When to leave a service alone that does nothing but fail.
-
-Threads for calls that may hang, so that none of them keeps its process from ending.
-
-What a look-up counts of itself, in each process that looks up.
-
-What all copies of a look-up share in one process: its calls, its cache, and what it counted.
-
-Spark unpickles a look-up anew for each task, and its workers live from task to task. A copy knows
-by its identity what its forerunners left.
-
-What a look-up has done so far, for people.
+All of it runs on one event loop, so nothing here is locked but the threads. Spark unpickles a
+look-up anew for each task, and its workers live from task to task: a copy knows by its identity
+what its forerunners left. This module runs on Spark's nodes, and imports nothing that they lack.
 """
 
 from __future__ import annotations
@@ -34,18 +30,79 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields
 from queue import Empty, SimpleQueue
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import Record, Source, counted, of_source
 from kstoolkit.units import format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-    from kstoolkit.operations.lookup import Ask, LookupOptions
-
+    Ask = Callable[[list[Any]], Mapping[Any, Any] | Awaitable[Mapping[Any, Any]]]
     Flight: TypeAlias = "asyncio.Task[dict[Hashable, Answer]]"
+
+
+OnError = Literal["dead_letter", "skip", "default"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupOptions:
+    """What a look-up is made of; see :class:`~kstoolkit.operations.lookup.Lookup`.
+
+    Raises
+    ------
+    ConfigurationError
+        If something is out of range, or the parts don't go together.
+    """
+
+    ask: Ask
+    batch_size: int
+    pool: int
+    timeout_ms: int
+    cache_ms: int
+    cache_unknown_ms: int
+    cache_keys: int
+    retries: int
+    backoff_ms: int
+    max_backoff_ms: int
+    pause_after: int
+    pause_ms: int
+    on_error: OnError
+    default: Any
+    identity: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """By which copies of one look-up, in several tasks of a process, know that they are one."""
+
+    def __post_init__(self) -> None:
+        _check_callable(self.ask)
+        for name in ("batch_size", "pool", "cache_keys", "pause_after"):
+            self._check_at_least(1, name)
+        self._check_at_least(0, "retries")
+        self._check_on_error()
+
+    def _check_at_least(self, least: int, name: str) -> None:
+        number = getattr(self, name)
+        if not isinstance(number, int) or number < least:
+            message = f"{name}={number!r} is no whole number from {least} up."
+            raise ConfigurationError(message, hint=f"Give {least} or more.")
+
+    def _check_on_error(self) -> None:
+        if self.on_error not in get_args(OnError):
+            message = f"on_error={self.on_error!r} is unknown."
+            known = ", ".join(map(repr, get_args(OnError)))
+            raise ConfigurationError(
+                message,
+                hint=f"Known are {known}; the last with default=…, the value to go on with.",
+            )
+        if (self.on_error == "default") != (self.default is not None):
+            message = f"on_error={self.on_error!r} and default={self.default!r} don't go together."
+            raise ConfigurationError(message, hint="Give both on_error='default' and default=….")
+
+
+def _check_callable(ask: object) -> None:
+    if not callable(ask):
+        message = f"A look-up needs something to call, not {ask!r}."
+        raise ConfigurationError(message, hint="Give a function of a list of keys.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +378,7 @@ class LookupCalls:
         open_keys, failure = list(keys), None
         for attempt in range(retries + 1):
             if attempt:
-                self._figures.retries += 1
+                self._figures.add("retries")
                 await asyncio.sleep(self._backoff_seconds(attempt))
             told = await self._call(open_keys)
             failure = told if isinstance(told, _Failure) else None
@@ -344,8 +401,8 @@ class LookupCalls:
         await asyncio.wait({call}, timeout=self._options.timeout_ms / 1_000)
         told = self._told(call)
         failed = isinstance(told, _Failure)
-        self._figures.failures += failed
-        self._figures.pauses += self._circuit.note(failed=failed)
+        self._figures.add("failures", failed)
+        self._figures.add("pauses", self._circuit.note(failed=failed))
         return told
 
     async def _why_not(self) -> str | None:
@@ -397,7 +454,7 @@ class LookupCalls:
 
     def _given_up(self, call: asyncio.Future[Any]) -> _Failure:
         """Leave a call alone that takes too long; it fills its place until it ends."""
-        self._figures.timeouts += 1
+        self._figures.add("timeouts")
         self._hung.add(call)
         if self._is_async:
             call.cancel()
@@ -446,70 +503,107 @@ def _reason(error: BaseException) -> str:
     return told if len(told) <= _LONGEST_REASON else f"{told[:_LONGEST_REASON]}…"
 
 
-@dataclass(slots=True)
-class LookupFigures:
-    """Counts of one look-up in one process; they only grow.
+@dataclass(frozen=True, slots=True, repr=False)
+class LookupStatistics(Record):
+    """What a look-up came to, over the processes that have told.
 
     Parameters
     ----------
+    num_processes
+        How many have told: this one, and Spark's workers as their tasks ended.
     rows, rows_failed
-        Rows that were given, and those of them whose look-up failed.
-    keys_wanted, cache_hits, keys_joined, keys_asked
-        Different keys of each batch; those that were in the cache, those that another batch was
-        waiting for already, and keys in calls, once for each call that asks for them.
-    calls, retries, failures, timeouts, pauses
-        Calls begun, tries after the first, calls that failed, those of them that took too long, and
-        pauses that began after too many failures.
-    in_flight, max_in_flight
-        Calls under way, and the most of them at once.
+        Rows that were looked up, and those of them whose look-up failed; what became of those is
+        what ``on_error`` says.
+    keys_wanted, cache_hits, keys_joined
+        Different keys of each batch; those that were in the cache, and those that another batch had
+        asked for already, whose answer this one waited for.
+    calls, keys_asked
+        Calls of the user's function, and keys in them, once for each call that asks for them.
+    retries, failures, timeouts, pauses
+        Tries after the first; calls that failed, those of them that took too long; pauses in which
+        nobody was asked, after too many failures in a row.
+    max_in_flight
+        The most calls under way at once in any process.
     busy_ms
-        How long at least one call was under way.
+        How long at least one call was under way, summed over processes.
+    keys_per_second
+        Keys asked for while calls were under way, in one process.
+    unknown
+        Why a figure is unknown, by its name.
     """
 
-    rows: int = 0
-    rows_failed: int = 0
-    keys_wanted: int = 0
-    cache_hits: int = 0
-    keys_joined: int = 0
-    keys_asked: int = 0
-    calls: int = 0
-    retries: int = 0
-    failures: int = 0
-    timeouts: int = 0
-    pauses: int = 0
-    in_flight: int = 0
-    max_in_flight: int = 0
-    busy_ms: float = 0
-    _busy_since: float = 0
+    num_processes: int | None = of_source(Source.METRICS)
+    rows: int = of_source(Source.METRICS)
+    rows_failed: int = of_source(Source.METRICS)
+    keys_wanted: int = of_source(Source.METRICS)
+    cache_hits: int = of_source(Source.METRICS)
+    keys_joined: int = of_source(Source.METRICS)
+    keys_asked: int = of_source(Source.METRICS)
+    calls: int = of_source(Source.METRICS)
+    retries: int = of_source(Source.METRICS)
+    failures: int = of_source(Source.METRICS)
+    timeouts: int = of_source(Source.METRICS)
+    pauses: int = of_source(Source.METRICS)
+    max_in_flight: int = of_source(Source.METRICS)
+    busy_ms: int = of_source(Source.METRICS)
+    keys_per_second: float | None = of_source(Source.FORMULA)
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return (
+            f"LookupStatistics({counted(self.rows, 'rows')}, {format_count(self.rows_failed)} "
+            f"failed; {counted(self.calls, 'calls')}, at most {self.max_in_flight} at once)"
+        )
+
+
+_COUNTS = [
+    each.name
+    for each in fields(LookupStatistics)
+    if each.metadata.get("source") is Source.METRICS and each.name != "num_processes"
+]
+"""What each process counts."""
+
+
+class LookupFigures:
+    """Counts of one look-up in one process, by the names of :class:`LookupStatistics`.
+
+    Examples
+    --------
+    >>> figures = LookupFigures()
+    >>> figures.add("rows", 3)
+    >>> figures.told()["rows"]
+    3
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, float] = dict.fromkeys(_COUNTS, 0)
+        self._in_flight = 0
+        self._busy_since = 0.0
+
+    def add(self, name: str, number: int = 1) -> None:
+        """Count some more; counts only grow."""
+        self._counts[name] += number
 
     def call_begins(self, keys: int) -> None:
         """Count a call with so many keys."""
-        self.calls += 1
-        self.keys_asked += keys
-        if not self.in_flight:
+        self.add("calls")
+        self.add("keys_asked", keys)
+        if not self._in_flight:
             self._busy_since = time.monotonic()
-        self.in_flight += 1
-        self.max_in_flight = max(self.max_in_flight, self.in_flight)
+        self._in_flight += 1
+        self._counts["max_in_flight"] = max(self._counts["max_in_flight"], self._in_flight)
 
     def call_ends(self) -> None:
         """Count the end of a call."""
-        self.in_flight -= 1
-        if not self.in_flight:
-            self.busy_ms += (time.monotonic() - self._busy_since) * 1_000
+        self._counts["busy_ms"] += self._busy_ms() if self._in_flight == 1 else 0
+        self._in_flight -= 1
 
     def told(self) -> dict[str, float]:
-        """Return the counts so far by name, those of the call under way included.
+        """Return the counts so far by name, the time of calls under way included."""
+        return self._counts | {"busy_ms": self._counts["busy_ms"] + self._busy_ms()}
 
-        Examples
-        --------
-        >>> LookupFigures(rows=3).told()["rows"]
-        3
-        """
-        told = {each.name: getattr(self, each.name) for each in fields(self)}
-        since = told.pop("_busy_since")
-        if told.pop("in_flight"):
-            told["busy_ms"] += (time.monotonic() - since) * 1_000
-        return told
+    def _busy_ms(self) -> float:
+        return (time.monotonic() - self._busy_since) * 1_000 if self._in_flight else 0
 
 
 def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
@@ -524,20 +618,47 @@ def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, fl
 
 
 def _together(told: list[Mapping[str, float]]) -> dict[str, float]:
-    """Return the counts of several processes as one; of the most in flight, the most of any.
-
-    Examples
-    --------
-    >>> found = _together([{"calls": 3, "max_in_flight": 2}, {"calls": 2, "max_in_flight": 1}])
-    >>> found["calls"], found["max_in_flight"]
-    (5, 2)
-    """
-    found: dict[str, float] = dict.fromkeys(LookupFigures().told(), 0)
+    """Return the counts of several processes as one; of the most in flight, the most of any."""
+    found: dict[str, float] = dict.fromkeys(_COUNTS, 0)
     for each in told:
         for name, count in each.items():
             most = name.startswith("max_")
             found[name] = max(found[name], count) if most else found[name] + count
     return found
+
+
+def lookup_statistics(
+    told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
+) -> LookupStatistics:
+    """Return the sum of what processes counted.
+
+    Parameters
+    ----------
+    told
+        What each has counted, by process.
+    why_unknown
+        Why some processes can't tell; None if all can.
+
+    Examples
+    --------
+    >>> statistics = lookup_statistics({"a": {"calls": 2, "keys_asked": 50, "busy_ms": 100.0}})
+    >>> statistics.calls, statistics.keys_per_second
+    (2, 500.0)
+    >>> lookup_statistics({}).unknown["keys_per_second"]
+    'nothing has been asked yet'
+    """
+    found = _together(list(told.values()))
+    busy_ms = found.pop("busy_ms")
+    unknown = {} if why_unknown is None else {"num_processes": why_unknown}
+    if not busy_ms:
+        unknown["keys_per_second"] = "nothing has been asked yet"
+    return LookupStatistics(
+        num_processes=len(told) if why_unknown is None else None,
+        busy_ms=round(busy_ms),
+        keys_per_second=found["keys_asked"] * 1_000 / busy_ms if busy_ms else None,
+        unknown=unknown,
+        **{name: int(count) for name, count in found.items()},
+    )
 
 
 _KEPT = "_kept_by_lookups_of_kstoolkit"
@@ -591,16 +712,16 @@ class LiveLookup:
         return self.figures.told()
 
     def _count_rows(self, rows: int, failed: int) -> None:
-        self.figures.rows += rows
-        self.figures.rows_failed += failed
+        self.figures.add("rows", rows)
+        self.figures.add("rows_failed", failed)
 
     async def _answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
         held = {key: answer for key in keys if (answer := self._cache.get(key)) is not None}
         flights = {self._flights[key] for key in keys if key not in held and key in self._flights}
         new = [key for key in keys if key not in held and key not in self._flights]
-        self.figures.keys_wanted += len(keys)
-        self.figures.cache_hits += len(held)
-        self.figures.keys_joined += len(keys) - len(held) - len(new)
+        self.figures.add("keys_wanted", len(keys))
+        self.figures.add("cache_hits", len(held))
+        self.figures.add("keys_joined", len(keys) - len(held) - len(new))
         flights |= {self._begin(batch) for batch in _batches(new, self._options.batch_size)}
         if flights:
             await asyncio.wait(flights)
@@ -665,93 +786,3 @@ def _running_loop() -> asyncio.AbstractEventLoop:
 
 def _batches(keys: Sequence[Hashable], size: int) -> list[Sequence[Hashable]]:
     return [keys[start : start + size] for start in range(0, len(keys), size)]
-
-
-_MS_PER_SECOND = 1_000
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class LookupStatistics(Record):
-    """What a look-up came to, over the processes that have told.
-
-    Parameters
-    ----------
-    num_processes
-        How many have told: this one, and Spark's workers as their tasks ended.
-    rows, rows_failed
-        Rows that were looked up, and those of them whose look-up failed; what became of those is
-        what ``on_error`` says.
-    keys_wanted, cache_hits, keys_joined
-        Different keys of each batch; those that were in the cache, and those that another batch had
-        asked for already, whose answer this one waited for.
-    calls, keys_asked
-        Calls of the user's function, and keys in them, once for each call that asks for them.
-    retries, failures, timeouts, pauses
-        Tries after the first; calls that failed, those of them that took too long; pauses in which
-        nobody was asked, after too many failures in a row.
-    max_in_flight
-        The most calls under way at once in any process.
-    busy_ms
-        How long at least one call was under way, summed over processes.
-    keys_per_second
-        Keys asked for while calls were under way, in one process.
-    unknown
-        Why a figure is unknown, by its name.
-    """
-
-    num_processes: int | None = of_source(Source.METRICS)
-    rows: int = of_source(Source.METRICS)
-    rows_failed: int = of_source(Source.METRICS)
-    keys_wanted: int = of_source(Source.METRICS)
-    cache_hits: int = of_source(Source.METRICS)
-    keys_joined: int = of_source(Source.METRICS)
-    keys_asked: int = of_source(Source.METRICS)
-    calls: int = of_source(Source.METRICS)
-    retries: int = of_source(Source.METRICS)
-    failures: int = of_source(Source.METRICS)
-    timeouts: int = of_source(Source.METRICS)
-    pauses: int = of_source(Source.METRICS)
-    max_in_flight: int = of_source(Source.METRICS)
-    busy_ms: int = of_source(Source.METRICS)
-    keys_per_second: float | None = of_source(Source.FORMULA)
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return (
-            f"LookupStatistics({counted(self.rows, 'rows')}, {format_count(self.rows_failed)} "
-            f"failed; {counted(self.calls, 'calls')}, at most {self.max_in_flight} at once)"
-        )
-
-
-def lookup_statistics(
-    told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
-) -> LookupStatistics:
-    """Return the sum of what processes counted.
-
-    Parameters
-    ----------
-    told
-        What each has counted, by process.
-    why_unknown
-        Why some processes can't tell; None if all can.
-
-    Examples
-    --------
-    >>> statistics = lookup_statistics({"a": {"calls": 2, "keys_asked": 50, "busy_ms": 100.0}})
-    >>> statistics.calls, statistics.keys_per_second
-    (2, 500.0)
-    >>> lookup_statistics({}).unknown["keys_per_second"]
-    'nothing has been asked yet'
-    """
-    found = _together(list(told.values()))
-    busy_ms = found.pop("busy_ms")
-    unknown = {} if why_unknown is None else {"num_processes": why_unknown}
-    if not busy_ms:
-        unknown["keys_per_second"] = "nothing has been asked yet"
-    return LookupStatistics(
-        num_processes=len(told) if why_unknown is None else None,
-        busy_ms=round(busy_ms),
-        keys_per_second=found["keys_asked"] * _MS_PER_SECOND / busy_ms if busy_ms else None,
-        unknown=unknown,
-        **{name: int(count) for name, count in found.items()},
-    )
