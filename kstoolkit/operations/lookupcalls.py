@@ -641,9 +641,10 @@ def lookup_statistics(
 
     Examples
     --------
-    >>> statistics = lookup_statistics({"a": {"calls": 2, "keys_asked": 50, "busy_ms": 100.0}})
-    >>> statistics.calls, statistics.keys_per_second
-    (2, 500.0)
+    >>> one = {"calls": 2, "keys_asked": 50, "busy_ms": 100.0, "max_in_flight": 2}
+    >>> found = lookup_statistics({"a": one, "b": {"calls": 3, "max_in_flight": 1}})
+    >>> found.calls, found.max_in_flight, found.keys_per_second
+    (5, 2, 500.0)
     >>> lookup_statistics({}).unknown["keys_per_second"]
     'nothing has been asked yet'
     """

@@ -1,23 +1,13 @@
 """Figures of a run or a replica for Prometheus, over HTTP.
 
-What a run's folder tells Prometheus: events, lateness, dead letters, findings, lag, disk.
+Each part of a run's figures is asked by itself: one that fails costs no other. Nothing is read
+before somebody asks, and nothing of Spark's is held up: what is read lies in the run's folder,
+and so survives a restart of the run, or is what the query of this process last told. A part that
+takes its time is not read anew each time: it is to take a tenth of the time at most, as long as no
+figure gets older than ten seconds by that, or a minute if it takes a walk over all files of the
+run. A silent broker holds up no other figure than the lag.
 
-These survive a restart of the run, as they are read from what it wrote.
-
-The lag of a run on a topic, for its metrics: a silent broker holds up no other figure.
-
-The query of this process that counts into a run's folder, if there is one.
-
-How far a replica's restore is: a listener that adds up, by window, for as long as it runs.
-
-A run's figures as they are asked for, each part by itself: one that fails costs no other.
-
-Nothing is read before somebody asks, and nothing of Spark's is held up: what is read lies in the
-run's folder, or is what the query last told. A part that takes its time is not read anew each time:
-it is to take a tenth of the time at most, as long as no figure gets older than ten seconds by that,
-or a minute if it takes a walk over all files of the run.
-
-A replica's figures for Prometheus: how far its restore is, and how far it is behind then.
+Of a replica, it is how far its restore is, and how far it is behind then.
 """
 
 from __future__ import annotations
@@ -66,7 +56,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric as Family
 
     from kstoolkit.operations.lag import LagOfPartition
-    from kstoolkit.operations.sparkmetrics import Labels, Metric
+    from kstoolkit.operations.sparkmetrics import Labels
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.pipeline.status import BatchTimes, RunStatus
@@ -79,23 +69,8 @@ _SECOND_MS = 1_000
 _NO_BATCH = "no batch has ended yet"
 
 
-def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
-    """Return the figures of a run as it stands.
-
-    Parameters
-    ----------
-    status
-        What :meth:`kstoolkit.pipeline.status.RunWatch.look` returned.
-    settings
-        The run's, which say what windows there are; ``None`` before it has begun.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.status import RunState, RunStatus
-    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, events=7)
-    >>> {each.name: each.samples for each in _run_metrics(status, None)}["kstoolkit_events"]
-    (((), 7),)
-    """
+def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Family]:
+    """Return the figures of a run as it stands; it has no settings before it has begun."""
     windows = () if settings is None else settings.windows
     states = {state.name.lower(): float(state is status.state) for state in RunState}
     return [
@@ -117,7 +92,7 @@ def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Metric]:
     ]
 
 
-def _behind(status: RunStatus) -> list[Metric]:
+def _behind(status: RunStatus) -> list[Family]:
     why = status.unknown
     lag_s = None if status.lag_ms is None else status.lag_ms / _SECOND_MS
     return [
@@ -148,7 +123,7 @@ def _behind(status: RunStatus) -> list[Metric]:
     ]
 
 
-def _last_batch(newest: BatchTimes | None) -> list[Metric]:
+def _last_batch(newest: BatchTimes | None) -> list[Family]:
     return [
         gauge(
             "last_batch_timestamp_seconds",
@@ -172,32 +147,14 @@ def _last_batch(newest: BatchTimes | None) -> list[Metric]:
     ]
 
 
-def _finding_metrics(tally: Mapping[str, int]) -> list[Metric]:
-    """Return how many findings were reported.
-
-    Parameters
-    ----------
-    tally
-        How often each rule's, as :meth:`kstoolkit.pipeline.status.FindingTally.look` has it.
-
-    Examples
-    --------
-    >>> _finding_metrics({"Ceiling 100 per 1 hour": 2})[0].samples
-    (((('rule', 'Ceiling 100 per 1 hour'),), 2),)
-    """
+def _finding_metrics(tally: Mapping[str, int]) -> list[Family]:
+    """Return how many findings were reported, by rule."""
     about = "Findings that were reported; one whose count grows is reported again."
     return [counter("findings", about, labelled("rule", tally))]
 
 
-def _disk_metrics(folder: Path) -> list[Metric]:
-    """Return what a run's folder takes, and what is free where it lies or is going to.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> [each.name for each in _disk_metrics(Path())][1:]
-    ['kstoolkit_disk_free_bytes', 'kstoolkit_disk_size_bytes']
-    """
+def _disk_metrics(folder: Path) -> list[Family]:
+    """Return what a run's folder takes, and what is free where it lies or is going to."""
     disk = disk_usage(next(each for each in (folder, *folder.absolute().parents) if each.exists()))
     return [
         gauge(
@@ -288,13 +245,6 @@ def _counting_query(folder: RunFolder) -> StreamingQuery | None:
 
     Each session lists its own queries alone, and a thread may have another session than the run;
     what sessions share knows the queries of all of them.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> _counting_query(RunFolder(Path("no/run"))) is None
-    True
     """
     try:
         told = (folder.checkpoint / "metadata").read_text(encoding="utf-8")
@@ -309,13 +259,7 @@ def _counting_query(folder: RunFolder) -> StreamingQuery | None:
 
 
 def _resets_counts(query: StreamingQuery | None) -> bool:
-    """Return whether RocksDB's own counts begin at 0 with each micro-batch, as by default.
-
-    Examples
-    --------
-    >>> _resets_counts(None)
-    True
-    """
+    """Return whether RocksDB's own counts begin at 0 with each micro-batch, as by default."""
     if query is None:
         return True
     try:
@@ -335,7 +279,7 @@ class RestoreProgress:
     >>> progress = RestoreProgress()
     >>> progress.on_start("1 hour", total=500)
     >>> progress.on_batch("1 hour", records=200)
-    >>> {each.name: each.samples[0][1] for each in progress.metrics()[:2]}
+    >>> {each.name: each.samples[0].value for each in progress.metrics()[:2]}
     {'kstoolkit_restore_records': 200, 'kstoolkit_restore_remaining_records': 300}
     """
 
@@ -367,7 +311,7 @@ class RestoreProgress:
             self._failures[_window(what)] += 1
             self._remaining[_window(what)] = 0
 
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[Family]:
         """Return the figures by now; none before a restore has begun."""
         with self._one_at_a_time:
             read, left = Counter(self._read), Counter(self._remaining)
@@ -441,8 +385,8 @@ class RunCollector:
     >>> from kstoolkit.pipeline.run import Run
     >>> from kstoolkit.pipeline.runfolder import RunFolder
     >>> told = RunCollector(Run(RunFolder(Path("no/run")))).metrics()
-    >>> {each.name: each.samples for each in told}["kstoolkit_restarts"]
-    (((), 0),)
+    >>> {each.name: each.samples[0].value for each in told if each.samples}["kstoolkit_restarts"]
+    0
     """
 
     def __init__(
@@ -458,7 +402,7 @@ class RunCollector:
         self._lag, self._restarts = lag, restarts
         self._one_at_a_time = threading.Lock()
         findings = FindingTally(run.folder)
-        parts: dict[str, Callable[[], list[Metric]]] = {
+        parts: dict[str, Callable[[], list[Family]]] = {
             "run": self._read_run,
             "findings": lambda: self._while_there(_finding_metrics(findings.look())),
             "disk": lambda: _disk_metrics(run.folder.path),
@@ -472,7 +416,7 @@ class RunCollector:
         }
         self._errors: Counter[str] = Counter()
 
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[Family]:
         """Return the figures; those of a part that fails are left out, and the failure counts."""
         with self._one_at_a_time:
             found = [metric for name in self._parts for metric in self._read(name)]
@@ -492,14 +436,14 @@ class RunCollector:
             ),
         ]
 
-    def _read(self, part: str) -> list[Metric]:
+    def _read(self, part: str) -> list[Family]:
         try:
             return self._parts[part].read()
         except Exception:  # noqa: BLE001 - whatever broke one part, the others are still true
             self._errors[part] += 1
             return []
 
-    def _read_run(self) -> list[Metric]:
+    def _read_run(self) -> list[Family]:
         self._find_query()
         status = self._watch.look()
         settings = self._run.folder.settings()
@@ -516,7 +460,7 @@ class RunCollector:
             self._watch = RunWatch(self._run)
             self._query_figures.begin(resets=_resets_counts(query))
 
-    def _read_lag(self) -> list[Metric]:
+    def _read_lag(self) -> list[Family]:
         if self._lag is None:
             return []
         records: dict[Labels, float] = {}
@@ -532,12 +476,12 @@ class RunCollector:
             gauge("lag_catch_up_seconds", "How long reading them may take.", seconds),
         ]
 
-    def _read_restarts(self) -> list[Metric]:
+    def _read_restarts(self) -> list[Family]:
         number = 0 if self._restarts is None else self._restarts()
         about = "How often a supervisor started the run again."
         return self._while_there([counter("restarts", about, number)])
 
-    def _while_there(self, figures: list[Metric]) -> list[Metric]:
+    def _while_there(self, figures: list[Family]) -> list[Family]:
         """Return what the run's folder told, unless it was removed: then it told nothing."""
         self._watch.check()
         return figures
@@ -546,13 +490,13 @@ class RunCollector:
 class _Rested:
     """Figures that are read anew only once they have served long enough for what they cost."""
 
-    def __init__(self, read: Callable[[], list[Metric]], oldest_seconds: float) -> None:
+    def __init__(self, read: Callable[[], list[Family]], oldest_seconds: float) -> None:
         self._read, self._oldest_seconds = read, oldest_seconds
-        self._held: list[Metric] = []
+        self._held: list[Family] = []
         self._due = 0.0
         self.took_seconds = 0.0
 
-    def read(self) -> list[Metric]:
+    def read(self) -> list[Family]:
         began = time.monotonic()
         if began < self._due:
             return self._held
@@ -752,25 +696,11 @@ def _answering(collector: Figures) -> Any:
 
     class Families(Collector):
         def collect(self) -> Iterator[Family]:
-            return map(_family, collector.metrics())
+            yield from collector.metrics()
 
     registry = CollectorRegistry()
     registry.register(Families())
     return make_wsgi_app(registry)
-
-
-def _family(metric: Metric) -> Family:
-    from prometheus_client.core import (  # noqa: PLC0415 - an extra
-        CounterMetricFamily,
-        GaugeMetricFamily,
-    )
-
-    kinds = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
-    names = [name for name, _ in metric.samples[0][0]] if metric.samples else []
-    family: Any = kinds[metric.kind](metric.name, metric.about, labels=names)
-    for labels, value in metric.samples:
-        family.add_metric([text for _, text in labels], value)
-    return family  # type: ignore[no-any-return]
 
 
 def _need_prometheus() -> None:
@@ -796,7 +726,7 @@ class ReplicaCollector:
     >>> from kstoolkit.replica.records import Lag
     >>> collector = ReplicaCollector()
     >>> collector.tell(Lag(5, 0.5), followed=40)
-    >>> {each.name: each.samples[0][1] for each in collector.metrics() if each.samples}
+    >>> {each.name: each.samples[0].value for each in collector.metrics() if each.samples}
     {'kstoolkit_replica_lag_records': 5, 'kstoolkit_replica_lag_seconds': 0.5, \
 'kstoolkit_replica_followed_records': 40}
     """
@@ -810,7 +740,7 @@ class ReplicaCollector:
         """Take in how far the replica is behind, and how many records were followed so far."""
         self._lag, self._followed = lag, followed
 
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[Family]:
         """Return the figures by now."""
         lag = self._lag
         why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")

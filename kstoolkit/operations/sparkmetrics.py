@@ -1,28 +1,21 @@
-"""What Spark's Java tells Prometheus: its memory, and what its garbage collectors took.
-
-A figure as Prometheus takes it: a name, what it says, and a value for each set of labels.
-
-RocksDB's figures in Spark's progress, and the names that Prometheus gets them under.
-
-Where a figure is the same as one of Kafka Streams' metrics, it has that one's name
-(:func:`kstoolkit.rocksdb.metricnames.metric_names` has the pairs), less the statistic that
-Prometheus works out itself: ``rate()`` of ``kstoolkit_rocksdb_bytes_written_total`` is
-``bytes-written-rate``. Milliseconds become seconds, as Prometheus has them.
-
-Spark resets RocksDB's own counts with each micro-batch, and tells what one batch added: these add
-up. How long the phases of a commit took, and what was copied, it tells of the latest one.
-
-What a query's progress tells Prometheus: where time goes, and what each operator keeps as state.
+"""What a query, its operators' state, RocksDB and Java tell Prometheus of themselves.
 
 Only the process that counts knows these; they begin at 0 with it, as Prometheus expects of a
 process that was started anew.
+
+Where a figure of RocksDB is the same as one of Kafka Streams' metrics, it has that one's name
+(:func:`kstoolkit.rocksdb.metricnames.metric_names` has the pairs), less the statistic that
+Prometheus works out itself: ``rate()`` of ``kstoolkit_rocksdb_bytes_written_total`` is
+``bytes-written-rate``. Milliseconds become seconds, as Prometheus has them. Spark resets RocksDB's
+own counts with each micro-batch, and tells what one batch added: these add up. How long the phases
+of a commit took, and what was copied, it tells of the latest one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pyspark import SparkContext
 
@@ -36,61 +29,45 @@ if TYPE_CHECKING:
         Mapping,
     )
 
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.metrics_core import Metric as Family
+
     from kstoolkit.pipeline.status import RunStatus
 
-
-_PREFIX = "kstoolkit_"
 
 Labels = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A figure under a name, with one value for each set of labels.
-
-    Parameters
-    ----------
-    kind
-        ``"counter"``, which only grows, or ``"gauge"``.
-    name
-        Its name; a counter's without the ``_total`` that it is served with.
-    about
-        What it says, in a sentence or two.
-    samples
-        (labels, value) of each; none at all of a figure that is not known, whose ``about`` says
-        why.
-    """
-
-    kind: Literal["counter", "gauge"]
-    name: str
-    about: str
-    samples: tuple[tuple[Labels, float], ...]
+Value: TypeAlias = "float | Mapping[Labels, float]"
 
 
-def counter(name: str, about: str, value: float | Mapping[Labels, float]) -> Metric:
-    """Return a figure that only grows.
+def counter(name: str, about: str, value: Value) -> CounterMetricFamily:
+    """Return a figure that only grows, with one value for each set of labels.
 
     Examples
     --------
-    >>> counter("events", "Events that came in.", 7).name
-    'kstoolkit_events'
+    >>> family = counter("events", "Events that came in.", 7)
+    >>> family.name, family.samples[0].value
+    ('kstoolkit_events', 7)
     """
-    return Metric("counter", _PREFIX + name, about, _samples(value))
+    from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
+
+    return _filled(CounterMetricFamily, name, about, value)
 
 
-def gauge(
-    name: str, about: str, value: float | Mapping[Labels, float] | None, why: str = "not told"
-) -> Metric:
+def gauge(name: str, about: str, value: Value | None, why: str = "not told") -> GaugeMetricFamily:
     """Return a figure that goes up and down; of one that is ``None``, that it is unknown and why.
 
     Examples
     --------
-    >>> gauge("lag_bytes", "Bytes that wait.", None, "a DataFrame does not say").about
+    >>> gauge("lag_bytes", "Bytes that wait.", None, "a DataFrame does not say").documentation
     'Bytes that wait. Unknown: a DataFrame does not say.'
     """
+    from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
+
     if value is None:
-        return Metric("gauge", _PREFIX + name, f"{about} Unknown: {why}.", ())
-    return Metric("gauge", _PREFIX + name, about, _samples(value))
+        return _filled(GaugeMetricFamily, name, f"{about} Unknown: {why}.", {})
+    return _filled(GaugeMetricFamily, name, about, value)
 
 
 def labelled(
@@ -107,8 +84,16 @@ def labelled(
     return {((label, name),): number for name, number in told.items()}
 
 
-def _samples(value: float | Mapping[Labels, float]) -> tuple[tuple[Labels, float], ...]:
-    return (((), value),) if isinstance(value, int | float) else tuple(value.items())
+FamilyKind = TypeVar("FamilyKind", "CounterMetricFamily", "GaugeMetricFamily")
+
+
+def _filled(kind: type[FamilyKind], name: str, about: str, value: Value) -> FamilyKind:
+    values = {(): value} if isinstance(value, int | float) else value
+    labels = [label for label, _ in next(iter(values), ())]
+    family = kind(f"kstoolkit_{name}", about, labels=labels)
+    for told, number in values.items():
+        family.add_metric([text for _, text in told], number)
+    return family
 
 
 _SECONDS = 0.001
@@ -225,12 +210,7 @@ _FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 
 
 def _figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
-    """Return an operator's figures of those that Spark told.
-
-    Parameters
-    ----------
-    custom
-        ``stateOperators[i].customMetrics`` of a query's progress.
+    """Return an operator's figures of those that its ``customMetrics`` tell.
 
     Examples
     --------
@@ -276,8 +256,9 @@ class QueryFigures:
     ... )
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,))
     >>> figures = QueryFigures().metrics(status, {0: {"stateOperators": []}})
-    >>> {each.name: each.samples for each in figures}["kstoolkit_batch_part_seconds"]
-    (((('part', 'counting'),), 1.5),)
+    >>> told = {each.name: each.samples for each in figures}
+    >>> [(each.labels, each.value) for each in told["kstoolkit_batch_part_seconds"]]
+    [({'part': 'counting'}, 1.5)]
     """
 
     def __init__(self, *, resets: bool = True) -> None:
@@ -293,7 +274,7 @@ class QueryFigures:
         """Take in that another query counts now, which may repeat the number of a batch."""
         self._resets, self._counted = resets, -1
 
-    def metrics(self, status: RunStatus, progress: Mapping[int, Mapping[str, Any]]) -> list[Metric]:
+    def metrics(self, status: RunStatus, progress: Mapping[int, Mapping[str, Any]]) -> list[Family]:
         """Return the figures by now.
 
         Parameters
@@ -323,7 +304,7 @@ class QueryFigures:
                 before = values.get(labels, 0.0) if figure.adds_up and self._resets else 0.0
                 values[labels] = before + value
 
-    def _times(self, why: str) -> list[Metric]:
+    def _times(self, why: str) -> list[Family]:
         newest = self._newest_parts
         return [
             counter(
@@ -339,7 +320,7 @@ class QueryFigures:
             ),
         ]
 
-    def _state(self, why: str) -> Iterator[Metric]:
+    def _state(self, why: str) -> Iterator[Family]:
         told = None if self._newest is None else list(_operators(self._newest))
         for name, (in_spark, about) in _STATE.items():
             values = None if told is None else {labels: each[in_spark] for labels, each in told}
@@ -347,7 +328,7 @@ class QueryFigures:
         for name, (_, about) in _CHANGES.items():
             yield counter(name, f"{about[:-1]}, since this process counts.", self._changes[name])
 
-    def _rocksdb_metrics(self) -> Iterator[Metric]:
+    def _rocksdb_metrics(self) -> Iterator[Family]:
         for figure in _FIGURES:
             values = self._rocksdb.get(figure)
             if values is None:
@@ -376,7 +357,7 @@ _MEMORY = {
 }
 
 
-def java_metrics(*, counts_here: bool) -> list[Metric]:
+def java_metrics(*, counts_here: bool) -> list[Family]:
     """Return the memory and the collections of the driver's Java.
 
     Parameters
@@ -391,7 +372,7 @@ def java_metrics(*, counts_here: bool) -> list[Metric]:
 
     Examples
     --------
-    >>> java_metrics(counts_here=False)[0].about
+    >>> java_metrics(counts_here=False)[0].documentation
     'Objects in the heap, garbage among them. Unknown: only the process that counts knows.'
     """
     if not counts_here:
@@ -417,7 +398,7 @@ def _metrics(
     collections: Mapping[str, float] | None,
     seconds: Mapping[str, float] | None,
     why: str,
-) -> list[Metric]:
+) -> list[Family]:
     gauges = [gauge(f"jvm_{name}", said, memory.get(name), why) for name, said in _MEMORY.items()]
     about = f" Unknown: {why}." if collections is None else ""
     return [

@@ -15,6 +15,8 @@ from tests.pipeline.harness import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from prometheus_client.metrics_core import Metric
+
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
@@ -38,6 +40,11 @@ class Scrape:
         found = [e.value for e in self.samples if e.name == name and e.labels == (labels or {})]
         assert len(found) <= 1
         return found[0] if found else None
+
+
+def values_of(family: Metric) -> dict[tuple[tuple[str, str], ...], float]:
+    """Return the value of each set of labels."""
+    return {tuple(each.labels.items()): each.value for each in family.samples}
 
 
 def scrape_until(url: str, true: Callable[[Scrape], object], *, seconds: float = 60) -> Scrape:

@@ -19,7 +19,7 @@ from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.operations.metrics import RestoreProgress
 from kstoolkit.pipeline.statistics import BatchStatistics
-from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until
+from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until, values_of
 from tests.plots.made import COUNTS, HOSTILE, OVER, found, made_run
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def test_a_restore_is_served_beside_the_run(tmp_path: Path) -> None:
 
 
 def figures(progress: RestoreProgress) -> list[float]:
-    return [value for each in progress.metrics() for _, value in each.samples]
+    return [told.value for each in progress.metrics() for told in each.samples]
 
 
 def test_what_remains_goes_down_with_each_batch_and_is_none_in_the_end() -> None:
@@ -318,7 +318,7 @@ def test_segments_that_are_rebuilt_count_with_their_window() -> None:
         progress.on_start(f"1 hour from {start}", total=5)
         progress.on_batch(f"1 hour from {start}", records=5)
         progress.on_end(f"1 hour from {start}", records=5)
-    assert [dict(each.samples) for each in progress.metrics()] == [
+    assert [values_of(each) for each in progress.metrics()] == [
         {(("window", "1 hour"),): 10},
         {(("window", "1 hour"),): 0},
         {(("window", "1 hour"),): 0},

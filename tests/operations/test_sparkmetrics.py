@@ -7,6 +7,7 @@ import pytest
 from kstoolkit.operations.sparkmetrics import _FIGURES, QueryFigures
 from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
+from tests.operations.scraping import values_of
 
 AT = (("operator", "dedupe"), ("position", "0"))
 
@@ -39,7 +40,7 @@ def progress(*operators: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(figures: QueryFigures, seen: RunStatus, of: dict[int, Any]) -> dict[str, dict[Any, float]]:
-    return {each.name: dict(each.samples) for each in figures.metrics(seen, of)}
+    return {each.name: values_of(each) for each in figures.metrics(seen, of)}
 
 
 def test_each_batch_adds_up_once_however_often_it_is_seen() -> None:
@@ -107,8 +108,8 @@ def test_what_spark_tells_of_each_partition_is_left_out() -> None:
 )
 def test_before_the_first_batch_the_state_is_unknown(state: RunState, why: str) -> None:
     found = {each.name: each for each in QueryFigures().metrics(status(state=state), {})}
-    assert found["kstoolkit_state_rows"].samples == ()
-    assert found["kstoolkit_state_rows"].about.endswith(f"Unknown: {why}.")
+    assert not found["kstoolkit_state_rows"].samples
+    assert found["kstoolkit_state_rows"].documentation.endswith(f"Unknown: {why}.")
 
 
 def test_the_same_figures_have_the_names_that_kafka_streams_gives_them() -> None:
