@@ -1,12 +1,9 @@
 """How far a run or a consumer group is behind its topics, and when it will have caught up.
 
-How fast a reader reads, how fast records arrive, and when the two meet.
-
-How far a reader of topics is behind, as records.
-
-Who reads topics: a run, whose positions Spark's offset log has, or a consumer group.
-
-The figures of a lag: what waits, how old it is, how long it takes.
+Who reads is a run, whose positions Spark's offset log has, or a consumer group, which commits
+them. What waits in a partition, from its position to its end, is caught up with in
+``waiting / (read a second - arriving a second)``. How fast records arrive is measured between two
+looks; how fast they are read, a group's commits tell between them, and a run's newest batches.
 """
 
 from __future__ import annotations
@@ -32,7 +29,7 @@ from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -46,14 +43,8 @@ _BATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Records a second by partition, and why there is none.
-
-    Examples
-    --------
-    >>> Rates({}, "nothing was read yet").why
-    'nothing was read yet'
-    """
+class _Rates:
+    """Records a second by partition, and why there is none."""
 
     per_second: Mapping[Partition, float]
     why: str | None = None
@@ -64,28 +55,28 @@ class Rates:
         return sum(self.per_second.values()) if self.per_second else None
 
 
-def _arriving(before: Positions | None, now: Positions) -> Rates:
+def _arriving(before: Positions | None, now: Positions) -> _Rates:
     """Return how fast records came in between two looks."""
     if before is None or now.at_seconds <= before.at_seconds:
-        return Rates({}, "not measured: it takes two looks")
+        return _Rates({}, "not measured: it takes two looks")
     apart = now.at_seconds - before.at_seconds
     found = {}
     for place, reach in now.reach.items():
         earlier = before.reach.get(place)
         if reach is not None and earlier is not None and reach.end >= earlier.end:
             found[place] = (reach.end - earlier.end) / apart
-    return Rates(found, None if found else "the topic was made again meanwhile")
+    return _Rates(found, None if found else "the topic was made again meanwhile")
 
 
-def _commits_read(before: Positions | None, now: Positions) -> Rates:
+def _commits_read(before: Positions | None, now: Positions) -> _Rates:
     """Return how fast a group went on between two looks, by its commits.
 
     Consumers commit some seconds apart: where none came between, nothing is known.
     """
     if not now.reads:
-        return Rates(dict.fromkeys(now.positions, 0.0))
+        return _Rates(dict.fromkeys(now.positions, 0.0))
     if before is None or now.at_seconds <= before.at_seconds:
-        return Rates({}, "not measured: it takes two looks")
+        return _Rates({}, "not measured: it takes two looks")
     apart = now.at_seconds - before.at_seconds
     moved = {
         place: (at - before.positions[place]) / apart
@@ -93,11 +84,11 @@ def _commits_read(before: Positions | None, now: Positions) -> Rates:
         if place in before.positions and at >= before.positions[place]
     }
     if not any(moved.values()):
-        return Rates({}, f"no commit came within {apart:,.0f} s: look longer, over=...")
-    return Rates(moved)
+        return _Rates({}, f"no commit came within {apart:,.0f} s: look longer, over=...")
+    return _Rates(moved)
 
 
-def _batches_read(reader: RunReader) -> Rates:
+def _batches_read(reader: RunReader) -> _Rates:
     """Return how fast a run is while a batch runs, by its newest batches.
 
     What each took in is the difference of the offsets that Spark's log has; how long it took is in
@@ -114,8 +105,8 @@ def _batches_read(reader: RunReader) -> Rates:
             seconds += told.seconds
             records.update(taken)
     if not seconds:
-        return Rates({}, "no batch tells how many records it took")
-    return Rates({place: number / seconds for place, number in records.items()})
+        return _Rates({}, "no batch tells how many records it took")
+    return _Rates({place: number / seconds for place, number in records.items()})
 
 
 def _taken(reader: RunReader, told: BatchStatistics) -> dict[Partition, int]:
@@ -137,13 +128,7 @@ def _beginning(reader: RunReader, told: BatchStatistics, ended: dict[int, int]) 
 
 
 def _meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[float | None, bool]:
-    """Return in how many seconds nothing waits any more, and whether that is ever.
-
-    Examples
-    --------
-    >>> _meeting(100, 30.0, 10.0), _meeting(100, 10.0, 10.0), _meeting(0, None, None)
-    ((5.0, True), (None, False), (0.0, True))
-    """
+    """Return in how many seconds nothing waits any more, and whether that is ever."""
     if waiting == 0:
         return 0.0, True
     if read == 0:
@@ -326,15 +311,26 @@ class TopicLag(Viewed):
         return f"TopicLag({self.sentence()})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{name}</th>" for name in HEADER)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in each.cells())}</tr>"
-            for each in self
-        )
-        return (
-            f"<table><caption>{escape(self.sentence())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return captioned_table(self.sentence(), HEADER, [each.cells() for each in self])
+
+
+def captioned_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return texts as a table of HTML under a sentence.
+
+    Examples
+    --------
+    >>> captioned_table("One & all", ["a"], [["<1>"]])
+    "<table><caption>One &amp; all</caption><thead><tr><th scope='col'>a</th></tr></thead>\
+<tbody><tr><td>&lt;1&gt;</td></tr></tbody></table>"
+    """
+    head = "".join(f"<th scope='col'>{name}</th>" for name in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def _seconds_text(seconds: float) -> str:
@@ -564,13 +560,7 @@ def _group(
 
 
 def _lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Positions) -> TopicLag:
-    """Return how far a reader is behind, with rates since it was looked at before, if it was.
-
-    Raises
-    ------
-    KafkaError
-        If no broker tells the times of records.
-    """
+    """Return how far a reader is behind, with rates since it was looked at before, if it was."""
     read = _batches_read(reader) if isinstance(reader, RunReader) else _commits_read(before, now)
     arrives = _arriving(before, now)
     behind = _times_behind(reader, now)
@@ -594,7 +584,11 @@ def _lag_of(reader: RunReader | GroupReader, before: Positions | None, now: Posi
 
 
 def _row(
-    place: Partition, now: Positions, read: Rates, arrives: Rates, behind: Mapping[Partition, float]
+    place: Partition,
+    now: Positions,
+    read: _Rates,
+    arrives: _Rates,
+    behind: Mapping[Partition, float],
 ) -> LagOfPartition:
     reach, position = now.reach[place], now.positions.get(place)
     waiting, gone, why = _waiting(reach, position, now.unknown.get(place, "not told"))
@@ -633,7 +627,7 @@ def _waiting(reach: Reach | None, position: int | None, why: str) -> tuple[int |
 
 
 def _until(
-    waiting: int, read: Rates, arrives: Rates, reads: float | None, comes: float | None
+    waiting: int, read: _Rates, arrives: _Rates, reads: float | None, comes: float | None
 ) -> tuple[float | None, str | None]:
     """Return in how many seconds nothing waits any more, or why that is not known, or never."""
     seconds, ever = _meeting(waiting, reads, comes)

@@ -3,11 +3,11 @@
 Each process that looks up has of each look-up::
 
     LiveLookup     answers of a list of different keys, for all tasks and threads
-      LookupCache    answers by key, each for a while
-      LookupCalls    one batch: tries, halves of it, the key at fault
-        Circuit        leaves a service alone that does nothing but fail
-        CallThreads    what users gave runs in these, if it is no ``async`` function
-      LookupFigures  what it counts of itself
+      _LookupCache    answers by key, each for a while
+      _LookupCalls    one batch: tries, halves of it, the key at fault
+        _Circuit        leaves a service alone that does nothing but fail
+        _CallThreads    what users gave runs in these, if it is no ``async`` function
+      _LookupFigures  what it counts of itself
 
 All of it runs on one event loop, so nothing here is locked but the threads. Spark unpickles a
 look-up anew for each task, and its workers live from task to task: a copy knows by its identity
@@ -121,28 +121,12 @@ class Answer:
     failure: str | None = None
 
 
-class LookupCache:
+class _LookupCache:
     """The answers that were used last, until they are too old.
 
     An answer that a key is unknown is kept for a time of its own: such a key may get to be known. A
-    failure is no answer, and is not kept. One thread at a time may use it.
-
-    Parameters
-    ----------
-    max_keys
-        How many answers are kept; beyond that, the one unused for longest goes.
-    known_ms, unknown_ms
-        How long an answer is good for, and how long one that says "unknown".
-    now
-        A clock that never goes back, in seconds.
-
-    Examples
-    --------
-    >>> clock = iter([0.0, 1.0, 61.0]).__next__
-    >>> cache = LookupCache(1_000, known_ms=60_000, unknown_ms=5_000, now=clock)
-    >>> cache.put("ann", Answer("SE"))
-    >>> cache.get("ann"), cache.get("ann")
-    (Answer(value='SE', failure=None), None)
+    failure is no answer, and is not kept. One thread at a time may use it. ``now`` is a clock that
+    never goes back, in seconds.
     """
 
     def __init__(
@@ -187,26 +171,11 @@ class LookupCache:
             self._held.popitem(last=False)
 
 
-class Circuit:
+class _Circuit:
     """Counts failures in a row; after so many, there is a pause.
 
     After the pause calls are let through again; the first of them to fail begins another pause,
     the first to succeed sets the count back.
-
-    Parameters
-    ----------
-    failures
-        How many in a row begin a pause.
-    pause_ms
-        How long it is.
-    now
-        A clock that never goes back, in seconds.
-
-    Examples
-    --------
-    >>> circuit = Circuit(2, pause_ms=10_000, now=lambda: 100.0)
-    >>> [circuit.note(failed=True) for _ in range(2)], circuit.pause_left_ms
-    ([False, True], 10000)
     """
 
     def __init__(
@@ -237,24 +206,12 @@ class Circuit:
 Result = TypeVar("Result")
 
 
-class CallThreads:
+class _CallThreads:
     """Daemon threads, as many as calls are under way at once.
 
     They live on between calls, so that a client may keep a connection in each, until they have been
     idle for long. The standard library's pool would do, but Python waits at its end for that pool's
     threads, hung ones too.
-
-    Parameters
-    ----------
-    name
-        What debuggers call the threads.
-    idle_seconds
-        How long a thread waits for work before it ends.
-
-    Examples
-    --------
-    >>> CallThreads("example").run(lambda: 1 + 1).result()
-    2
     """
 
     def __init__(self, name: str, *, idle_seconds: float = 60) -> None:
@@ -320,22 +277,14 @@ class _Failure:
     was_asked: bool = True
 
 
-class LookupCalls:
-    """Asks the service, and always comes back with an answer for each key.
+class _LookupCalls:
+    """Asks the service, and always comes back with an answer for each key."""
 
-    Parameters
-    ----------
-    options
-        How to go about it.
-    figures
-        Where to count.
-    """
-
-    def __init__(self, options: LookupOptions, figures: LookupFigures) -> None:
+    def __init__(self, options: LookupOptions, figures: _LookupFigures) -> None:
         self._options = options
         self._figures = figures
-        self._circuit = Circuit(options.pause_after, pause_ms=options.pause_ms)
-        self._threads = CallThreads("kstoolkit look-up")
+        self._circuit = _Circuit(options.pause_after, pause_ms=options.pause_ms)
+        self._threads = _CallThreads("kstoolkit look-up")
         self._hung: set[asyncio.Future[Any]] = set()
         self._room = asyncio.Semaphore(options.pool)
         of_instance = getattr(options.ask, "__call__", None)  # noqa: B004 - looks at how it is made
@@ -564,16 +513,8 @@ _COUNTS = [
 """What each process counts."""
 
 
-class LookupFigures:
-    """Counts of one look-up in one process, by the names of :class:`LookupStatistics`.
-
-    Examples
-    --------
-    >>> figures = LookupFigures()
-    >>> figures.add("rows", 3)
-    >>> figures.told()["rows"]
-    3
-    """
+class _LookupFigures:
+    """Counts of one look-up in one process, by the names of :class:`LookupStatistics`."""
 
     def __init__(self) -> None:
         self._counts: dict[str, float] = dict.fromkeys(_COUNTS, 0)
@@ -678,12 +619,12 @@ class LiveLookup:
 
     def __init__(self, options: LookupOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.process = uuid.uuid4().hex
-        self.figures = LookupFigures()
+        self._figures = _LookupFigures()
         self._options = options
         self._loop = loop
-        self._calls = LookupCalls(options, self.figures)
+        self._calls = _LookupCalls(options, self._figures)
         self._flights: dict[Hashable, Flight] = {}
-        self._cache = LookupCache(
+        self._cache = _LookupCache(
             options.cache_keys, known_ms=options.cache_ms, unknown_ms=options.cache_unknown_ms
         )
 
@@ -710,19 +651,19 @@ class LiveLookup:
         return asyncio.run_coroutine_threadsafe(self._told(), self._loop).result()
 
     async def _told(self) -> dict[str, float]:
-        return self.figures.told()
+        return self._figures.told()
 
     def _count_rows(self, rows: int, failed: int) -> None:
-        self.figures.add("rows", rows)
-        self.figures.add("rows_failed", failed)
+        self._figures.add("rows", rows)
+        self._figures.add("rows_failed", failed)
 
     async def _answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
         held = {key: answer for key in keys if (answer := self._cache.get(key)) is not None}
         flights = {self._flights[key] for key in keys if key not in held and key in self._flights}
         new = [key for key in keys if key not in held and key not in self._flights]
-        self.figures.add("keys_wanted", len(keys))
-        self.figures.add("cache_hits", len(held))
-        self.figures.add("keys_joined", len(keys) - len(held) - len(new))
+        self._figures.add("keys_wanted", len(keys))
+        self._figures.add("cache_hits", len(held))
+        self._figures.add("keys_joined", len(keys) - len(held) - len(new))
         flights |= {self._begin(batch) for batch in _batches(new, self._options.batch_size)}
         if flights:
             await asyncio.wait(flights)

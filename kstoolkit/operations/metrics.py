@@ -171,26 +171,10 @@ def _disk_metrics(folder: Path) -> list[Family]:
 _PATIENCE_SECONDS = 2.0
 
 
-class RunLag:
+class _RunLag:
     """Returns a run's lag by partition when it is called; nothing if the run reads no topic.
 
     Rates are measured from one call to another.
-
-    Parameters
-    ----------
-    run
-        The run; it need not have begun.
-    options
-        Settings of the connection; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG``
-        names.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.run import Run
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> RunLag(Run(RunFolder(Path("no/run"))))()
-    ()
     """
 
     def __init__(self, run: Run, options: Mapping[str, str] | None = None) -> None:
@@ -587,7 +571,7 @@ def serve_metrics(
     True
     """
     _need_prometheus()
-    told = RunLag(run, options) if lag is None else lag
+    told = _RunLag(run, options) if lag is None else lag
     server = MetricsServer(RunCollector(run, lag=told, restarts=restarts), host, port)
     run.closes.callback(server.close)
     return server

@@ -1,23 +1,14 @@
 """A run or a consumer group, moved to other offsets: planned first, then done safely.
 
-What a reset does: from where to where, what is read again, and which counts that spoils.
-
-Where a reset goes: what is asked for, as an offset of each partition.
-
-A consumer group that is moved to other offsets, as Kafka's own tool does it.
-
-Which windows a run would count in part, if it began anew at some offsets.
-
-A new epoch's state is empty, and its counts replace the earlier ones. So a window of which all
-records are read again is counted right, and one of which none is read keeps its count; one of which
-a part is read gets a count that is too low.
+A consumer group is moved as Kafka's own tool does it. A run begins a new epoch: its state is empty,
+and its counts replace the earlier ones. So a window of which all records are read again is counted
+right, and one of which none is read keeps its count; one of which a part is read gets a count that
+is too low.
 
 Which these are, the timestamps of the records around the offsets tell, if the events of a partition
 lie in the order of time, and records' timestamps are their events' times, as ``kstoolkit produce``
 writes them: every window that ends after the first moment at which reading begins in a partition,
 and starts before the last one up to which there are records that are not read.
-
-A run that begins anew at other offsets of its topic: what that costs, and how it is done.
 """
 
 from __future__ import annotations
@@ -33,7 +24,7 @@ from kstoolkit.events.topics import in_utc
 from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.moments import moment_of
-from kstoolkit.operations.lag import RunReader, reader_of
+from kstoolkit.operations.lag import RunReader, captioned_table, reader_of
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
@@ -204,16 +195,9 @@ class ResetPlan:
         return f"ResetPlan({self.sentence()})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{name}</th>" for name in HEADER)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in each.cells())}</tr>"
-            for each in self.moves
-        )
         told = "".join(f"<li>{escape(each)}</li>" for each in self.remarks())
-        return (
-            f"<table><caption>{escape(self.sentence())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{told}</ul>"
-        )
+        cells = [each.cells() for each in self.moves]
+        return f"{captioned_table(self.sentence(), HEADER, cells)}<ul>{told}</ul>"
 
 
 def _moment_text(value_ms: int) -> str:
@@ -236,18 +220,7 @@ _HINT = "Give 'earliest', 'latest', a time such as 2026-01-31T08:00Z, or {partit
 
 
 def _checked_to(to: object) -> str | datetime | dict[int, int]:
-    """Return where to go: one of two words, a time in UTC, or offsets.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none of these.
-
-    Examples
-    --------
-    >>> _checked_to("2026-01-31T08:00+01:00").isoformat()
-    '2026-01-31T07:00:00+00:00'
-    """
+    """Return where to go: one of two words, a time in UTC, or offsets."""
     if isinstance(to, Mapping) and to:
         return _offsets(to)
     if isinstance(to, str) and to in {"earliest", "latest"}:
@@ -271,22 +244,8 @@ def _targets_of(
 ) -> dict[int, int]:
     """Return the offset that each partition goes to.
 
-    Parameters
-    ----------
-    to
-        What :func:`_checked_to` returned. Of partitions that offsets do not name, those that have a
-        position keep it, as long as it is there; the others go to their beginning.
-    cluster, topic, reach
-        What there is.
-    positions
-        Where each partition is, as far as is known.
-
-    Raises
-    ------
-    ConfigurationError
-        If an offset is named that is not there, or a partition.
-    KafkaError
-        If no broker answers.
+    Of partitions that offsets do not name, those that have a position keep it, as long as it is
+    there; the others go to their beginning.
     """
     if to == "earliest":
         return {each: at.first for each, at in reach.items()}
@@ -301,13 +260,7 @@ def _targets_of(
 
 
 def _to_in_words(to: str | datetime | Mapping[int, int]) -> str:
-    """Return where to go, as people would write it.
-
-    Examples
-    --------
-    >>> _to_in_words({1: 20, 0: 500})
-    'offset 500 of partition 0, 20 of 1'
-    """
+    """Return where to go, as people would write it."""
     if isinstance(to, datetime):
         return to.isoformat()
     if isinstance(to, str):
@@ -354,17 +307,7 @@ def _moment(to: object) -> datetime | None:
 def _reset_group(
     reader: GroupReader, to: str | datetime | dict[int, int], *, dry_run: bool
 ) -> ResetPlan:
-    """Return what a reset of a consumer group does; do it, unless it is only planned.
-
-    Raises
-    ------
-    CheckpointError
-        If it is to be done, and the group has members.
-    ConfigurationError
-        If the group reads several topics, or none, and none is named.
-    KafkaError
-        If no broker answers.
-    """
+    """Return what a reset of a consumer group does; do it, unless it is only planned."""
     facts = group_facts(reader.cluster, reader.group)
     topic = reader.topic or _only_topic(reader)
     plan = _planned_for_group(reader, facts, topic, to)
@@ -424,16 +367,11 @@ def _members(facts: GroupFacts) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class _Cuts:
     """The moments at which reading begins, epoch ms, by partition, as far as records tell.
 
-    Parameters
-    ----------
-    begin_ms
-        From when on records are read.
-    cut_ms
-        Up to when there are, or were, records that are not read; nothing for partitions that are
-        read whole.
+    From ``begin_ms`` on records are read; up to ``cut_ms`` there are, or were, records that are not
+    read: nothing for partitions that are read whole.
     """
 
     begin_ms: Mapping[int, int]
@@ -442,14 +380,8 @@ class Cuts:
 
 def _cuts_of(
     cluster: Cluster, topic: str, reach: Mapping[int, Reach], targets: Mapping[int, int]
-) -> Cuts:
-    """Return when reading begins at some offsets.
-
-    Raises
-    ------
-    KafkaError
-        If no broker tells the times of records.
-    """
+) -> _Cuts:
+    """Return when reading begins at some offsets."""
     there = {each: at for each, at in targets.items() if at < reach[each].end}
     before = {each: at - 1 for each, at in targets.items() if at > reach[each].first}
     begins, cuts = (
@@ -462,7 +394,7 @@ def _cuts_of(
     cut_ms |= {each: begins[each] for each in gone & begins.keys()}
     # Beyond the newest record, the next one comes later.
     begin_ms = {each: begins.get(each, cut_ms.get(each)) for each in targets}
-    return Cuts({each: at for each, at in begin_ms.items() if at is not None}, cut_ms)
+    return _Cuts({each: at for each, at in begin_ms.items() if at is not None}, cut_ms)
 
 
 def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
@@ -472,24 +404,7 @@ def _placed(topic: str, offsets: Mapping[int, int]) -> dict[Partition, int]:
 def _windows_in_part(
     windows: Iterable[Window], begin_ms: Iterable[int], cut_ms: Iterable[int]
 ) -> list[PartWindows]:
-    """Return the windows that have records which are read, and others which are not.
-
-    Parameters
-    ----------
-    windows
-        Of a cascade.
-    begin_ms
-        From when on records are read, in each partition.
-    cut_ms
-        Up to when there are records that are not.
-
-    Examples
-    --------
-    >>> from kstoolkit.windows import as_window
-    >>> minute, hour = as_window("1 minute"), as_window("1 hour")
-    >>> _windows_in_part([minute, hour], [120_000, 180_000], [120_000])
-    [PartWindows(window='1 hour', first_start_ms=0, last_end_ms=3600000)]
-    """
+    """Return the windows that have records which are read, and others which are not."""
     first, last = min(begin_ms, default=0), max(cut_ms, default=0)
     found = []
     for window in windows:
@@ -516,17 +431,7 @@ _IS_ANOTHER = (
 def _reset_run(
     reader: RunReader, to: str | datetime | dict[int, int], *, dry_run: bool
 ) -> ResetPlan:
-    """Return what a reset of a run does; do it, unless it is only planned.
-
-    Raises
-    ------
-    CheckpointError
-        If it is to be done, and the run is counting.
-    OutputError
-        If the run's folder can't be written.
-    KafkaError
-        If no broker answers.
-    """
+    """Return what a reset of a run does; do it, unless it is only planned."""
     folder = reader.folder
     refusal = "It is counting at present: stop it first." if folder.is_held() else None
     if dry_run:

@@ -1,8 +1,11 @@
 """What a Spark application takes in memory, process by process, beside RocksDB's formula.
 
-What Spark's Java says of its own memory, beside what the system says of its process.
+The driver's Java says what it takes, and the system what its process does; this Python and the
+workers that Java started are measured; executors said what their peaks were, as far as the driver
+was told; queries report what they keep as state with each micro-batch. The formula is that of
+RocksDB, for the options that the session's settings give to Spark's state stores.
 
-The parts, and which of them lie inside others:
+The parts of Java, and which of them lie inside others:
 
 ========================  =======================================================================
 heap, non-heap            measured; committed is what Java asked the system for, used lies inside
@@ -14,16 +17,6 @@ mapped files              measured, but not how much of it is in memory: part of
 
 What none of them counts: threads' stacks, the compiler's and the garbage collector's own tables,
 libraries, what the allocator keeps, and what ``spark.memory.offHeap.enabled`` lets Spark take.
-
-The Python processes that Spark's Java started, and what they take together.
-
-What Spark's executors said of their memory, as far as the driver was told.
-
-What streaming queries keep as state, by what Spark reported of their last micro-batch.
-
-The options that a session's settings give to Spark's state stores, as far as memory goes.
-
-A Spark session whose Java can be asked.
 """
 
 from __future__ import annotations
@@ -45,6 +38,7 @@ from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
 from kstoolkit.rocksdb.profiles.named import spark
+from kstoolkit.rocksdb.profiles.options import OPTIONS
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -231,21 +225,7 @@ class WorkersMemory(Record):
 
 
 def _workers_memory(java_pid: int) -> WorkersMemory:
-    """Return what the Python workers below a Java process take.
-
-    Parameters
-    ----------
-    java_pid
-        The process: a driver's Java, or an executor's.
-
-    Examples
-    --------
-    >>> from subprocess import PIPE, Popen
-    >>> with Popen(["cat"], stdin=PIPE) as alone:
-    ...     print(_workers_memory(alone.pid).num_workers)
-    ...     _ = alone.communicate()
-    0
-    """
+    """Return what the Python workers below a Java process, a driver's or an executor's, take."""
     pids = _python_workers(java_pid)
     if pids is None:
         names = ("num_workers", "rss_bytes", "pss_bytes")
@@ -254,13 +234,7 @@ def _workers_memory(java_pid: int) -> WorkersMemory:
 
 
 def _summed_memory(processes: Sequence[ProcessMemory]) -> WorkersMemory:
-    """Return what some processes take together; PSS if the system tells it of each.
-
-    Examples
-    --------
-    >>> _summed_memory([ProcessMemory(7, 3 << 20, 2 << 20), ProcessMemory(8, 3 << 20, 1 << 20)])
-    WorkersMemory(2, RSS 6.0 MiB, PSS 3.0 MiB)
-    """
+    """Return what some processes take together; PSS if the system tells it of each."""
     rss_bytes = sum(each.rss_bytes or 0 for each in processes)
     hidden = next((each for each in processes if each.pss_bytes is None), None)
     if hidden is not None:
@@ -379,11 +353,6 @@ def _executors_memory(context: Any) -> Records[ExecutorMemory]:
 
     Spark tells the peaks since an executor started, not what it takes now, and tells them whether
     or not its web page is on.
-
-    Parameters
-    ----------
-    context
-        The session's ``SparkContext``.
     """
     asked = context.getConf().get("spark.executor.processTreeMetrics.enabled", "false") == "true"
     listed = context._jsc.sc().statusStore().executorList(True)  # noqa: FBT003, SLF001 - active ones; the way into Java
@@ -452,18 +421,7 @@ class QueryState(Record):
 
 
 def _query_state(progress: Mapping[str, Mapping[str, Any] | None]) -> QueryState:
-    """Return what the last micro-batches reported of state.
-
-    Parameters
-    ----------
-    progress
-        ``query.lastProgress`` of each query, by its name; None if it has finished no micro-batch.
-
-    Examples
-    --------
-    >>> _query_state({"a": None}).unknown["num_stores"]
-    "query 'a' has not finished a micro-batch yet"
-    """
+    """Return what the last micro-batches reported of state: ``query.lastProgress`` by query."""
     names = tuple(progress)
     waiting = [name for name, told in progress.items() if told is None]
     if waiting or not names:
@@ -487,13 +445,8 @@ def _sum(operators: Sequence[Mapping[str, Any]], name: str) -> int:
 
 
 _PREFIX = "spark.sql.streaming.stateStore.rocksdb."
-_SIZES = {
-    "write_buffer_size": ("writeBufferSizeMB", 1 << 20),
-    "max_write_buffer_number": ("maxWriteBufferNumber", 1),
-    "block_cache_bytes": ("blockCacheSizeMB", 1 << 20),
-    "block_size": ("blockSizeKB", 1 << 10),
-}
-"""For each option that bears on memory: Spark's key, and its unit."""
+_SIZES = ("write_buffer_size", "max_write_buffer_number", "block_cache_bytes", "block_size")
+"""The options that bear on memory, and that Spark has a key for."""
 
 
 def profile_of_settings(settings: Mapping[str, str]) -> Profile:
@@ -524,7 +477,8 @@ def profile_of_settings(settings: Mapping[str, str]) -> Profile:
     given = {key.lower(): value for key, value in settings.items()}
     options: dict[str, Any] = {
         name: int(size) * unit
-        for name, (key, unit) in _SIZES.items()
+        for name in _SIZES
+        for key, unit in [OPTIONS[name].spark]
         if (size := _number(given, key, default=-1)) >= 0  # -1: as RocksDB or Spark has it
     }
     if _value(given, "boundedMemoryUsage", "false").lower() == "true":

@@ -101,21 +101,11 @@ _SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class RocksdbFigure:
+class _RocksdbFigure:
     """Where a figure stands in Spark's progress, and what becomes of it.
 
-    Parameters
-    ----------
-    in_spark
-        Its name in ``customMetrics``, less ``rocksdb``.
-    name
-        Its name for Prometheus, less ``kstoolkit_rocksdb_``.
-    about
-        What it says.
-    unit
-        What one of Spark's is worth.
-    adds_up
-        Whether batches add up.
+    ``in_spark`` is its name in ``customMetrics`` less ``rocksdb``, ``name`` that for Prometheus
+    less ``kstoolkit_rocksdb_``; ``unit`` is what one of Spark's is worth; some add up by batch.
     """
 
     in_spark: str
@@ -130,31 +120,31 @@ class RocksdbFigure:
         return f"rocksdb{self.in_spark}"
 
 
-def _latest(in_spark: str, name: str, about: str, unit: float = 1) -> RocksdbFigure:
-    return RocksdbFigure(in_spark, name, about, unit, adds_up=False)
+def _latest(in_spark: str, name: str, about: str, unit: float = 1) -> _RocksdbFigure:
+    return _RocksdbFigure(in_spark, name, about, unit, adds_up=False)
 
 
 _STREAMS_METRICS = (
-    RocksdbFigure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
-    RocksdbFigure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
-    RocksdbFigure(
+    _RocksdbFigure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
+    _RocksdbFigure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
+    _RocksdbFigure(
         "TotalBytesWrittenByFlush",
         "memtable_bytes_flushed",
         "Bytes that memtables were flushed to.",
     ),
-    RocksdbFigure(
+    _RocksdbFigure(
         "WriterStallLatencyMs",
         "write_stall_duration_seconds",
         "How long writers were delayed or stopped.",
         _SECONDS,
     ),
-    RocksdbFigure(
+    _RocksdbFigure(
         "TotalBytesReadByCompaction", "bytes_read_compaction", "Bytes that compactions read."
     ),
-    RocksdbFigure(
+    _RocksdbFigure(
         "TotalBytesWrittenByCompaction", "bytes_written_compaction", "Bytes that compactions wrote."
     ),
-    RocksdbFigure(
+    _RocksdbFigure(
         "TotalCompactionLatencyMs",
         "compaction_time_seconds",
         "How long compactions took.",
@@ -170,13 +160,13 @@ _STREAMS_METRICS = (
 """Figures that Kafka Streams has too: KIP-471 and KIP-607."""
 
 _SPARKS_OWN = (
-    RocksdbFigure("GetCount", "gets", "Rows that were looked up."),
-    RocksdbFigure("PutCount", "puts", "Rows that were written."),
-    RocksdbFigure("GetLatency", "get_seconds", "How long looking up took.", _SECONDS),
-    RocksdbFigure("PutLatency", "put_seconds", "How long writing took.", _SECONDS),
-    RocksdbFigure("ReadBlockCacheHitCount", "block_cache_hits", "Blocks found in the cache."),
-    RocksdbFigure("ReadBlockCacheMissCount", "block_cache_misses", "Blocks read from disk."),
-    RocksdbFigure(
+    _RocksdbFigure("GetCount", "gets", "Rows that were looked up."),
+    _RocksdbFigure("PutCount", "puts", "Rows that were written."),
+    _RocksdbFigure("GetLatency", "get_seconds", "How long looking up took.", _SECONDS),
+    _RocksdbFigure("PutLatency", "put_seconds", "How long writing took.", _SECONDS),
+    _RocksdbFigure("ReadBlockCacheHitCount", "block_cache_hits", "Blocks found in the cache."),
+    _RocksdbFigure("ReadBlockCacheMissCount", "block_cache_misses", "Blocks read from disk."),
+    _RocksdbFigure(
         "TotalBytesReadThroughIterator", "iterator_bytes_read", "Bytes read through iterators."
     ),
     _latest("CommitFlushLatency", "commit_flush_seconds", "The flush of a commit.", _SECONDS),
@@ -209,7 +199,7 @@ _FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 """What there is for each operator. What Spark tells of each store and partition is left out."""
 
 
-def _figures_of(custom: Mapping[str, float]) -> dict[RocksdbFigure, float]:
+def _figures_of(custom: Mapping[str, float]) -> dict[_RocksdbFigure, float]:
     """Return an operator's figures of those that its ``customMetrics`` tell.
 
     Examples
@@ -266,7 +256,7 @@ class QueryFigures:
         self._counted = -1
         self._parts: dict[str, float] = {}
         self._changes: dict[str, Counter[Labels]] = {name: Counter() for name in _CHANGES}
-        self._rocksdb: dict[RocksdbFigure, dict[Labels, float]] = {}
+        self._rocksdb: dict[_RocksdbFigure, dict[Labels, float]] = {}
         self._newest_parts: Mapping[str, float] | None = None
         self._newest: Mapping[str, Any] | None = None
 

@@ -1,10 +1,8 @@
 """The store that a changelog topic stands for: what it would hold, were it restored now.
 
-A topic that a run writes its counts to, as rows: read into a scratch folder, as replicas do.
-
-A changelog topic, or one partition of it, read from where it begins to where it ends now.
-
-What a store of Kafka Streams tells of its changelog topic: the kind, the partition, the age.
+A topic is read once, from where it begins to where it ends now, into a scratch folder. If its first
+records' keys are those of a run's counts, it is a :class:`CountedTopic`, read as replicas do; else
+it is the changelog of a store of Kafka Streams, whose kind and partition a store beside it tells.
 """
 
 from __future__ import annotations
@@ -229,19 +227,11 @@ def _are_counts(records: TopicRecords) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicReading:
+class _TopicReading:
     """A topic, or one partition of it, from where it begins to where it ends now.
 
-    Parameters
-    ----------
-    cluster, address
-        Where it is.
-    partition
-        Which one; None: all.
-    reach
-        The offsets of each that is read.
-    shown
-        Whether to show on stderr how many records are read by now.
+    ``reach`` has the offsets of each partition that is read; if ``shown``, stderr says how many
+    records are read by now.
     """
 
     cluster: Cluster
@@ -253,7 +243,7 @@ class TopicReading:
     @classmethod
     def of(
         cls, cluster: Cluster, address: Address, partition: int | None, *, shown: bool
-    ) -> TopicReading:
+    ) -> _TopicReading:
         """Look where a topic, or a partition of it, begins and ends now.
 
         Raises
@@ -295,26 +285,12 @@ class TopicReading:
 
 
 def _kind_of(store: HasRows) -> str | None:
-    """Return what kind of store of Kafka Streams it is; None if it is none.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> _kind_of(listed("counts", [])) is None
-    True
-    """
+    """Return what kind of store of Kafka Streams it is; None if it is none."""
     return store.kind if isinstance(store, FoldedRecords) else _kind_in(store.source)
 
 
 def _partition_of(store: HasRows) -> int | None:
-    """Return the partition of the task in whose folder a store lies; None if it lies in none.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> _partition_of(listed("counts", [])) is None
-    True
-    """
+    """Return the partition of the task in whose folder a store lies; None if it lies in none."""
     if isinstance(store, SegmentedStore):
         folders = list(store.segments.folders.values())
     else:
@@ -500,7 +476,7 @@ def topic_store(
     """
     if partition is None and beside is not None:
         partition = _partition_of(beside)
-    reading = TopicReading.of(
+    reading = _TopicReading.of(
         Cluster(address.bootstrap, options), address, partition, shown=progress
     )
     parts = reading.parts()

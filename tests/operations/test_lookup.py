@@ -1,7 +1,4 @@
-"""Look-ups in a real service that is slow, fails, hangs and goes down.
-
-Columns of keys: each row gets the answer of its key, whatever the key is made of.
-"""
+"""Look-ups of columns of keys, of any type, in a service that is slow, fails, hangs, goes down."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ from hypothesis import strategies as st
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lookup import _answer_column
-from kstoolkit.operations.lookupcalls import Answer, LookupCalls, LookupFigures
+from kstoolkit.operations.lookupcalls import Answer, _LookupCalls, _LookupFigures
 from tests.operations.lookupserver import LookupServer, country_of, lookup_server
 
 if TYPE_CHECKING:
@@ -285,7 +282,7 @@ def test_each_wait_before_another_try_is_longer_up_to_the_longest() -> None:
 
 def test_waits_differ_and_none_is_longer_than_the_longest() -> None:
     options = kst.Lookup(country_of_all, backoff="40 ms", max_backoff="100 ms").options
-    calls = LookupCalls(options, LookupFigures())
+    calls = _LookupCalls(options, _LookupFigures())
     for attempt, most in ((1, 0.04), (2, 0.08), (3, 0.1), (30, 0.1)):
         drawn = {calls._backoff_seconds(attempt) for _ in range(50)}
         assert most / 2 <= min(drawn) < max(drawn) <= most

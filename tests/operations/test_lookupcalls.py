@@ -1,7 +1,4 @@
-"""Answers are kept for their time, the newest of them, and failures never.
-
-Threads for calls: as many as calls at once, kept for the next, ended when idle.
-"""
+"""Answers are kept for their time, and failures never; threads for calls, as many as calls."""
 
 from __future__ import annotations
 
@@ -16,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.operations.lookupcalls import Answer, CallThreads, LookupCache
+from kstoolkit.operations.lookupcalls import Answer, _CallThreads, _LookupCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def cache(now: Callable[[], float], max_keys: int = 3) -> LookupCache:
-    return LookupCache(max_keys, known_ms=10_000, unknown_ms=2_000, now=now)
+def cache(now: Callable[[], float], max_keys: int = 3) -> _LookupCache:
+    return _LookupCache(max_keys, known_ms=10_000, unknown_ms=2_000, now=now)
 
 
 def test_an_answer_is_good_until_its_time_is_over_and_no_longer() -> None:
@@ -54,7 +51,7 @@ def test_a_failure_is_not_kept() -> None:
 
 
 def test_a_time_of_zero_keeps_nothing() -> None:
-    held = LookupCache(3, known_ms=0, unknown_ms=0, now=lambda: 0.0)
+    held = _LookupCache(3, known_ms=0, unknown_ms=0, now=lambda: 0.0)
     held.put("ann", Answer("SE"))
     assert len(held) == 0
 
@@ -79,7 +76,7 @@ def alive(name: str) -> int:
 
 
 def test_a_thread_is_kept_for_the_next_call_and_more_are_started_for_calls_at_once() -> None:
-    threads, go_on = CallThreads("kept"), threading.Event()
+    threads, go_on = _CallThreads("kept"), threading.Event()
     idents = {threads.run(threading.get_ident).result(10) for _ in range(20)}
     assert len(idents) == alive("kept") == 1
     waiting = [threads.run(lambda: go_on.wait(10)) for _ in range(3)]
@@ -89,7 +86,7 @@ def test_a_thread_is_kept_for_the_next_call_and_more_are_started_for_calls_at_on
 
 
 def test_idle_threads_end_and_calls_after_that_are_made_all_the_same() -> None:
-    threads = CallThreads("idle", idle_seconds=0.001)
+    threads = _CallThreads("idle", idle_seconds=0.001)
     for number in range(200):
         assert threads.run(partial(abs, number)).result(10) == number
         time.sleep(0.001 * (number % 3))
@@ -101,7 +98,7 @@ def test_idle_threads_end_and_calls_after_that_are_made_all_the_same() -> None:
 
 
 def test_whatever_a_call_raises_is_in_its_future_and_the_thread_goes_on() -> None:
-    threads = CallThreads("raising")
+    threads = _CallThreads("raising")
 
     def leave() -> None:
         raise SystemExit(3)

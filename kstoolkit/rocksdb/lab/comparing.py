@@ -118,7 +118,7 @@ _END_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class TrialLimits:
+class _TrialLimits:
     """What a trial may take: seconds since its store was opened, and bytes of disk."""
 
     seconds: float
@@ -140,7 +140,7 @@ def _trial_request(
 
 def _watch(
     request: dict[str, Any],
-    limits: TrialLimits,
+    limits: _TrialLimits,
     on_moment: Callable[[dict[str, Any]], None],
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> Watched:
@@ -158,7 +158,7 @@ class _Child:
     """The process of a trial; whatever happens, it is gone afterwards."""
 
     def __init__(
-        self, request: dict[str, Any], limits: TrialLimits, is_cancelled: Callable[[], bool]
+        self, request: dict[str, Any], limits: _TrialLimits, is_cancelled: Callable[[], bool]
     ) -> None:
         self.request = request
         self.name = request["profile"]["name"]
@@ -391,12 +391,12 @@ def _workload(given: str | Workload | Iterable[tuple[bytes, bytes | None]]) -> W
     return Workload(given) if isinstance(given, str) else Workload(REPLAYED, rows=given)
 
 
-def _limits(seconds: float, disk_bytes: int) -> TrialLimits:
+def _limits(seconds: float, disk_bytes: int) -> _TrialLimits:
     for name, value in (("seconds", seconds), ("disk_bytes", disk_bytes)):
         if not value > 0:
             message = f"{name} is {value!r}."
             raise ConfigurationError(message, hint="Give more than 0.")
-    return TrialLimits(seconds, disk_bytes)
+    return _TrialLimits(seconds, disk_bytes)
 
 
 def _parent(folder: str | os.PathLike[str] | None) -> Path | None:

@@ -42,16 +42,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Latencies:
-    """How long each call took, in nanoseconds, in the order of the calls.
-
-    Examples
-    --------
-    >>> latencies = Latencies()
-    >>> latencies.add(np.array([1_000, 3_000]))
-    >>> latencies.percentile_us(50), latencies.since_asked_us(99), latencies.since_asked_us(99)
-    (2.0, 2.98, None)
-    """
+class _Latencies:
+    """How long each call took, in nanoseconds, in the order of the calls."""
 
     parts: list[NDArray[np.int64]] = field(default_factory=list)
     asked: int = 0
@@ -76,7 +68,7 @@ class Latencies:
 
 
 @dataclass(slots=True)
-class Meter:
+class _Meter:
     """Writes and gets, counted and timed."""
 
     writes: int = 0
@@ -85,8 +77,8 @@ class Meter:
     gets: int = 0
     gets_found: int = 0
     got_bytes: int = 0
-    puts: Latencies = field(default_factory=Latencies)
-    asks: Latencies = field(default_factory=Latencies)
+    puts: _Latencies = field(default_factory=_Latencies)
+    asks: _Latencies = field(default_factory=_Latencies)
 
     def write(self, store: Rdict, batch: Operations, options: WriteOptions) -> None:
         """Write a batch, one row after the other, as a state store's callers do."""
@@ -134,7 +126,7 @@ _STALL = re.compile(r"([\w-]+): (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class _Histogram:
     """What RocksDB keeps of many lengths: how many, their sum, and the longest."""
 
     count: int
@@ -143,27 +135,18 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialStatistics:
-    r"""RocksDB's counts since the store was opened, by RocksDB's names without ``rocksdb.``.
-
-    Examples
-    --------
-    >>> text = "rocksdb.stall.micros COUNT : 12\nrocksdb.db.write.stall P50 : 1.0 P95 : 5.0 "
-    >>> text += "P99 : 5.0 P100 : 7.0 COUNT : 2 SUM : 12"
-    >>> found = TrialStatistics.of_text(text)
-    >>> found.count("stall.micros"), found.histogram("db.write.stall")
-    (12, Histogram(count=2, total=12, most=7.0))
-    """
+class _TrialStatistics:
+    """RocksDB's counts since the store was opened, by its names without ``rocksdb.``."""
 
     counts: dict[str, int]
-    histograms: dict[str, Histogram]
+    histograms: dict[str, _Histogram]
 
     @classmethod
-    def of_text(cls, text: str) -> TrialStatistics:
+    def of_text(cls, text: str) -> _TrialStatistics:
         """Read what ``Options.get_statistics`` returns."""
         counts = {name.removeprefix("rocksdb."): int(n) for name, n in _TICKER.findall(text)}
         histograms = {
-            name.removeprefix("rocksdb."): Histogram(int(count), int(total), float(most))
+            name.removeprefix("rocksdb."): _Histogram(int(count), int(total), float(most))
             for name, most, count, total in _HISTOGRAM.findall(text)
         }
         return cls(counts, histograms)
@@ -172,7 +155,7 @@ class TrialStatistics:
         """Return the sum of some counts."""
         return sum(self.counts[name] for name in names)
 
-    def histogram(self, name: str) -> Histogram:
+    def histogram(self, name: str) -> _Histogram:
         """Return a histogram."""
         return self.histograms[name]
 
@@ -195,7 +178,7 @@ def number(store: Rdict, name: str) -> int:
     return store.property_int_value(f"rocksdb.{name}") or 0
 
 
-def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
+def moment(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
     """Return the figures of a moment, but for its time and disk."""
     tickers = _tickers(options)
     written = tickers.count("flush.write.bytes", "compact.write.bytes")
@@ -217,7 +200,7 @@ def moment(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
     }
 
 
-def _at_end(store: Rdict, options: Options, meter: Meter) -> dict[str, Any]:
+def _at_end(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
     """Return the figures of a whole trial, but for what its content and its process tell."""
     return _done(meter) | _worked(_tickers(options), meter) | _stood(store)
 
@@ -258,7 +241,7 @@ def peak_resident_bytes() -> int | None:
     return int(found[1]) << 10 if found else None
 
 
-def _done(meter: Meter) -> dict[str, Any]:
+def _done(meter: _Meter) -> dict[str, Any]:
     return {
         "writes": meter.writes,
         "deletes": meter.deletes,
@@ -274,7 +257,7 @@ def _done(meter: Meter) -> dict[str, Any]:
     }
 
 
-def _worked(tickers: TrialStatistics, meter: Meter) -> dict[str, Any]:
+def _worked(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
     flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
     stalls = tickers.histogram("db.write.stall")
     return _read(tickers, meter) | {
@@ -292,7 +275,7 @@ def _worked(tickers: TrialStatistics, meter: Meter) -> dict[str, Any]:
     }
 
 
-def _read(tickers: TrialStatistics, meter: Meter) -> dict[str, Any]:
+def _read(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
     files = tickers.count("last.level.read.bytes", "non.last.level.read.bytes")
     read = files - tickers.count("compact.read.bytes")
     useful, positives, true = (tickers.count(f"bloom.filter.{name}") for name in _FILTER)
@@ -334,8 +317,8 @@ def _by_level(store: Rdict) -> dict[str, list[int]]:
     return {"level_files": counts.tolist(), "level_bytes": sums}
 
 
-def _tickers(options: Options) -> TrialStatistics:
-    return TrialStatistics.of_text(options.get_statistics() or "")
+def _tickers(options: Options) -> _TrialStatistics:
+    return _TrialStatistics.of_text(options.get_statistics() or "")
 
 
 def _ratio(above: float, below: float) -> float | None:
@@ -355,7 +338,7 @@ _NO_STALLS = {
 }
 
 
-class TriedStore:
+class _TriedStore:
     """A store that is written and asked, with somebody told how it goes."""
 
     def __init__(self, request: dict[str, Any]) -> None:
@@ -365,7 +348,7 @@ class TriedStore:
         self.options = self.profile.to_rocksdict()
         self.store = Rdict(request["path"], self.options)
         self.store.set_read_options(self.profile.read_options())
-        self.meter = Meter()
+        self.meter = _Meter()
         self.began = self.told = perf_counter()
 
     def run(self) -> dict[str, Any]:
@@ -458,7 +441,7 @@ def main() -> None:
         request = json.loads(stdin.readline())  # unbuffered: a later line stays to be seen
     try:
         with translated(request["path"]):
-            tried = TriedStore(request)
+            tried = _TriedStore(request)
             figures = tried.run()
             tried.store.close()
     except KstoolkitError as error:

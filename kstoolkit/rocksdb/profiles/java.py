@@ -63,14 +63,8 @@ _LARGEST_INT = 2**31 - 1
 class _CacheObjects:
     """The cache and the write-buffer manager of a profile, as expressions of Java.
 
-    Parameters
-    ----------
-    shared
-        Whether all stores of the process have the same.
-    cache
-        The expression that makes the cache; None: Kafka Streams' own, or none at all.
-    manager
-        The arguments of the write-buffer manager but for its cache; None: there is none.
+    ``shared``: all stores of the process have the same. ``cache``: None is Kafka Streams' own, or
+    none at all. ``manager``: its arguments but for the cache; None is no manager.
     """
 
     shared: bool
@@ -203,29 +197,7 @@ _HINT = "Give one such as 'com.example.BoundedMemory'."
 
 
 def _check_class_name(class_name: str, *, used: Collection[str]) -> None:
-    """Check that Java takes a name for a class, with or without a package.
-
-    Parameters
-    ----------
-    class_name
-        The name.
-    used
-        Names of the classes that its source uses: one of its own would hide them.
-
-    Raises
-    ------
-    ConfigurationError
-        If it does not.
-
-    Examples
-    --------
-    >>> _check_class_name("com.example.Fast", used={"List"})
-    >>> _check_class_name("class", used={"List"})
-    Traceback (most recent call last):
-        ...
-    kstoolkit.errors.ConfigurationError: 'class' is no name of a Java class.
-    Hint: Give one such as 'com.example.BoundedMemory'.
-    """
+    """Check that Java takes a name for a class; one of ``used`` would hide what its source uses."""
     if not _is_name(class_name):
         message = f"{class_name!r} is no name of a Java class."
         raise ConfigurationError(message, hint=_HINT)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.lab.comparing import TrialLimits, _trial_request, _watch
+from kstoolkit.rocksdb.lab.comparing import _trial_request, _TrialLimits, _watch
 from kstoolkit.rocksdb.lab.results import trial_of
 from kstoolkit.rocksdb.lab.trial import _resting
 from kstoolkit.rocksdb.lab.workloads import Workload
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.advice import Advice
     from kstoolkit.rocksdb.lab.results import Trial
 
-LIMITS = TrialLimits(seconds=60, disk_bytes=1 << 30)
+LIMITS = _TrialLimits(seconds=60, disk_bytes=1 << 30)
 BASE = Profile(
     name="as it was",
     write_buffer_size=64 << 10,

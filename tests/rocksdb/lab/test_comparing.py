@@ -1,11 +1,4 @@
-"""Trials as they are: real stores, each in a process of its own.
-
-Stores that stay when their trials are over.
-
-Comparisons that somebody hears, and cancels.
-
-Trials that are stopped, that fail, and that are left alone.
-"""
+"""Trials as they are: real stores, each in a process of its own, kept, heard, stopped, failing."""
 
 from __future__ import annotations
 
@@ -26,7 +19,7 @@ import pytest
 
 from kstoolkit.errors import ConfigurationError, InputError, OutputError
 from kstoolkit.rocksdb.lab import comparing as watching
-from kstoolkit.rocksdb.lab.comparing import TrialLimits, _trial_request, _watch, compare_profiles
+from kstoolkit.rocksdb.lab.comparing import _trial_request, _TrialLimits, _watch, compare_profiles
 from kstoolkit.rocksdb.lab.results import Listener, TrialCancelled, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import Workload, generated
 from kstoolkit.rocksdb.log.storelog import read_log
@@ -286,25 +279,25 @@ def test_a_mistake_is_told_before_anything_is_tried(
         compare_profiles(*arguments, **options, progress=False)
 
 
-KEEPING_WORKLOAD = Workload("uniform", writes=3_000, keys=1_000)
+SMALL = Workload("uniform", writes=3_000, keys=1_000)
 
 
 def test_a_kept_store_has_its_rows_its_log_and_a_note_beside_it(tmp_path: Path) -> None:
     keep = tmp_path / "lab" / "stores"
-    (trial,) = compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=keep, progress=False)
+    (trial,) = compare_profiles(SMALL, [LEVEL], keep=keep, progress=False)
     with open_store(keep / "level") as store:
         assert sum(1 for _ in store.iter_rows()) == trial.live_rows
     assert len(read_log(keep / "level").flushes()) == trial.num_flushes
     note = json.loads((keep / "level.trial.json").read_text())
     assert note["options"] == LEVEL.changes()
-    assert note["workload"]["writes"] == KEEPING_WORKLOAD.writes
+    assert note["workload"]["writes"] == SMALL.writes
 
 
 def test_the_next_comparison_replaces_what_was_kept_and_nothing_else(tmp_path: Path) -> None:
-    compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path, progress=False)
+    compare_profiles(SMALL, [LEVEL], keep=tmp_path, progress=False)
     (tmp_path / "level" / "old").touch()
     other = LEVEL.changed(name="other")
-    (_, trial) = compare_profiles(KEEPING_WORKLOAD, [other, LEVEL], keep=tmp_path, progress=False)
+    (_, trial) = compare_profiles(SMALL, [other, LEVEL], keep=tmp_path, progress=False)
     assert not (tmp_path / "level" / "old").exists()
     with open_store(tmp_path / "level") as store:
         assert sum(1 for _ in store.iter_rows()) == trial.live_rows
@@ -324,7 +317,7 @@ def test_what_no_trial_left_is_not_touched(tmp_path: Path, kind: str) -> None:
     else:
         place.symlink_to(mine)
     with pytest.raises(OutputError, match="no store that a trial left"):
-        compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path / "keep", progress=False)
+        compare_profiles(SMALL, [LEVEL], keep=tmp_path / "keep", progress=False)
     assert [each.name for each in place.parent.iterdir()] == ["level"]
 
 
@@ -333,16 +326,14 @@ def test_what_no_trial_left_is_not_touched(tmp_path: Path, kind: str) -> None:
 )
 def test_a_name_that_is_no_folder_s_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigurationError, match="can't be kept"):
-        compare_profiles(
-            KEEPING_WORKLOAD, [LEVEL.changed(name=name)], keep=tmp_path, progress=False
-        )
+        compare_profiles(SMALL, [LEVEL.changed(name=name)], keep=tmp_path, progress=False)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="can't be kept in"):
-        compare_profiles(KEEPING_WORKLOAD, [LEVEL], keep=tmp_path / "file" / "lab", progress=False)
+        compare_profiles(SMALL, [LEVEL], keep=tmp_path / "file" / "lab", progress=False)
 
 
 ENDLESS = Workload(writes=10**9, keys=20_000)
@@ -445,7 +436,7 @@ RESTING = LEVEL.changed(
 )
 """Two runs may rest unmerged, though a third makes writers wait."""
 
-WATCHING_ENDLESS = """
+ORPHANED = """
 import sys
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload
@@ -508,13 +499,13 @@ def request(path: Path, rows: Path | None = None) -> dict[str, Any]:
 def test_what_rocksdb_refuses_is_told_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TrialFailed, match="The trial of the profile 'level' failed: "):
-        _watch(request(tmp_path / "file" / "store"), TrialLimits(10, 1 << 30), print)
+        _watch(request(tmp_path / "file" / "store"), _TrialLimits(10, 1 << 30), print)
 
 
 def test_a_process_that_dies_is_told_with_its_last_words(tmp_path: Path) -> None:
     asked = request(tmp_path / "store", rows=tmp_path / "absent")
     with pytest.raises(TrialFailed, match=r"died: FileNotFoundError: .*absent'"):
-        _watch(asked, TrialLimits(10, 1 << 30), print)
+        _watch(asked, _TrialLimits(10, 1 << 30), print)
 
 
 @pytest.mark.kill
@@ -542,7 +533,7 @@ def _wait_for_a_store(folder: Path) -> None:
 @pytest.mark.kill
 def test_what_a_killed_comparison_left_goes_when_the_next_one_begins(tmp_path: Path) -> None:
     asking = subprocess.Popen(
-        [sys.executable, "-c", WATCHING_ENDLESS, str(tmp_path)],
+        [sys.executable, "-c", ORPHANED, str(tmp_path)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
     _wait_for_a_store(tmp_path)
@@ -562,7 +553,7 @@ def test_what_is_interrupted_leaves_no_process_and_no_folder(
     tmp_path: Path, *, everyone: bool
 ) -> None:
     asking = subprocess.Popen(
-        [sys.executable, "-c", WATCHING_ENDLESS, str(tmp_path)],
+        [sys.executable, "-c", ORPHANED, str(tmp_path)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stderr=subprocess.PIPE,
         start_new_session=True,

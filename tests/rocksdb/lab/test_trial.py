@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from rocksdict import Rdict
 
-from kstoolkit.rocksdb.lab.trial import TrialStatistics, _stall_counts
+from kstoolkit.rocksdb.lab.trial import _stall_counts, _TrialStatistics
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def test_what_a_real_store_counts_is_read(tmp_path: Path) -> None:
         store.put(b"%03d" % number, b"value")
         store.get(b"%03d" % number)
     store.flush()
-    tickers = TrialStatistics.of_text(options.get_statistics() or "")
+    tickers = _TrialStatistics.of_text(options.get_statistics() or "")
     counts = _stall_counts(
         str(store.property_value("rocksdb.cf-write-stall-stats")),
         str(store.property_value("rocksdb.db-write-stall-stats")),

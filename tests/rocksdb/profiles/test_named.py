@@ -1,7 +1,4 @@
-"""Named profiles: those of the engines are what real stores of theirs were opened with.
-
-Several loaded stores under one bound: what the process really takes, in a process of its own.
-"""
+"""Named profiles: as engines really open stores; what a process takes under a bound."""
 
 from __future__ import annotations
 
