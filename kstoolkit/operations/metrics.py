@@ -45,12 +45,7 @@ from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, java
 from kstoolkit.pipeline.status import FindingTally, RunState, RunWatch, size_bytes, with_all_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Iterable,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from prometheus_client.metrics_core import Metric as Family
@@ -92,58 +87,41 @@ def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Family]:
     ]
 
 
+_EVENT_TIME_LAG = (
+    "How far event time is behind the clock at least: to the end of the newest window."
+)
+_WAIT = "that were taken in and are not counted yet."
+_STATE_BYTES = "Size of the state in the checkpoint."
+
+
 def _behind(status: RunStatus) -> list[Family]:
-    why = status.unknown
     lag_s = None if status.lag_ms is None else status.lag_ms / _SECOND_MS
     return [
-        gauge(
-            "event_time_lag_seconds",
-            "How far event time is behind the clock at least: to the end of the newest window.",
-            lag_s,
-            why.get("newest_event_ms", _NO_BATCH),
-        ),
-        gauge(
-            "lag_files",
-            "Files that were taken in and are not counted yet.",
-            status.waiting_files,
-            why.get("waiting_files", _NO_BATCH),
-        ),
-        gauge(
-            "lag_bytes",
-            "Size of the files that were taken in and are not counted yet.",
-            status.waiting_bytes,
-            why.get("waiting_files", _NO_BATCH),
-        ),
-        gauge(
-            "state_disk_bytes",
-            "Size of the state in the checkpoint.",
-            status.state_bytes,
-            why.get("state_bytes", _NO_BATCH),
-        ),
+        gauge(name, about, value, status.unknown.get(figure, _NO_BATCH))
+        for name, value, figure, about in (
+            ("event_time_lag_seconds", lag_s, "newest_event_ms", _EVENT_TIME_LAG),
+            ("lag_files", status.waiting_files, "waiting_files", f"Files {_WAIT}"),
+            ("lag_bytes", status.waiting_bytes, "waiting_files", f"Size of the files {_WAIT}"),
+            ("state_disk_bytes", status.state_bytes, "state_bytes", _STATE_BYTES),
+        )
     ]
 
 
+_LAST_BATCH = {
+    "timestamp_seconds": "The clock of the newest micro-batch, epoch seconds.",
+    "events": "Events that came in with the newest micro-batch.",
+    "duration_seconds": "How long the newest micro-batch took: all of it in the process that "
+    "counts, else what its sink took.",
+}
+
+
 def _last_batch(newest: BatchTimes | None) -> list[Family]:
+    told: tuple[float | None, ...] = (None, None, None)
+    if newest is not None:
+        told = newest.clock_ms / _SECOND_MS, newest.events, newest.seconds
     return [
-        gauge(
-            "last_batch_timestamp_seconds",
-            "The clock of the newest micro-batch, epoch seconds.",
-            None if newest is None else newest.clock_ms / _SECOND_MS,
-            _NO_BATCH,
-        ),
-        gauge(
-            "last_batch_events",
-            "Events that came in with the newest micro-batch.",
-            None if newest is None else newest.events,
-            _NO_BATCH,
-        ),
-        gauge(
-            "last_batch_duration_seconds",
-            "How long the newest micro-batch took: all of it in the process that counts, else "
-            "what its sink took.",
-            None if newest is None else newest.seconds,
-            _NO_BATCH,
-        ),
+        gauge(f"last_batch_{name}", about, value, _NO_BATCH)
+        for (name, about), value in zip(_LAST_BATCH.items(), told, strict=True)
     ]
 
 

@@ -30,11 +30,7 @@ from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import (
-        Iterable,
-        Iterator,
-        Sequence,
-    )
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 

@@ -42,11 +42,7 @@ from kstoolkit.rocksdb.profiles.options import OPTIONS
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql.streaming.query import StreamingQuery
 

@@ -23,11 +23,7 @@ from kstoolkit.operations.sparkmemory import java_memory
 from kstoolkit.pipeline.status import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Iterable,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import Iterable, Iterator, Mapping
 
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.metrics_core import Metric as Family

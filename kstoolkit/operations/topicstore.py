@@ -41,11 +41,7 @@ from kstoolkit.units import format_count, format_duration, parse_duration
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import (
-        Generator,
-        Iterator,
-        Mapping,
-    )
+    from collections.abc import Generator, Iterator, Mapping
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.events.topics import Address

@@ -31,12 +31,7 @@ from kstoolkit.operations.lookupcalls import Answer, _LookupCalls, _LookupFigure
 from tests.operations.lookupserver import LookupServer, country_of, lookup_server
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Hashable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 
 QUICK: dict[str, Any] = {"backoff": "5 ms", "max_backoff": "20 ms"}
