@@ -138,7 +138,7 @@ def _meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[f
     return (waiting / (read - arrives), True) if read > arrives else (None, False)
 
 
-def never(read: float, arrives: float) -> str:
+def _never(read: float, arrives: float) -> str:
     """Return why a reader never catches up, in words."""
     if not read:
         return "never at this rate: nothing is read"
@@ -634,7 +634,7 @@ def _until(
     if seconds is not None:
         return seconds, None
     if not ever:
-        return None, never(reads or 0.0, comes or 0.0)
+        return None, _never(reads or 0.0, comes or 0.0)
     why = read.why if reads is None else arrives.why
     return None, why or "no rate is known of it"
 

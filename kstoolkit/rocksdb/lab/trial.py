@@ -173,12 +173,12 @@ _FILTER = ("useful", "full.positive", "full.true.positive")
 _CONDITIONS = [f"{cause}_{what}" for cause in _CAUSES for what in ("delays", "stops")]
 
 
-def number(store: Rdict, name: str) -> int:
+def _number_of(store: Rdict, name: str) -> int:
     """Return a property that is a number."""
     return store.property_int_value(f"rocksdb.{name}") or 0
 
 
-def moment(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
+def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
     """Return the figures of a moment, but for its time and disk."""
     tickers = _tickers(options)
     written = tickers.count("flush.write.bytes", "compact.write.bytes")
@@ -187,14 +187,14 @@ def moment(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
         "user_bytes": meter.user_bytes,
         "written_bytes": written,
         "write_amplification": _ratio(written, meter.user_bytes) if written else None,
-        "level0_files": number(store, "num-files-at-level0"),
-        "pending_compaction_bytes": number(store, "estimate-pending-compaction-bytes"),
+        "level0_files": _number_of(store, "num-files-at-level0"),
+        "pending_compaction_bytes": _number_of(store, "estimate-pending-compaction-bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
         **_by_level(store),
-        "memtable_bytes": number(store, "size-all-mem-tables"),
-        "block_cache_bytes": number(store, "block-cache-usage"),
-        "block_cache_pinned_bytes": number(store, "block-cache-pinned-usage"),
-        "table_readers_bytes": number(store, "estimate-table-readers-mem"),
+        "memtable_bytes": _number_of(store, "size-all-mem-tables"),
+        "block_cache_bytes": _number_of(store, "block-cache-usage"),
+        "block_cache_pinned_bytes": _number_of(store, "block-cache-pinned-usage"),
+        "table_readers_bytes": _number_of(store, "estimate-table-readers-mem"),
         "put_p99_us": meter.puts.since_asked_us(99),
         "get_p99_us": meter.asks.since_asked_us(99),
     }
@@ -228,10 +228,10 @@ def _resting(store: Rdict) -> bool:
     are as many runs as the trigger says, though none are to be merged.
     """
     names = ("num-running-flushes", "mem-table-flush-pending", "num-running-compactions")
-    return not any(number(store, name) for name in names)
+    return not any(_number_of(store, name) for name in names)
 
 
-def peak_resident_bytes() -> int | None:
+def _peak_resident_bytes() -> int | None:
     """Return the most memory this process ever had; None where the system doesn't tell.
 
     ``getrusage`` would tell of the parent's before the process began.
@@ -298,7 +298,7 @@ def _stood(store: Rdict) -> dict[str, Any]:
     levels = [each["level"] for each in files]
     manager = counts.get("write_buffer_manager_limit_stops", 0)
     return {
-        "sst_bytes": number(store, "live-sst-files-size"),
+        "sst_bytes": _number_of(store, "live-sst-files-size"),
         "num_files": len(files),
         "num_entries": sum(each["num_entries"] for each in files),
         "num_deletions": sum(each["num_deletions"] for each in files),
@@ -367,7 +367,7 @@ class _TriedStore:
                 "finished": finished,
                 "settled": settled,
                 "settle_s": settle_s,
-                "peak_resident_bytes": peak_resident_bytes(),
+                "peak_resident_bytes": _peak_resident_bytes(),
                 "unset": self.profile.not_in_rocksdict(),
             }
         )
@@ -431,7 +431,7 @@ class _TriedStore:
     def _tell_moment(self) -> None:
         self.told = perf_counter()
         at_ms = round((self.told - self.began) * 1e3)
-        figures = moment(self.store, self.options, self.meter)
+        figures = _moment_now(self.store, self.options, self.meter)
         _tell({"moment": {"at_ms": at_ms} | figures})
 
 
