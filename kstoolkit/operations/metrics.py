@@ -469,6 +469,63 @@ class _Rested:
         return self._held
 
 
+_NOT_YET = "nothing follows the changelog yet"
+
+
+class ReplicaCollector:
+    """Holds what it was last told of one replica: who follows is not asked from beside.
+
+    Attributes
+    ----------
+    restores
+        A listener for :meth:`kstoolkit.WindowStore.restore` and
+        :meth:`kstoolkit.WindowStore.follow`.
+
+    Examples
+    --------
+    >>> from kstoolkit.replica.records import Lag
+    >>> collector = ReplicaCollector()
+    >>> collector.tell(Lag(5, 0.5), followed=40)
+    >>> {each.name: each.samples[0].value for each in collector.metrics() if each.samples}
+    {'kstoolkit_replica_lag_records': 5, 'kstoolkit_replica_lag_seconds': 0.5, \
+'kstoolkit_replica_followed_records': 40}
+    """
+
+    def __init__(self) -> None:
+        self.restores = RestoreProgress()
+        self._lag: Lag | None = None
+        self._followed = 0
+
+    def tell(self, lag: Lag, followed: int) -> None:
+        """Take in how far the replica is behind, and how many records were followed so far."""
+        self._lag, self._followed = lag, followed
+
+    def metrics(self) -> list[Family]:
+        """Return the figures by now."""
+        lag = self._lag
+        why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")
+        return [
+            *self.restores.metrics(),
+            gauge(
+                "replica_lag_records",
+                "Records of the changelog that are still to be read.",
+                None if lag is None else lag.records,
+                _NOT_YET,
+            ),
+            gauge(
+                "replica_lag_seconds",
+                "How much older the newest batch held is than the changelog's newest.",
+                None if lag is None else lag.seconds,
+                why,
+            ),
+            counter(
+                "replica_followed_records",
+                "Records of the changelog that were read since it is followed.",
+                self._followed,
+            ),
+        ]
+
+
 _LAST_PORT = 65_535
 _LOOK_SECONDS = 0.1
 _SLOW_CLIENT_SECONDS = 5.0
@@ -669,60 +726,3 @@ def _need_prometheus() -> None:
     if find_spec("prometheus_client") is None:
         message = "Serving metrics needs prometheus_client, which is not installed."
         raise EnvironmentFault(message, hint='Run: pip install "kstoolkit[operations]"')
-
-
-_NOT_YET = "nothing follows the changelog yet"
-
-
-class ReplicaCollector:
-    """Holds what it was last told of one replica: who follows is not asked from beside.
-
-    Attributes
-    ----------
-    restores
-        A listener for :meth:`kstoolkit.WindowStore.restore` and
-        :meth:`kstoolkit.WindowStore.follow`.
-
-    Examples
-    --------
-    >>> from kstoolkit.replica.records import Lag
-    >>> collector = ReplicaCollector()
-    >>> collector.tell(Lag(5, 0.5), followed=40)
-    >>> {each.name: each.samples[0].value for each in collector.metrics() if each.samples}
-    {'kstoolkit_replica_lag_records': 5, 'kstoolkit_replica_lag_seconds': 0.5, \
-'kstoolkit_replica_followed_records': 40}
-    """
-
-    def __init__(self) -> None:
-        self.restores = RestoreProgress()
-        self._lag: Lag | None = None
-        self._followed = 0
-
-    def tell(self, lag: Lag, followed: int) -> None:
-        """Take in how far the replica is behind, and how many records were followed so far."""
-        self._lag, self._followed = lag, followed
-
-    def metrics(self) -> list[Family]:
-        """Return the figures by now."""
-        lag = self._lag
-        why = _NOT_YET if lag is None else lag.unknown.get("seconds", "not told")
-        return [
-            *self.restores.metrics(),
-            gauge(
-                "replica_lag_records",
-                "Records of the changelog that are still to be read.",
-                None if lag is None else lag.records,
-                _NOT_YET,
-            ),
-            gauge(
-                "replica_lag_seconds",
-                "How much older the newest batch held is than the changelog's newest.",
-                None if lag is None else lag.seconds,
-                why,
-            ),
-            counter(
-                "replica_followed_records",
-                "Records of the changelog that were read since it is followed.",
-                self._followed,
-            ),
-        ]

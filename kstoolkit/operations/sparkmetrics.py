@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 
 Labels = tuple[tuple[str, str], ...]
-
-
 Value: TypeAlias = "float | Mapping[Labels, float]"
 
 
