@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.stores.comparing.storediff import StoreDiff
-    from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import KeyUse, PrefixUse, WindowUse
+    from kstoolkit.stores.growth.verdict import Growth
 
 
 def _print_growth(found: Growth, *, as_json: bool) -> None:

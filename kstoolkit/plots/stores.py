@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.stores.comparing.storediff import StoreDiff
     from kstoolkit.stores.discovery.found import FoundStore
-    from kstoolkit.stores.growth.growth import Growth
     from kstoolkit.stores.growth.records import Age, KeyUse, PrefixUse, SegmentUse, WindowUse
+    from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.rows.rows import Rows
 
     Integers = NDArray[np.int64]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ipywidgets import Widget
 
     from kstoolkit.formats.columns import RowColumns
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import SerdeLike

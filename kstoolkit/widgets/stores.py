@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from kstoolkit.stores.discovery.found import FoundStore, FoundStores
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.widgets.storerows import Cells
 

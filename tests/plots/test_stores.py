@@ -40,7 +40,7 @@ from tests.plots.made import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
 
 
 HOUR = 3_600_000

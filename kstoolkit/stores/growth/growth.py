@@ -1,14 +1,8 @@
-"""Why a store has the size that it has: figures, and a verdict in sentences.
-
-Measure why a store does not shrink: one pass over its rows, and a look at its files.
-
-Why a store does not shrink, asked of an open store or of a folder.
-"""
+"""Who takes a store's room, and what is past its time: asked of an open store, or of a folder."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -17,7 +11,7 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.moments import moment_ms
-from kstoolkit.records import Record, Records, Source, counted, of_source
+from kstoolkit.records import Records
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.discovery.places import real_path
@@ -37,13 +31,13 @@ from kstoolkit.stores.growth.horizon import (
     windows_of,
 )
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
-from kstoolkit.stores.growth.verdict import verdict_on
+from kstoolkit.stores.growth.verdict import Growth
 from kstoolkit.stores.opening import OpenedStore, open_store
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
-from kstoolkit.units import format_bytes, parse_duration
+from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
     import os
@@ -51,162 +45,14 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.moments import Moment
-    from kstoolkit.records import Figure
     from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
     from kstoolkit.stores.growth.fields import KeyFields
     from kstoolkit.stores.growth.files import CheckpointUse
-    from kstoolkit.stores.growth.records import (
-        Age,
-        Deletions,
-        Expired,
-        Horizon,
-        KeyUse,
-        PrefixUse,
-        SegmentUse,
-        Versions,
-        WindowUse,
-    )
     from kstoolkit.stores.rows.rows import RowSource
     from kstoolkit.units import Duration
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Growth(Record):
-    """Who takes a store's room, what of it is past its time, and why it does not shrink.
-
-    Printed, it is its verdict: sentences with the figures behind them, the most important first.
-
-    Parameters
-    ----------
-    store, engine, kind
-        Its name, whose it is, and what kind of store; None if that is not known.
-    clock
-        Which time of a row its age is counted from; None if there was no row.
-    horizon
-        From when on it keeps rows.
-    expired
-        What is older than that, and still there.
-    deletions
-        What was deleted, and is still in its files.
-    versions
-        What a versioned store keeps of the past; None of any other store.
-    segments, windows, prefixes, keys, ages
-        Who takes the room: all segments, and the largest of the others.
-    by
-        The fields of Spark's keys that they are summed up by, together; none: ``keys`` are whole.
-    fields
-        The largest values of each field alone, by its name, but of one that ``keys`` are.
-    num_rows, data_bytes
-        The application's rows, and what their keys and values are before compression, without what
-        the store wraps them in.
-    num_untimed_rows
-        Rows that have no such time: the latest versions of a versioned store, for one.
-    num_undecoded_rows
-        Rows that could not be taken apart; they are in no other figure.
-    num_without_fields
-        Rows whose keys have none of the fields in ``by``: those of other state variables.
-    num_keys, num_prefixes, num_windows
-        How many keys, beginnings of keys and starts of windows there are; if windows are too many
-        to be told one by one, how many spans of their starts.
-    size_bytes, disk_bytes
-        How long the store's files are, and what they take on the disk.
-    checkpoint
-        What a checkpoint of Spark's keeps of it: versions in files. None of any other store.
-    left_out
-        Folders of it that could not be read, or were not, and why: they are in no other figure.
-    """
-
-    store: str
-    engine: str | None
-    kind: str | None
-    clock: str | None
-    horizon: Horizon
-    expired: Expired
-    deletions: Deletions
-    versions: Versions | None
-    segments: Records[SegmentUse]
-    windows: Records[WindowUse]
-    prefixes: Records[PrefixUse]
-    keys: Records[KeyUse]
-    ages: Records[Age]
-    num_rows: int = of_source(Source.STORE)
-    data_bytes: int = of_source(Source.STORE)
-    num_untimed_rows: int = of_source(Source.STORE)
-    num_undecoded_rows: int = of_source(Source.STORE)
-    num_keys: int | None = of_source(Source.STORE)
-    num_prefixes: int | None = of_source(Source.STORE)
-    num_windows: int | None = of_source(Source.STORE)
-    size_bytes: int | None = of_source(Source.STORE)
-    disk_bytes: int | None = of_source(Source.STORE)
-    num_without_fields: int = of_source(Source.STORE, 0)
-    by: tuple[str, ...] = ()
-    fields: dict[str, Records[KeyUse]] = field(default_factory=dict)
-    checkpoint: CheckpointUse | None = None
-    left_out: tuple[str, ...] = ()
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> tuple[str, ...]:
-        """Why the store does not shrink, in sentences, the most important first."""
-        return verdict_on(self)
-
-    def figures(self) -> list[Figure]:
-        """Return the figures that are one number each; of its parts as ``expired.num_rows``."""
-        # Not by super(): it does not work in a class that slots have made anew.
-        found = Record.figures(self)
-        for name in ("horizon", "expired", "deletions", "versions", "checkpoint"):
-            part: Record | None = getattr(self, name)
-            told = [] if part is None else part.figures()
-            found += [replace(each, name=f"{name}.{each.name}") for each in told]
-        return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the verdict and all figures as plain values, as ``--json`` prints them."""
-        return {"verdict": list(self.verdict)} | Record.to_dict(self)
-
-    def __str__(self) -> str:
-        return "\n".join(self.verdict)
-
-    def __repr__(self) -> str:
-        by = f", by {', '.join(self.by)}" if self.by else ""
-        past = self.num_past_rows
-        told = (
-            "unknown what is expired" if past is None else f"{counted(past[0], 'rows')} {past[1]}"
-        )
-        return (
-            f"Growth({self.store!r}, {self.kind or 'of unknown kind'}, "
-            f"{counted(self.num_rows, 'rows')}, {format_bytes(self.data_bytes)} of keys and "
-            f"values{by}, {told})"
-        )
-
-    @property
-    def num_past_rows(self) -> tuple[int, str] | None:
-        """How many rows are past what decides over them, and what that is; None if unknown."""
-        expired = self.expired
-        for count, what in (
-            (expired.num_rows, "expired"),
-            (expired.num_below_watermark, "past the watermark"),
-            (expired.num_past_ttl, "past their time to live"),
-        ):
-            if count is not None:
-                return count, what
-        return None
-
-    def _repr_html_(self) -> str:
-        sentences = "".join(f"<li>{escape(each)}</li>" for each in self.verdict)
-        tables: list[Records[Any]] = [self.segments, self.windows, self.prefixes, self.keys]
-        tables += [*self.fields.values(), self.ages]
-        shown = "".join(each._repr_html_() for each in tables if each)
-        return f"<ol>{sentences}</ol>{Record._repr_html_(self)}{shown}"
-
-
-_NOT_FOUND = "only the rows were handed over, not where the store lies"
-_NO_WINDOWS = "its rows have no windows, or sessions in their place"
-_NO_ROWS = "there are no rows"
-_TOO_MANY = "there are more keys than are kept in mind"
-
-
-class HasSource(Protocol):
+class _HasSource(Protocol):
     """A store whose rows can be read, and who knows how to read its keys."""
 
     @property
@@ -221,7 +67,7 @@ class HasSource(Protocol):
 
 
 def _measured_growth(
-    store: HasSource | RowSource,
+    store: _HasSource | RowSource,
     *,
     found: FoundStore | None = None,
     opened: Iterable[Store] = (),
@@ -234,55 +80,12 @@ def _measured_growth(
     fields: KeyFields | None = None,
     top: int = 10,
 ) -> Growth:
-    """Return who takes a store's room, what is past its time, and why the store does not shrink.
+    """Return what :func:`growth` does, of a store, or of where its rows lie.
 
-    All rows are read once, in memory that does not grow with them.
-
-    Parameters
-    ----------
-    store
-        The store, or where its rows lie.
-    found
-        What was found of it: its kind, its segments, its size.
-    opened
-        Its RocksDBs: one, or one a segment, each looked at before the next is asked for. They tell
-        of deletions.
-    retention
-        How long it keeps rows; None infers it from the segments of a Kafka Streams store.
-    now
-        The moment to count back from; None is stream time, as far as the store shows it: that of
-        its newest row.
-    watermark
-        Spark's watermark: rows at or before it are counted.
-    checkpoint
-        What a checkpoint of Spark's keeps of it; it tells the watermark, too.
-    prefix_bytes
-        How long the prefixes of keys are that rows are summed up by; None takes the greatest
-        length of which there are few.
-    key_serde
-        How to read keys; None: as the store is told to, or as the keys look.
-    fields
-        Which fields of the keys of Spark's state to sum up by; None: by whole keys.
-    top
-        How many keys, prefixes and windows to name.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``top`` or ``prefix_bytes`` is below 1, or if a duration, a moment or a serde is none.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.columns import RowColumns
-    >>> class Listed:
-    ...     name = "counts"
-    ...     def read(self, asked):
-    ...         keys = ByteColumn.of([b"anna", b"bo"])
-    ...         yield RowColumns.whole(keys, ByteColumn.of([b"1" * 90, b"2"]))
-    >>> measured = _measured_growth(Listed())
-    >>> measured.keys[0].key, measured.keys[0].data_bytes, measured.num_keys
-    ('anna', 94, 2)
+    ``found`` is what its place says of it: its kind, segments and size. ``opened`` are its
+    RocksDBs, one or one a segment, each looked at before the next is asked for; they tell of
+    deletions. ``watermark`` is Spark's, if no ``checkpoint`` tells it. ``fields`` of Spark's keys
+    are summed up by; without, keys are whole.
     """
     _check(top=top, prefix_bytes=prefix_bytes)
     source = cast("RowSource", getattr(store, "source", store))
@@ -317,7 +120,7 @@ def _measured_growth(
         **_sums(tallies),
         size_bytes=None if found is None else found.size_bytes,
         disk_bytes=None if found is None else found.disk_bytes,
-        unknown=_unknown(tallies, found) | _no_ages(tallies, horizon, checkpoint),
+        unknown=_unknown(tallies, found, why_no_ages(tallies, horizon, checkpoint)),
     )
 
 
@@ -351,13 +154,6 @@ def _sums(tallies: Tallies) -> dict[str, Any]:
     }
 
 
-def _no_ages(
-    tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None
-) -> dict[str, str]:
-    why = why_no_ages(tallies, horizon, checkpoint)
-    return {} if why is None else {"ages": why}
-
-
 def _check(**given: int | None) -> None:
     for name, value in given.items():
         if value is not None and value < 1:
@@ -365,14 +161,18 @@ def _check(**given: int | None) -> None:
             raise ConfigurationError(message, hint="Leave it out for a value that fits most.")
 
 
-def _unknown(tallies: Tallies, found: FoundStore | None) -> dict[str, str]:
-    unknown = {} if tallies.keys.num_keys is not None else {"num_keys": _TOO_MANY}
-    unknown |= {} if tallies.prefixes.num_keys is not None else {"num_prefixes": _TOO_MANY}
+def _unknown(tallies: Tallies, found: FoundStore | None, why_no_ages: str | None) -> dict[str, str]:
+    too_many = "there are more keys than are kept in mind"
+    unknown = {} if tallies.keys.num_keys is not None else {"num_keys": too_many}
+    if tallies.prefixes.num_keys is None:
+        unknown["num_prefixes"] = too_many
     if num_windows(tallies) is None:
-        unknown["num_windows"] = _NO_WINDOWS if tallies.clock else _NO_ROWS
-    return unknown | (
-        dict.fromkeys(("size_bytes", "disk_bytes"), _NOT_FOUND) if found is None else {}
-    )
+        no_windows = "its rows have no windows, or sessions in their place"
+        unknown["num_windows"] = no_windows if tallies.clock else "there are no rows"
+    if found is None:
+        not_found = "only the rows were handed over, not where the store lies"
+        unknown |= dict.fromkeys(("size_bytes", "disk_bytes"), not_found)
+    return unknown | ({} if why_no_ages is None else {"ages": why_no_ages})
 
 
 def growth(

@@ -1,25 +1,20 @@
-"""Why a store does not shrink, in sentences with the figures behind them.
+"""Why a store does not shrink: its figures, and a verdict on them in sentences.
 
-Each rule looks at one thing, and says nothing where the figures say nothing. What should not be
-there comes first, then why it can't go, who takes the room, and last what is not known.
-
-One sentence of a verdict, and how much it matters.
-
-Moments, shares and amounts, as the sentences of a verdict say them.
-
-Sentences about what is past its time: by a retention, or by Spark's watermark.
-
-Sentences about what takes rows out of a store of Spark's, and what its checkpoint keeps.
+A sentence of the verdict is one row of a table: what it is about, when it is said, which share of
+the store it concerns, and its text, in which ``{words}`` stand for figures. What should not be
+there comes first, then why it can't go, who takes the room, and last what is not known; within
+these, the larger share comes first. Where the figures say nothing, no sentence is said.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kstoolkit.moments import moment_text
-from kstoolkit.records import counted
+from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
 from kstoolkit.stores.growth.files import Eviction
 from kstoolkit.stores.rows.rows import value_text
@@ -28,12 +23,152 @@ from kstoolkit.units import format_bytes, format_count, format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from kstoolkit.records import Figure
     from kstoolkit.stores.growth.files import CheckpointUse
-    from kstoolkit.stores.growth.growth import Growth
-    from kstoolkit.stores.growth.records import Age, Horizon, KeyUse
+    from kstoolkit.stores.growth.records import (
+        Age,
+        Deletions,
+        Expired,
+        Horizon,
+        KeyUse,
+        PrefixUse,
+        SegmentUse,
+        Versions,
+        WindowUse,
+    )
 
 
-class Weight(IntEnum):
+@dataclass(frozen=True, slots=True, repr=False)
+class Growth(Record):
+    """Who takes a store's room, what of it is past its time, and why it does not shrink.
+
+    Printed, it is its verdict: sentences with the figures behind them, the most important first.
+
+    Parameters
+    ----------
+    store, engine, kind
+        Its name, whose it is, and what kind of store; None if that is not known.
+    clock
+        Which time of a row its age is counted from; None if there was no row.
+    horizon
+        From when on it keeps rows.
+    expired
+        What is older than that, and still there.
+    deletions
+        What was deleted, and is still in its files.
+    versions
+        What a versioned store keeps of the past; None of any other store.
+    segments, windows, prefixes, keys, ages
+        Who takes the room: all segments, and the largest of the others.
+    by
+        The fields of Spark's keys that they are summed up by, together; none: ``keys`` are whole.
+    fields
+        The largest values of each field alone, by its name, but of one that ``keys`` are.
+    num_rows, data_bytes
+        The application's rows, and what their keys and values are before compression, without what
+        the store wraps them in.
+    num_untimed_rows
+        Rows that have no such time: the latest versions of a versioned store, for one.
+    num_undecoded_rows
+        Rows that could not be taken apart; they are in no other figure.
+    num_without_fields
+        Rows whose keys have none of the fields in ``by``: those of other state variables.
+    num_keys, num_prefixes, num_windows
+        How many keys, beginnings of keys and starts of windows there are; if windows are too many
+        to be told one by one, how many spans of their starts.
+    size_bytes, disk_bytes
+        How long the store's files are, and what they take on the disk.
+    checkpoint
+        What a checkpoint of Spark's keeps of it: versions in files. None of any other store.
+    left_out
+        Folders of it that could not be read, or were not, and why: they are in no other figure.
+    """
+
+    store: str
+    engine: str | None
+    kind: str | None
+    clock: str | None
+    horizon: Horizon
+    expired: Expired
+    deletions: Deletions
+    versions: Versions | None
+    segments: Records[SegmentUse]
+    windows: Records[WindowUse]
+    prefixes: Records[PrefixUse]
+    keys: Records[KeyUse]
+    ages: Records[Age]
+    num_rows: int = of_source(Source.STORE)
+    data_bytes: int = of_source(Source.STORE)
+    num_untimed_rows: int = of_source(Source.STORE)
+    num_undecoded_rows: int = of_source(Source.STORE)
+    num_keys: int | None = of_source(Source.STORE)
+    num_prefixes: int | None = of_source(Source.STORE)
+    num_windows: int | None = of_source(Source.STORE)
+    size_bytes: int | None = of_source(Source.STORE)
+    disk_bytes: int | None = of_source(Source.STORE)
+    num_without_fields: int = of_source(Source.STORE, 0)
+    by: tuple[str, ...] = ()
+    fields: dict[str, Records[KeyUse]] = field(default_factory=dict)
+    checkpoint: CheckpointUse | None = None
+    left_out: tuple[str, ...] = ()
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Why the store does not shrink, in sentences, the most important first."""
+        return _verdict_on(self)
+
+    def figures(self) -> list[Figure]:
+        """Return the figures that are one number each; of its parts as ``expired.num_rows``."""
+        # Not by super(): it does not work in a class that slots have made anew.
+        found = Record.figures(self)
+        for name in ("horizon", "expired", "deletions", "versions", "checkpoint"):
+            part: Record | None = getattr(self, name)
+            told = [] if part is None else part.figures()
+            found += [replace(each, name=f"{name}.{each.name}") for each in told]
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict and all figures as plain values, as ``--json`` prints them."""
+        return {"verdict": list(self.verdict)} | Record.to_dict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(self.verdict)
+
+    def __repr__(self) -> str:
+        by = f", by {', '.join(self.by)}" if self.by else ""
+        past = self.num_past_rows
+        told = (
+            "unknown what is expired" if past is None else f"{counted(past[0], 'rows')} {past[1]}"
+        )
+        return (
+            f"Growth({self.store!r}, {self.kind or 'of unknown kind'}, "
+            f"{counted(self.num_rows, 'rows')}, {format_bytes(self.data_bytes)} of keys and "
+            f"values{by}, {told})"
+        )
+
+    @property
+    def num_past_rows(self) -> tuple[int, str] | None:
+        """How many rows are past what decides over them, and what that is; None if unknown."""
+        expired = self.expired
+        for count, what in (
+            (expired.num_rows, "expired"),
+            (expired.num_below_watermark, "past the watermark"),
+            (expired.num_past_ttl, "past their time to live"),
+        ):
+            if count is not None:
+                return count, what
+        return None
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<li>{escape(each)}</li>" for each in self.verdict)
+        tables: list[Records[Any]] = [self.segments, self.windows, self.prefixes, self.keys]
+        tables += [*self.fields.values(), self.ages]
+        shown = "".join(each._repr_html_() for each in tables if each)
+        return f"<ol>{sentences}</ol>{Record._repr_html_(self)}{shown}"
+
+
+class _Weight(IntEnum):
     """What a sentence is about; the lower, the earlier it stands."""
 
     OVERDUE = 0
@@ -43,26 +178,60 @@ class Weight(IntEnum):
     UNKNOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """A sentence.
+class _Rule(NamedTuple):
+    """A sentence: its weight, its text with ``{words}``, when it is said, and of which share.
 
-    Parameters
-    ----------
-    weight
-        What it is about.
-    share
-        Which share of the store it concerns, from 0 to 1: the larger, the earlier it stands.
-    text
-        The sentence.
+    Of a store without rows, only what is ``of_empty`` is said.
     """
 
-    weight: Weight
-    share: float
+    weight: _Weight
     text: str
+    when: Callable[[Growth], object]
+    share: Callable[[Growth], float] = lambda _: 0.0
+    of_empty: bool = False
 
 
-def _share_text(part: float, whole: float) -> str:
+def _verdict_on(growth: Growth) -> tuple[str, ...]:
+    """Return the sentences, the most important first; there is at least one."""
+    is_empty = not growth.num_rows and not growth.num_undecoded_rows
+    said = [
+        (rule.weight, -rule.share(growth), rule.text.format_map(_Words(growth)))
+        for rule in _RULES
+        if (rule.of_empty or not is_empty) and rule.when(growth)
+    ]
+    texts = tuple(text for *_, text in sorted(said, key=lambda each: each[:2]))
+    if is_empty:
+        return ("The store has no rows.", *texts)
+    told = _amount(growth.num_rows, growth.data_bytes)
+    return texts or (f"No figure here says why it would not shrink: it has {told}.",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a sentence, each looked up when the sentence has it."""
+
+    growth: Growth
+
+    def __getitem__(self, word: str) -> str:
+        return _WORDS[word](self.growth)
+
+
+_STREAMS = "kafka-streams"
+_MUCH_OF_ALL = 0.05
+_MORE_THAN_EVEN = 3
+_MORE_THAN_EVEN_VALUES = 2
+"""How many times its even share something takes at least, for it to be worth a sentence; and a
+value among those that are named."""
+_LONGEST_SHOWN = 80
+_MANY_TOMBSTONES = 0.1
+_MUCH_DEAD = 1.5
+_MUCH_ON_DISK = 2
+"""How many times their length files take on the disk, for it to be worth a sentence."""
+_MUCH_PREALLOCATED_BYTES = 1 << 20
+"""RocksDB sets 4 MiB aside for each MANIFEST; below one of these nobody would ask."""
+
+
+def _share_text(part: float, whole: float = 1) -> str:
     """Return a share in percent, which is neither 0 nor 100 unless it is exactly that.
 
     Examples
@@ -76,12 +245,12 @@ def _share_text(part: float, whole: float) -> str:
     return "over 99 %" if 99 < percent < 100 else f"{percent:.0f} %"  # noqa: PLR2004 - percents
 
 
-def amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "row") -> str:
+def _amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "row") -> str:
     """Return how many rows there are, and their bytes; with an error, as at least so many.
 
     Examples
     --------
-    >>> amount(1, 512), amount(1200, 4096, 30)
+    >>> _amount(1, 512), _amount(1200, 4096, 30)
     ('1 row (512 B)', 'at least 1,200 rows (4.0 KiB), and at most 30 more')
     """
     nouns = noun if num_rows == 1 else f"{noun}s"
@@ -89,65 +258,209 @@ def amount(num_rows: int, data_bytes: int, error_rows: int = 0, noun: str = "row
     return f"at least {text}, and at most {format_count(error_rows)} more" if error_rows else text
 
 
-_STREAMS = "kafka-streams"
-_WHAT = {
+def _of_rows(growth: Growth, num_rows: int | None, size: int | None, error_rows: int = 0) -> str:
+    told = _amount(num_rows or 0, size or 0, error_rows)
+    return f"{told}, {_share_text(num_rows or 0, growth.num_rows)} of the rows,"
+
+
+def _of_data(growth: Growth, size_bytes: int | None) -> float:
+    return (size_bytes or 0) / max(growth.data_bytes, 1)
+
+
+def _segments_bytes(growth: Growth) -> int:
+    return sum(each.size_bytes for each in growth.segments)
+
+
+def _has_expired(growth: Growth) -> bool:
+    expired = growth.expired
+    return bool(expired.num_rows and expired.data_bytes is not None and growth.clock is not None)
+
+
+def _evicts_by(growth: Growth, eviction: Eviction) -> bool:
+    return growth.checkpoint is not None and growth.checkpoint.eviction is eviction
+
+
+def _is_untimed(growth: Growth) -> bool:
+    """Return whether no row has a time to hold against a watermark, or against a clock."""
+    return growth.num_untimed_rows == growth.num_rows
+
+
+def _ran_ahead(growth: Growth) -> bool:
+    newest, now = growth.horizon.stream_time_ms, growth.horizon.now_ms
+    return not (
+        newest is None or now is None or newest <= now or growth.expired.num_past_ttl is not None
+    )
+
+
+def _told_interval_ms(growth: Growth) -> int:
+    """Return how long segments are by the retention that was told."""
+    told_ms = growth.horizon.retention_ms or 0
+    return interval_of(told_ms, is_versioned=growth.clock == Clock.VALID_TO)
+
+
+def _is_contradicted(growth: Growth) -> bool:
+    told, interval = growth.horizon.retention_ms, growth.horizon.segment_interval_ms
+    if told is None or interval is None or growth.engine != _STREAMS:
+        return False
+    least = growth.horizon.segment_interval_least_ms or 0
+    return not least <= _told_interval_ms(growth) <= interval
+
+
+def _is_not_judged(growth: Growth) -> bool:
+    horizon = growth.horizon
+    if horizon.kept_ms is not None or horizon.watermark_ms is not None or growth.clock is None:
+        return False
+    if growth.checkpoint is not None:
+        return False  # it tells what takes rows out
+    return growth.clock != Clock.TIMESTAMP or growth.engine == "spark"
+
+
+def _has_no_event_time(growth: Growth) -> bool:
+    if not _evicts_by(growth, Eviction.WATERMARK) or growth.horizon.watermark_ms is None:
+        return False
+    is_join = "join" in (growth.kind or "")  # what one of its stores loses, the others lose too
+    return not is_join and growth.num_untimed_rows >= growth.num_rows
+
+
+def _is_amplified(growth: Growth) -> bool:
+    deletions = growth.deletions
+    amplification, obsolete = deletions.space_amplification, deletions.num_obsolete
+    if amplification is None or amplification < _MUCH_DEAD or not obsolete:
+        return False
+    # RocksDB's estimate leaves out files that overlap; the rows were counted.
+    dead = obsolete + (deletions.num_deletions or 0)
+    return dead >= _MANY_TOMBSTONES * (deletions.num_entries or 0)
+
+
+def _is_preallocated(growth: Growth) -> bool:
+    size, disk = growth.size_bytes, growth.disk_bytes
+    if growth.engine == "spark" or size is None or disk is None:
+        return False  # Spark's checkpoints hold packed files alone
+    return disk - size >= max(size, _MUCH_PREALLOCATED_BYTES)
+
+
+def _stands_out(uses: Sequence[KeyUse | PrefixUse | WindowUse], count: int | None) -> bool:
+    """Return whether the largest is much of all, among so many; None: too many to count."""
+    least = max(_MUCH_OF_ALL, _MORE_THAN_EVEN / count if count else 0)
+    return bool(uses) and uses[0].share >= least
+
+
+def _prefix_stands_out(growth: Growth) -> bool:
+    if not _stands_out(growth.prefixes, growth.num_prefixes):
+        return False
+    largest = growth.prefixes[0]
+    # The largest key alone would be one of which another sentence speaks.
+    return (largest.num_rows, largest.share) not in [
+        (key.num_rows, key.share) for key in growth.keys[:1]
+    ]
+
+
+def _outstanding_values(growth: Growth) -> list[tuple[str, KeyUse]]:
+    """Return which values of several fields take more than their even share; the largest first."""
+    # Of what one key has alone, another sentence speaks.
+    key_rows = max((each.num_rows for each in growth.keys[:1]), default=0)
+    found = [
+        (name, values[0])
+        for name, values in growth.fields.items()
+        if len(values) > 1  # one alone stands out of nothing
+        and values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN_VALUES / len(values))
+        and values[0].num_rows > key_rows
+    ]
+    return sorted(found, key=lambda each: -each[1].share)
+
+
+def _takes(use: KeyUse | PrefixUse | WindowUse, error_bytes: int = 0) -> str:
+    more = f", and at most {format_bytes(error_bytes)} more" if error_bytes else ""
+    return f"{_amount(use.num_rows, use.data_bytes)}{more}: {_share_text(use.share)} of the data"
+
+
+def _shortened(text: str) -> str:
+    longest = _LONGEST_SHOWN
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} long)"
+
+
+def _value(growth: Growth) -> str:
+    name, use = _outstanding_values(growth)[0]
+    value = value_text(use.key)
+    shown = value if len(value) <= _LONGEST_SHOWN else f"{value[:_LONGEST_SHOWN]}…"
+    return f"{name} is {shown}"
+
+
+def _windows(growth: Growth) -> str:
+    largest = growth.windows[0]
+    start = moment_text(largest.start_ms)
+    if largest.span_ms > 1:
+        return f"windows that start within {largest.span_ms} ms of {start}"
+    return f"the window that starts at {start}"
+
+
+def _cut(growth: Growth) -> str:
+    """Return up to when rows are expired, and why: only of a horizon that has a retention."""
+    horizon = growth.horizon
+    cut = moment_text((horizon.kept_from_ms or 0) - 1)
+    since = "the newest row" if horizon.now_ms is None else moment_text(horizon.now_ms)
+    return f"{cut}, a retention of {_retention(growth)} before {since}"
+
+
+def _retention(growth: Growth) -> str:
+    horizon = growth.horizon
+    length = format_duration(horizon.kept_ms or 0)
+    if horizon.retention_ms is not None:
+        return length
+    how = "inferred from the segments"
+    least, most = (_rounded(each) for each in (horizon.inferred_least_ms, horizon.inferred_most_ms))
+    if horizon.is_upper_bound:
+        return f"{most} at most ({how})"
+    return f"{length} ({how})" if least == most else f"{length} ({how}: {least} to {most})"
+
+
+def _rounded(length_ms: int | None) -> str:
+    """Return a length of time without the ms that a division of it leaves open."""
+    return format_duration((length_ms or 0) // 1000 * 1000)
+
+
+def _expired(growth: Growth) -> str:
+    """Return which rows are past their retention, with the verb."""
+    expired, is_timed = growth.expired, growth.clock == Clock.TIMESTAMP
+    verbs = ("was", "were") if is_timed else ("is", "are")
+    told = _of_rows(growth, expired.num_rows, expired.data_bytes, expired.error_rows)
+    return f"{told} {verbs[_is_many(growth)]}"
+
+
+def _is_many(growth: Growth) -> bool:
+    return (growth.expired.num_rows or 0) > 1 or growth.expired.error_rows > 0
+
+
+_EXPIRED_AS = {
     Clock.WINDOW_START: ("it starts", "they start"),
     Clock.SESSION_END: ("it ends", "they end"),
     Clock.VALID_TO: ("it was replaced", "they were replaced"),
 }
 
 
-def _past_segments(growth: Growth) -> Remark | None:
-    expired, horizon = growth.expired, growth.horizon
-    if not expired.num_past_segments or expired.past_segments_bytes is None:
-        return None
-    all_bytes = sum(each.size_bytes for each in growth.segments)
-    count, of_all = expired.num_past_segments, len(growth.segments)
-    text = (
-        f"{format_count(count)} of {format_count(of_all)} segments "
-        f"({format_bytes(expired.past_segments_bytes)} of {format_bytes(all_bytes)}) "
-        f"{'ends' if count == 1 else 'end'} by {_cut(horizon)}."
-    )
-    if growth.engine == _STREAMS:
-        text += f" {_why_still_there(horizon, 'it' if count == 1 else 'them')}"
-    return Remark(Weight.OVERDUE, expired.past_segments_bytes / max(all_bytes, 1), text)
-
-
-def _why_still_there(horizon: Horizon, segments: str) -> str:
+def _why_segments_stay(growth: Growth) -> str:
+    if growth.engine != _STREAMS:
+        return ""
+    horizon = growth.horizon
     newest = horizon.stream_time_ms
-    rule = "Kafka Streams drops a segment only when a newer record arrives"
+    rule = " Kafka Streams drops a segment only when a newer record arrives"
     if newest is None or horizon.judged_at_ms is None:
         return f"{rule}."
     if newest < horizon.judged_at_ms:
         return f"{rule}, and the newest here is of {moment_text(newest)}."
-    return f"{rule}: the next one will drop {segments}."
-
-
-def _expired_rows(growth: Growth) -> Remark | None:
-    expired, horizon = growth.expired, growth.horizon
-    if not expired.num_rows or expired.data_bytes is None or growth.clock is None:
-        return None
-    told = amount(expired.num_rows, expired.data_bytes, expired.error_rows)
-    share = expired.data_bytes / max(growth.data_bytes, 1)
-    text = f"{told}, {_share_text(expired.num_rows, growth.num_rows)} of the rows,"
-    is_many = expired.num_rows > 1 or expired.error_rows > 0
-    if growth.clock == Clock.TIMESTAMP:
-        were = "were" if is_many else "was"
-        return Remark(Weight.CAUSE, share, f"{text} {were} updated last by {_cut(horizon)}.")
-    what = _WHAT[Clock(growth.clock)][is_many]
-    text += f" {'are' if is_many else 'is'} expired: {what} by {_cut(horizon)}."
-    if growth.engine == _STREAMS:
-        text += f" {_why_rows_stay(growth)}"
-    return Remark(Weight.OVERDUE, share, text)
+    them = "it" if growth.expired.num_past_segments == 1 else "them"
+    return f"{rule}: the next one will drop {them}."
 
 
 def _why_rows_stay(growth: Growth) -> str:
-    horizon = growth.horizon
-    reads = (
-        "" if growth.clock == Clock.VALID_TO else "Reads hide them since Kafka Streams 3.4, but "
+    if growth.engine != _STREAMS:
+        return ""
+    rule = (
+        " Only whole segments are dropped"
+        if growth.clock == Clock.VALID_TO
+        else " Reads hide them since Kafka Streams 3.4, but only whole segments are dropped"
     )
-    rule = f"{reads}only whole segments are dropped" if reads else "Only whole segments are dropped"
-    interval, kept = horizon.segment_interval_ms, horizon.kept_ms
+    interval, kept = growth.horizon.segment_interval_ms, growth.horizon.kept_ms
     if interval is None or kept is None:
         return f"{rule}."
     return (
@@ -156,488 +469,360 @@ def _why_rows_stay(growth: Growth) -> str:
     )
 
 
-def _below_watermark(growth: Growth) -> Remark | None:
-    expired, watermark = growth.expired, growth.horizon.watermark_ms
-    if not expired.num_below_watermark or watermark is None:
-        return None
-    size = expired.below_watermark_bytes or 0
-    what = "whose windows end" if growth.clock == Clock.WINDOW_START else "whose times are"
-    text = (
-        f"{amount(expired.num_below_watermark, size)}, "
-        f"{_share_text(expired.num_below_watermark, growth.num_rows)} of the rows, are those "
-        f"{what} at or before the watermark, {moment_text(watermark)}. Spark evicts such rows at "
-        "the end of the next micro-batch, unless the condition of a join still needs them."
+def _one_segment_tells(growth: Growth) -> str:
+    least = growth.horizon.inferred_least_ms
+    if not least:
+        return ""
+    return (
+        f" Its one segment has rows so far apart that the retention is at least {_rounded(least)}."
     )
-    return Remark(Weight.OVERDUE, size / max(growth.data_bytes, 1), text)
 
 
-def _above_watermark(growth: Growth) -> Remark | None:
-    watermark = growth.horizon.watermark_ms
-    if watermark is None or growth.expired.num_below_watermark:
-        return None
-    if growth.num_untimed_rows == growth.num_rows:
-        return None  # there is nothing to hold against it
-    text = f"No row is at or before the watermark, {moment_text(watermark)}: all of it has to stay."
-    return Remark(Weight.IN_ORDER, 0.0, text)
-
-
-def _ran_ahead(growth: Growth) -> Remark | None:
-    newest, now = growth.horizon.stream_time_ms, growth.horizon.now_ms
-    if newest is None or now is None or newest <= now or growth.expired.num_past_ttl is not None:
-        return None
-    text = (
-        f"Its newest row is of {moment_text(newest)}, later than {moment_text(now)}: a record from "
-        "the future moves stream time on, and with it what counts as expired."
-    )
-    return Remark(Weight.OVERDUE, 0.0, text)
-
-
-def _contradicted(growth: Growth) -> Remark | None:
-    horizon = growth.horizon
-    told, interval = horizon.retention_ms, horizon.segment_interval_ms
-    is_versioned = growth.clock == Clock.VALID_TO
-    if told is None or interval is None or growth.engine != _STREAMS:
-        return None
-    expected = interval_of(told, is_versioned=is_versioned)
-    if (horizon.segment_interval_least_ms or 0) <= expected <= interval:
-        return None
-    text = (
-        f"A retention of {format_duration(told)} has segments of {format_duration(expected)}, but "
-        f"those here are of {format_duration(interval)}: the store was made with another retention."
-    )
-    return Remark(Weight.UNKNOWN, 1.0, text)
-
-
-def _in_order(growth: Growth) -> Remark | None:
-    expected, expired = growth.horizon.expected_segments, growth.expired
-    if expected is None or expired.num_past_segments != 0 or growth.horizon.kept_ms is None:
-        return None
-    text = (
-        f"No segment is overdue: a store with a retention of {_retention(growth.horizon)} keeps up "
-        f"to {expected}, and this one has {format_count(len(growth.segments))}."
-    )
-    return Remark(Weight.IN_ORDER, 0.0, text)
-
-
-def _not_exact(growth: Growth) -> Remark | None:
-    horizon = growth.horizon
-    if not horizon.is_upper_bound or horizon.kept_ms is None:
-        return None
-    text = (
-        f"How long it keeps rows is not known exactly: its segments speak for "
-        f"{_bounds(horizon)}. What is counted as expired is so by the longest: give retention=."
-    )
-    return Remark(Weight.UNKNOWN, 0.0, text)
-
-
-def _not_judged(growth: Growth) -> Remark | None:
-    horizon = growth.horizon
-    if horizon.kept_ms is not None or horizon.watermark_ms is not None or growth.clock is None:
-        return None
-    if growth.checkpoint is not None:
-        return None  # it tells what takes rows out
-    if growth.clock == Clock.TIMESTAMP and growth.engine != "spark":
-        return None
-    text = f"What is expired is unknown: {horizon.unknown['inferred_retention_ms']}."
-    if horizon.inferred_least_ms:
-        text += (
-            f" Its one segment has rows so far apart that the retention is at least "
-            f"{_rounded(horizon.inferred_least_ms)}."
-        )
-    return Remark(Weight.UNKNOWN, 0.0, text)
-
-
-def _cut(horizon: Horizon) -> str:
-    """Return up to when rows are expired, and why: only of a horizon that has a retention."""
-    cut = moment_text((horizon.kept_from_ms or 0) - 1)
-    since = "the newest row" if horizon.now_ms is None else moment_text(horizon.now_ms)
-    return f"{cut}, a retention of {_retention(horizon)} before {since}"
-
-
-def _retention(horizon: Horizon) -> str:
-    length = format_duration(horizon.kept_ms or 0)
-    if horizon.retention_ms is not None:
-        return length
-    how = "inferred from the segments"
-    if horizon.is_upper_bound:
-        return f"{_rounded(horizon.inferred_most_ms)} at most ({how})"
-    is_exact = _rounded(horizon.inferred_least_ms) == _rounded(horizon.inferred_most_ms)
-    return f"{length} ({how})" if is_exact else f"{length} ({how}: {_bounds(horizon)})"
-
-
-def _bounds(horizon: Horizon) -> str:
-    return f"{_rounded(horizon.inferred_least_ms)} to {_rounded(horizon.inferred_most_ms)}"
-
-
-def _rounded(length_ms: int | None) -> str:
-    """Return a length of time without the ms that a division of it leaves open."""
-    return format_duration((length_ms or 0) // 1000 * 1000)
-
-
-_EXPIRY_RULES = (
-    _past_segments,
-    _expired_rows,
-    _below_watermark,
-    _above_watermark,
-    _ran_ahead,
-    _contradicted,
-    _in_order,
-    _not_exact,
-    _not_judged,
-)
-
-
-_MUCH_OF_ALL = 0.05
-_MORE_THAN_EVEN_VALUES = 2
-"""How many times its even share among those named a value takes at least, to be worth a word."""
-_LONGEST_VALUE = 80
-_MUCH_ON_DISK = 2
-"""How many times their length files take on the disk, for it to be worth a sentence."""
-
-
-def _retained_versions(growth: Growth) -> Remark | None:
-    """Return what the versions take that Spark keeps beside the newest; None of one version."""
-    use = growth.checkpoint
-    if use is None or use.num_versions <= 1:
-        return None
-    text = (
-        f"Its checkpoint keeps {counted(use.num_versions, 'versions')} of it, "
-        f"{use.oldest_version} to {use.newest_version}: {_files(use)}; the rows that are read here "
-        f"are {format_bytes(growth.data_bytes)}."
-    )
-    if use.disk_bytes > _MUCH_ON_DISK * max(use.size_bytes, 1):
-        text += (
-            f" The {format_bytes(use.size_bytes)} of these files take "
-            f"{format_bytes(use.disk_bytes)} on the disk, as small files take whole blocks."
-        )
-    text += (
-        " Spark keeps as many as spark.sql.streaming.minBatchesToRetain says, 100 by default, and "
-        "removes older files in the background."
-    )
-    return Remark(Weight.CAUSE, 1 - min(growth.data_bytes / max(use.size_bytes, 1), 1), text)
-
-
-def _files(use: CheckpointUse) -> str:
-    told = [
-        f"{counted(count, kind)} ({format_bytes(size)})"
-        for kind, count, size in (
-            ("files of snapshots", use.num_snapshots, use.snapshots_bytes),
-            ("changelogs", use.num_changelogs, use.changelogs_bytes),
-            ("other files", use.num_others, use.others_bytes),
-        )
-        if count
-    ]
-    return " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
-
-
-def _no_watermark(growth: Growth) -> Remark | None:
-    use = growth.checkpoint
-    if use is None or use.eviction is not Eviction.WATERMARK or use.watermark_ms is not None:
-        return None
-    text = "The query has no watermark: Spark evicts no row of this store, however old it is."
-    return Remark(Weight.CAUSE, 1.0, text)
-
-
-def _no_event_time(growth: Growth) -> Remark | None:
-    use = growth.checkpoint
-    if use is None or use.eviction is not Eviction.WATERMARK or use.watermark_ms is None:
-        return None
-    is_join = "join" in (growth.kind or "")  # what one of its stores loses, the others lose too
-    if is_join or growth.num_untimed_rows < growth.num_rows:
-        return None
-    text = (
-        f"Its rows have no time that could be held against the watermark, "
-        f"{moment_text(use.watermark_ms)}: Spark evicts none of them."
-    )
-    return Remark(Weight.CAUSE, 1.0, text)
-
-
-def _by_code(growth: Growth) -> Remark | None:
+def _versions(growth: Growth) -> str:
+    """Return what the versions take that Spark keeps beside the newest."""
     use = growth.checkpoint
     if use is None:
-        return None
-    if use.eviction is Eviction.NEVER:
-        text = "It is the count of a limit: it stays for as long as the query runs."
-        return Remark(Weight.CAUSE, 0.0, text)
-    if use.eviction is not Eviction.CODE:
-        return None
+        return ""
+    kinds = (
+        ("files of snapshots", use.num_snapshots, use.snapshots_bytes),
+        ("changelogs", use.num_changelogs, use.changelogs_bytes),
+        ("other files", use.num_others, use.others_bytes),
+    )
+    told = [
+        f"{counted(count, kind)} ({format_bytes(size)})" for kind, count, size in kinds if count
+    ]
+    files = " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
     text = (
-        "No watermark takes rows out of it: each stays until the query's own code removes it, as "
-        "on a timeout or by a timer."
+        f"{counted(use.num_versions, 'versions')} of it, {use.oldest_version} to "
+        f"{use.newest_version}: {files}; the rows that are read here are "
+        f"{format_bytes(growth.data_bytes)}."
     )
-    return Remark(Weight.CAUSE, 1.0, text)
-
-
-def _past_ttl(growth: Growth) -> Remark | None:
-    use, expired = growth.checkpoint, growth.expired
-    if use is None or expired.num_past_ttl is None or growth.num_untimed_rows == growth.num_rows:
-        return None
-    at = moment_text(use.batch_at_ms)
-    if not expired.num_past_ttl:
-        text = f"No row was past its time to live when the latest micro-batch ran, {at}."
-        return Remark(Weight.IN_ORDER, 0.0, text)
-    size = expired.past_ttl_bytes or 0
-    were = "was past its" if expired.num_past_ttl == 1 else "were past their"
-    text = (
-        f"{amount(expired.num_past_ttl, size)}, "
-        f"{_share_text(expired.num_past_ttl, growth.num_rows)} of the rows, {were} time to live "
-        f"when the latest micro-batch ran, {at}. Reads hide such rows, and Spark removes them at "
-        "the end of a micro-batch."
-    )
-    return Remark(Weight.OVERDUE, size / max(growth.data_bytes, 1), text)
-
-
-def _no_ttl(growth: Growth) -> Remark | None:
-    use, untimed = growth.checkpoint, growth.num_untimed_rows
-    if use is None or use.eviction is not Eviction.TTL or not untimed:
-        return None
-    rows = "1 row has" if untimed == 1 else f"{counted(untimed, 'rows')} have"
-    text = f"{rows} no time to live: such a row stays until the query's own code removes it."
-    return Remark(Weight.CAUSE, untimed / max(growth.num_rows, 1), text)
-
-
-def _largest_value(growth: Growth) -> Remark | None:
-    """Return which value of one of several fields takes more of the data than its even share."""
-    firsts = [(each[0], name) for name, each in growth.fields.items() if _value_stands_out(each)]
-    # Of what one key has alone, another sentence speaks.
-    key_rows = max((each.num_rows for each in growth.keys[:1]), default=0)
-    found = [(use, name) for use, name in firsts if use.num_rows > key_rows]
-    if not found:
-        return None
-    use, name = max(found, key=lambda each: each[0].share)
-    value = value_text(use.key)
-    shown = value if len(value) <= _LONGEST_VALUE else f"{value[:_LONGEST_VALUE]}…"
-    text = (
-        f"Keys whose {name} is {shown} take {amount(use.num_rows, use.data_bytes)}: "
-        f"{_share_text(use.share, 1)} of the data."
-    )
-    return Remark(Weight.USE, use.share, text)
-
-
-def _value_stands_out(values: Sequence[KeyUse]) -> bool:
-    """Return whether the largest takes much of all: of as many as are named, at least."""
-    if len(values) < 2:  # noqa: PLR2004 - one alone stands out of nothing
-        return False
-    return values[0].share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN_VALUES / len(values))
-
-
-_SPARK_RULES = (
-    _retained_versions,
-    _no_watermark,
-    _no_event_time,
-    _by_code,
-    _past_ttl,
-    _no_ttl,
-    _largest_value,
-)
-
-
-_MANY_TOMBSTONES = 0.1
-_MUCH_DEAD = 1.5
-_MORE_THAN_EVEN = 3
-"""How many times its even share something takes at least, for it to be worth a sentence."""
-_LONGEST_KEY = 80
-"""How many characters of a key a sentence shows."""
-_MUCH_PREALLOCATED_BYTES = 1 << 20
-"""RocksDB sets 4 MiB aside for each MANIFEST; below one of these nobody would ask."""
-
-
-def verdict_on(growth: Growth) -> tuple[str, ...]:
-    """Return the sentences, the most important first; there is at least one."""
-    if not growth.num_rows and not growth.num_undecoded_rows:
-        empty = (_deleted, _preallocated, _retained_versions, _left_out)
-        return ("The store has no rows.", *_texts(*empty, growth=growth))
-    found = _texts(*_EXPIRY_RULES, *_SPARK_RULES, *_RULES, growth=growth)
-    told = amount(growth.num_rows, growth.data_bytes)
-    return found or (f"No figure here says why it would not shrink: it has {told}.",)
-
-
-def _texts(*rules: Callable[[Growth], Remark | None], growth: Growth) -> tuple[str, ...]:
-    found = [remark for rule in rules if (remark := rule(growth)) is not None]
-    found.sort(key=lambda each: (each.weight, -each.share))
-    return tuple(each.text for each in found)
-
-
-def _no_retention(growth: Growth) -> Remark | None:
-    if growth.kind not in ONE_ROW_A_KEY:
-        return None
-    text = "A key-value store has no retention: each row stays until its key is deleted."
-    stale = [each for each in growth.ages if each.num_rows]
-    if not stale or growth.horizon.judged_at_ms is None:
-        return Remark(Weight.CAUSE, 0.0, text)
-    since = moment_text(growth.horizon.judged_at_ms)
-    told = "; ".join(_not_updated(each, growth.num_rows) for each in stale)
-    return Remark(
-        Weight.CAUSE, stale[0].share, f"{text} Counted back from {since}, not updated were {told}."
+    if use.disk_bytes <= _MUCH_ON_DISK * max(use.size_bytes, 1):
+        return text
+    return (
+        f"{text} The {format_bytes(use.size_bytes)} of these files take "
+        f"{format_bytes(use.disk_bytes)} on the disk, as small files take whole blocks."
     )
 
 
-def _not_updated(age: Age, num_rows: int) -> str:
-    told = amount(age.num_rows, age.data_bytes, age.error_rows)
-    of_all = _share_text(age.num_rows, num_rows)
-    return f"{told}, {of_all} of the rows, for {format_duration(age.not_updated_for_ms)} or longer"
+def _versions_share(growth: Growth) -> float:
+    size = 0 if growth.checkpoint is None else growth.checkpoint.size_bytes
+    return 1 - min(growth.data_bytes / max(size, 1), 1)
 
 
-def _never_deleted(growth: Growth) -> Remark | None:
-    deleted = growth.deletions
-    if growth.kind not in ONE_ROW_A_KEY or deleted.num_deletions or not deleted.num_entries:
-        return None
-    text = (
-        "Its files hold no tombstone: there is no sign that a key is ever deleted, though "
-        "compactions take tombstones away too."
-    )
-    return Remark(Weight.CAUSE, 0.0, text)
+def _stale(growth: Growth) -> list[Age]:
+    """Return for how long rows were not updated; none if the moment to count from is unknown."""
+    known = growth.horizon.judged_at_ms is not None
+    return [each for each in growth.ages if each.num_rows] if known else []
 
 
-def _deleted(growth: Growth) -> Remark | None:
-    deleted = growth.deletions
-    density = deleted.tombstone_density
-    if density is None or density < _MANY_TOMBSTONES:
-        return None
-    text = (
-        f"{format_count(deleted.num_deletions)} of {format_count(deleted.num_entries)} entries in "
-        f"its files are tombstones ({_share_text(density, 1)}): they and what they stand for go "
-        "when compactions reach the last level."
-    )
-    return Remark(Weight.CAUSE, density, text)
+def _not_updated(growth: Growth) -> str:
+    told = [
+        f"{_of_rows(growth, each.num_rows, each.data_bytes, each.error_rows)} for "
+        f"{format_duration(each.not_updated_for_ms)} or longer"
+        for each in _stale(growth)
+    ]
+    since = moment_text(growth.horizon.judged_at_ms or 0)
+    return f" Counted back from {since}, not updated were {'; '.join(told)}." if told else ""
 
 
-def _amplified(growth: Growth) -> Remark | None:
-    deletions = growth.deletions
-    amplification, obsolete = deletions.space_amplification, deletions.num_obsolete
-    if amplification is None or amplification < _MUCH_DEAD or not obsolete:
-        return None
-    dead = obsolete + (deletions.num_deletions or 0)
-    if dead < _MANY_TOMBSTONES * (deletions.num_entries or 0):
-        return None  # RocksDB's estimate leaves out files that overlap; the rows were counted
-    text = (
-        f"Its SST files take {amplification:.1f} times what RocksDB estimates to be live; "
-        f"{format_count(obsolete)} entries are older versions of rows, or "
-        "deleted: compactions would free that room."
-    )
-    return Remark(Weight.CAUSE, 1 - 1 / amplification, text)
-
-
-def _preallocated(growth: Growth) -> Remark | None:
-    size, disk = growth.size_bytes, growth.disk_bytes
-    if growth.engine == "spark":  # its checkpoints hold packed files alone
-        return None
-    if size is None or disk is None or disk - size < max(size, _MUCH_PREALLOCATED_BYTES):
-        return None
-    text = (
-        f"Its files are {format_bytes(size)} long, but take {format_bytes(disk)} on the disk: "
-        "RocksDB sets room aside for the MANIFEST of each store and segment that is open, or was "
-        "not closed cleanly."
-    )
-    return Remark(Weight.CAUSE, 1 - size / disk, text)
-
-
-def _history(growth: Growth) -> Remark | None:
+def _history(growth: Growth) -> str:
     versions = growth.versions
-    if versions is None or not versions.num_history:
-        return None
+    if versions is None:
+        return ""
     per_key = versions.versions_per_key
-    text = (
-        f"History is {amount(versions.num_history, versions.history_bytes, noun='version')}, "
+    return (
+        f"{_amount(versions.num_history, versions.history_bytes, noun='version')}, "
         f"{_share_text(versions.history_bytes, growth.data_bytes or 1)} of the data, beside "
         f"{format_count(versions.num_latest)} latest ones; "
         + ("" if per_key is None else f"a key has {per_key:.1f} versions on average, and ")
-        + f"one has at least {format_count(versions.most_versions)}."
+        + f"one has at least {format_count(versions.most_versions)}"
     )
-    return Remark(Weight.USE, versions.history_bytes / max(growth.data_bytes, 1), text)
 
 
-def _largest_key(growth: Growth) -> Remark | None:
-    largest = next(iter(growth.keys), None)
-    if largest is None or not _stands_out(largest.share, growth.num_keys):
-        return None
-    whose = "" if growth.num_keys is None else f" of {format_count(growth.num_keys)}"
-    told = amount(largest.num_rows, largest.data_bytes)
-    more = f", and at most {format_bytes(largest.error_bytes)} more" if largest.error_bytes else ""
-    text = (
-        f"One key{whose}, {_shortened(value_text(largest.key))}, takes {told}{more}: "
-        f"{_share_text(largest.share, 1)} of the data."
+def _left_out(growth: Growth) -> str:
+    count, first = len(growth.left_out), growth.left_out[0].rstrip(".")
+    if count == 1:
+        return f"A part of it is left out of all figures of rows: {first}"
+    return (
+        f"{format_count(count)} parts of it are left out of all figures of rows: {first}, and more"
     )
-    return Remark(Weight.USE, largest.share, text)
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}… ({len(text):,} long)"
-
-
-def _largest_prefix(growth: Growth) -> Remark | None:
-    largest = next(iter(growth.prefixes), None)
-    if largest is None or not _stands_out(largest.share, growth.num_prefixes):
-        return None
-    key = next(iter(growth.keys), None)
-    if key is not None and (largest.num_rows, largest.share) == (key.num_rows, key.share):
-        return None  # it is the largest key alone, of which another sentence speaks
-    told = amount(largest.num_rows, largest.data_bytes)
-    text = (
-        f"Keys that begin with {_shortened(repr(largest.prefix))} take {told}: "
-        f"{_share_text(largest.share, 1)} of the data."
-    )
-    return Remark(Weight.USE, largest.share, text)
-
-
-def _largest_window(growth: Growth) -> Remark | None:
-    largest = next(iter(growth.windows), None)
-    if largest is None or not _stands_out(largest.share, growth.num_windows):
-        return None
-    told = amount(largest.num_rows, largest.data_bytes)
-    starts = f"the window that starts at {moment_text(largest.start_ms)}"
-    if largest.span_ms > 1:
-        starts = (
-            f"windows that start within {largest.span_ms} ms of {moment_text(largest.start_ms)}"
-        )
-    text = f"In {starts} are {told}: {_share_text(largest.share, 1)} of the data."
-    return Remark(Weight.USE, largest.share, text)
-
-
-def _stands_out(share: float, count: int | None) -> bool:
-    """Return whether a share is much of all, among so many; None: too many to count."""
-    return share >= max(_MUCH_OF_ALL, _MORE_THAN_EVEN / count if count else 0)
-
-
-def _undecoded(growth: Growth) -> Remark | None:
-    count = growth.num_undecoded_rows
-    if not count:
-        return None
-    rows, are = ("row", "is") if count == 1 else ("rows", "are")
-    text = f"{format_count(count)} {rows} could not be taken apart, and {are} in no other figure."
-    return Remark(Weight.UNKNOWN, 0.0, text)
-
-
-def _left_out(growth: Growth) -> Remark | None:
-    count = len(growth.left_out)
-    if not count:
-        return None
-    parts = "A part of it is" if count == 1 else f"{format_count(count)} parts of it are"
-    more = "" if count == 1 else ", and more"
-    text = f"{parts} left out of all figures of rows: {growth.left_out[0].rstrip('.')}{more}."
-    return Remark(Weight.UNKNOWN, 1.0, text)
-
-
-def _no_times(growth: Growth) -> Remark | None:
-    if growth.kind not in ONE_ROW_A_KEY or growth.clock != Clock.TIMESTAMP:
-        return None
-    if growth.horizon.stream_time_ms is not None:
-        return None
-    text = "How old its rows are is unknown: they have no timestamps."
-    return Remark(Weight.UNKNOWN, 0.0, text)
+_WORDS: dict[str, Callable[[Growth], str]] = {
+    "amplification": lambda g: f"{g.deletions.space_amplification or 0:.1f}",
+    "batch_at": lambda g: moment_text(0 if g.checkpoint is None else g.checkpoint.batch_at_ms),
+    "bounds": lambda g: (
+        f"{_rounded(g.horizon.inferred_least_ms)} to {_rounded(g.horizon.inferred_most_ms)}"
+    ),
+    "cut": _cut,
+    "deletions": lambda g: format_count(g.deletions.num_deletions),
+    "density": lambda g: _share_text(g.deletions.tombstone_density or 0),
+    "disk_bytes": lambda g: format_bytes(g.disk_bytes),
+    "end": lambda g: "ends" if g.expired.num_past_segments == 1 else "end",
+    "entries": lambda g: format_count(g.deletions.num_entries),
+    "expected_segments": lambda g: str(g.horizon.expected_segments),
+    "expired": _expired,
+    "expired_as": lambda g: _EXPIRED_AS[Clock(g.clock or "")][_is_many(g)],
+    "history": _history,
+    "interval": lambda g: format_duration(g.horizon.segment_interval_ms or 0),
+    "key": lambda g: _shortened(value_text(g.keys[0].key)),
+    "key_takes": lambda g: _takes(g.keys[0], g.keys[0].error_bytes),
+    "left_out": _left_out,
+    "not_updated": _not_updated,
+    "now": lambda g: moment_text(g.horizon.now_ms or 0),
+    "obsolete": lambda g: format_count(g.deletions.num_obsolete),
+    "of_keys": lambda g: "" if g.num_keys is None else f" of {format_count(g.num_keys)}",
+    "one_segment_tells": _one_segment_tells,
+    "past_segments": lambda g: format_count(g.expired.num_past_segments),
+    "past_segments_bytes": lambda g: format_bytes(g.expired.past_segments_bytes),
+    "past_ttl": lambda g: _of_rows(g, g.expired.num_past_ttl, g.expired.past_ttl_bytes),
+    "past_watermark": lambda g: _of_rows(
+        g, g.expired.num_below_watermark, g.expired.below_watermark_bytes
+    ),
+    "prefix": lambda g: _shortened(repr(g.prefixes[0].prefix)),
+    "prefix_takes": lambda g: _takes(g.prefixes[0]),
+    "retention": _retention,
+    "segments": lambda g: format_count(len(g.segments)),
+    "segments_bytes": lambda g: format_bytes(_segments_bytes(g)),
+    "size_bytes": lambda g: format_bytes(g.size_bytes),
+    "stream_time": lambda g: moment_text(g.horizon.stream_time_ms or 0),
+    "told_interval": lambda g: format_duration(_told_interval_ms(g)),
+    "told_retention": lambda g: format_duration(g.horizon.retention_ms or 0),
+    "undecoded": lambda g: format_count(g.num_undecoded_rows),
+    "untimed": lambda g: (
+        "1 row has" if g.num_untimed_rows == 1 else f"{counted(g.num_untimed_rows, 'rows')} have"
+    ),
+    "value": _value,
+    "value_takes": lambda g: _takes(_outstanding_values(g)[0][1]),
+    "versions": _versions,
+    "watermark": lambda g: moment_text(g.horizon.watermark_ms or 0),
+    "were_past_their": lambda g: (
+        "was past its" if g.expired.num_past_ttl == 1 else "were past their"
+    ),
+    "whose": lambda g: "windows end" if g.clock == Clock.WINDOW_START else "times are",
+    "why_expiry_unknown": lambda g: g.horizon.unknown["inferred_retention_ms"],
+    "why_rows_stay": _why_rows_stay,
+    "why_segments_stay": _why_segments_stay,
+    "windows": _windows,
+    "windows_take": lambda g: _takes(g.windows[0]),
+}
 
 
 _RULES = (
-    _no_retention,
-    _never_deleted,
-    _deleted,
-    _amplified,
-    _preallocated,
-    _history,
-    _largest_key,
-    _largest_prefix,
-    _largest_window,
-    _undecoded,
-    _left_out,
-    _no_times,
+    _Rule(
+        _Weight.OVERDUE,
+        "{past_segments} of {segments} segments ({past_segments_bytes} of {segments_bytes}) {end} "
+        "by {cut}.{why_segments_stay}",
+        lambda g: g.expired.num_past_segments and g.expired.past_segments_bytes is not None,
+        lambda g: (g.expired.past_segments_bytes or 0) / max(_segments_bytes(g), 1),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "{expired} updated last by {cut}.",
+        lambda g: _has_expired(g) and g.clock == Clock.TIMESTAMP,
+        lambda g: _of_data(g, g.expired.data_bytes),
+    ),
+    _Rule(
+        _Weight.OVERDUE,
+        "{expired} expired: {expired_as} by {cut}.{why_rows_stay}",
+        lambda g: _has_expired(g) and g.clock != Clock.TIMESTAMP,
+        lambda g: _of_data(g, g.expired.data_bytes),
+    ),
+    _Rule(
+        _Weight.OVERDUE,
+        "{past_watermark} are those whose {whose} at or before the watermark, {watermark}. Spark "
+        "evicts such rows at the end of the next micro-batch, unless the condition of a join still "
+        "needs them.",
+        lambda g: g.expired.num_below_watermark and g.horizon.watermark_ms is not None,
+        lambda g: _of_data(g, g.expired.below_watermark_bytes),
+    ),
+    _Rule(
+        _Weight.IN_ORDER,
+        "No row is at or before the watermark, {watermark}: all of it has to stay.",
+        lambda g: (
+            g.horizon.watermark_ms is not None
+            and not g.expired.num_below_watermark
+            and not _is_untimed(g)
+        ),
+    ),
+    _Rule(
+        _Weight.OVERDUE,
+        "Its newest row is of {stream_time}, later than {now}: a record from the future moves "
+        "stream time on, and with it what counts as expired.",
+        _ran_ahead,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "A retention of {told_retention} has segments of {told_interval}, but those here are of "
+        "{interval}: the store was made with another retention.",
+        _is_contradicted,
+        lambda _: 1.0,
+    ),
+    _Rule(
+        _Weight.IN_ORDER,
+        "No segment is overdue: a store with a retention of {retention} keeps up to "
+        "{expected_segments}, and this one has {segments}.",
+        lambda g: (
+            g.horizon.expected_segments is not None
+            and g.expired.num_past_segments == 0
+            and g.horizon.kept_ms is not None
+        ),
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "How long it keeps rows is not known exactly: its segments speak for {bounds}. What is "
+        "counted as expired is so by the longest: give retention=.",
+        lambda g: g.horizon.is_upper_bound and g.horizon.kept_ms is not None,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "What is expired is unknown: {why_expiry_unknown}.{one_segment_tells}",
+        _is_not_judged,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "Its checkpoint keeps {versions} Spark keeps as many as "
+        "spark.sql.streaming.minBatchesToRetain says, 100 by default, and removes older files in "
+        "the background.",
+        lambda g: g.checkpoint is not None and g.checkpoint.num_versions > 1,
+        _versions_share,
+        of_empty=True,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "The query has no watermark: Spark evicts no row of this store, however old it is.",
+        lambda g: _evicts_by(g, Eviction.WATERMARK) and g.horizon.watermark_ms is None,
+        lambda _: 1.0,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "Its rows have no time that could be held against the watermark, {watermark}: Spark evicts "
+        "none of them.",
+        _has_no_event_time,
+        lambda _: 1.0,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "It is the count of a limit: it stays for as long as the query runs.",
+        lambda g: _evicts_by(g, Eviction.NEVER),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "No watermark takes rows out of it: each stays until the query's own code removes it, as "
+        "on a timeout or by a timer.",
+        lambda g: _evicts_by(g, Eviction.CODE),
+        lambda _: 1.0,
+    ),
+    _Rule(
+        _Weight.IN_ORDER,
+        "No row was past its time to live when the latest micro-batch ran, {batch_at}.",
+        lambda g: g.checkpoint and g.expired.num_past_ttl == 0 and not _is_untimed(g),
+    ),
+    _Rule(
+        _Weight.OVERDUE,
+        "{past_ttl} {were_past_their} time to live when the latest micro-batch ran, {batch_at}. "
+        "Reads hide such rows, and Spark removes them at the end of a micro-batch.",
+        lambda g: g.checkpoint and g.expired.num_past_ttl and not _is_untimed(g),
+        lambda g: _of_data(g, g.expired.past_ttl_bytes),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "{untimed} no time to live: such a row stays until the query's own code removes it.",
+        lambda g: _evicts_by(g, Eviction.TTL) and g.num_untimed_rows,
+        lambda g: g.num_untimed_rows / max(g.num_rows, 1),
+    ),
+    _Rule(
+        _Weight.USE,
+        "Keys whose {value} take {value_takes}.",
+        _outstanding_values,
+        lambda g: _outstanding_values(g)[0][1].share,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "A key-value store has no retention: each row stays until its key is deleted.{not_updated}",
+        lambda g: g.kind in ONE_ROW_A_KEY,
+        lambda g: next((each.share for each in _stale(g)), 0.0),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "Its files hold no tombstone: there is no sign that a key is ever deleted, though "
+        "compactions take tombstones away too.",
+        lambda g: (
+            g.kind in ONE_ROW_A_KEY and g.deletions.num_entries and not g.deletions.num_deletions
+        ),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "{deletions} of {entries} entries in its files are tombstones ({density}): they and what "
+        "they stand for go when compactions reach the last level.",
+        lambda g: (g.deletions.tombstone_density or 0) >= _MANY_TOMBSTONES,
+        lambda g: g.deletions.tombstone_density or 0,
+        of_empty=True,
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "Its SST files take {amplification} times what RocksDB estimates to be live; {obsolete} "
+        "entries are older versions of rows, or deleted: compactions would free that room.",
+        _is_amplified,
+        lambda g: 1 - 1 / (g.deletions.space_amplification or 1),
+    ),
+    _Rule(
+        _Weight.CAUSE,
+        "Its files are {size_bytes} long, but take {disk_bytes} on the disk: RocksDB sets room "
+        "aside for the MANIFEST of each store and segment that is open, or was not closed cleanly.",
+        _is_preallocated,
+        lambda g: 1 - (g.size_bytes or 0) / (g.disk_bytes or 1),
+        of_empty=True,
+    ),
+    _Rule(
+        _Weight.USE,
+        "History is {history}.",
+        lambda g: g.versions is not None and g.versions.num_history,
+        lambda g: _of_data(g, None if g.versions is None else g.versions.history_bytes),
+    ),
+    _Rule(
+        _Weight.USE,
+        "One key{of_keys}, {key}, takes {key_takes}.",
+        lambda g: _stands_out(g.keys, g.num_keys),
+        lambda g: g.keys[0].share,
+    ),
+    _Rule(
+        _Weight.USE,
+        "Keys that begin with {prefix} take {prefix_takes}.",
+        _prefix_stands_out,
+        lambda g: g.prefixes[0].share,
+    ),
+    _Rule(
+        _Weight.USE,
+        "In {windows} are {windows_take}.",
+        lambda g: _stands_out(g.windows, g.num_windows),
+        lambda g: g.windows[0].share,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "1 row could not be taken apart, and is in no other figure.",
+        lambda g: g.num_undecoded_rows == 1,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "{undecoded} rows could not be taken apart, and are in no other figure.",
+        lambda g: g.num_undecoded_rows > 1,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "{left_out}.",
+        lambda g: g.left_out,
+        lambda _: 1.0,
+        of_empty=True,
+    ),
+    _Rule(
+        _Weight.UNKNOWN,
+        "How old its rows are is unknown: they have no timestamps.",
+        lambda g: (
+            g.kind in ONE_ROW_A_KEY
+            and g.clock == Clock.TIMESTAMP
+            and g.horizon.stream_time_ms is None
+        ),
+    ),
 )

@@ -27,7 +27,7 @@ from tests.stores.growth.listedrows import Listed
 from tests.stores.growth.sparkstate import VALUE_BYTES, WINDOW, family, state
 
 if TYPE_CHECKING:
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
 
 
 USER, PAIR = row_schema(user="string"), row_schema(n="integer")

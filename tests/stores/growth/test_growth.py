@@ -31,7 +31,7 @@ from tests.stores.growth.listedrows import (
 if TYPE_CHECKING:
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.records import Record
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
 
 HALF_MS = HOUR_MS // 2
 

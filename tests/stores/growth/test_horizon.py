@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.formats.columns import RowColumns
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
 
 DAY = 24 * HOUR
 

@@ -20,7 +20,7 @@ from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 
 if TYPE_CHECKING:
-    from kstoolkit.stores.growth.growth import Growth
+    from kstoolkit.stores.growth.verdict import Growth
 
 FOLDER = Path(__file__).parents[4] / "shared" / "fixtures"
 
