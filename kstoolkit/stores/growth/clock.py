@@ -1,4 +1,4 @@
-"""Which of a row's times decides how long it is kept.
+"""Which of a row's times decides how long it is kept, and how long Kafka Streams keeps rows.
 
 ==================  ====================================  =====================================
 clock               rows                                  what it decides
@@ -9,11 +9,7 @@ valid to            of versions that are history          the same; the latest n
 timestamp           of everything else                    nothing: it says how old the row is
 ==================  ====================================  =====================================
 
-(``SegmentedBytesStore.KeySchema.segmentTimestamp``, ``RocksDBVersionedStore`` of Kafka Streams.)
-
-How long Kafka Streams keeps rows: from a retention to its segments, and back.
-
-::
+From a retention to its segments, and back::
 
     windows, sessions     interval = max(retention / 2, 60 s)
     versioned stores      interval = max(history / 3, 2 s)      history up to 60 s
@@ -24,7 +20,8 @@ How long Kafka Streams keeps rows: from a retention to its segments, and back.
     row                   expired if its time < stream time - retention + 1; in a time-ordered
                           window store if its time < stream time - retention
 
-(``Stores``, ``RocksDbVersionedKeyValueBytesStoreSupplier``, ``AbstractSegments`` and
+(``SegmentedBytesStore.KeySchema.segmentTimestamp``, ``RocksDBVersionedStore``, ``Stores``,
+``RocksDbVersionedKeyValueBytesStoreSupplier``, ``AbstractSegments`` and
 ``AbstractDualSchemaRocksDBSegmentedBytesStore.getActualFrom`` of Kafka Streams.)
 """
 
@@ -69,8 +66,7 @@ def clock_of(engine: str | None, kind: str | None, rows: RowColumns) -> Clock:
 
     Examples
     --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.columns import RowColumns
+    >>> from kstoolkit.formats.columns import ByteColumn, RowColumns
     >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
     >>> clock_of("kafka-streams", "timestamped-key-value", rows)
     <Clock.TIMESTAMP: 'timestamp'>

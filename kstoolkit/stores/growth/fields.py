@@ -1,6 +1,7 @@
-"""Which fields the keys of Spark's state have, beside windows and times: users, pages, whatever.
+"""Which fields the keys of Spark's state have, and who takes most by them: users, pages, whatever.
 
-A key is a struct. What a person groups by are its columns, and those of structs in it::
+A key is a struct. What a person groups by are its columns, and those of structs in it, beside
+windows and times::
 
     aggregation, deduplication    window · user                 window → windows; user
     session window                user · sessionStartTime       session → windows; user
@@ -11,20 +12,14 @@ A key is a struct. What a person groups by are its columns, and those of structs
 
 A field is called by its own name, or by its path (``userKey.user``) where another has that name.
 
-Values of columns as bytes, which are equal where the values are, and read back from them.
-
-::
+Rows are told apart by several columns at once, of any types, as bytes that are equal where the
+values are; only the few that are shown are read back::
 
     null       00
-    fixed      01 · the value as Arrow has it; of a boolean one byte
+    fixed      01 · the value as Arrow has it, little-endian; of a boolean one byte
     text       01 · length (8) · its bytes; so are bytes
     struct     01 · each of its columns
     list       01 · how many (8) · each of its elements; a map is a list of its pairs
-
-Numbers are little-endian. So rows can be told apart by several columns at once, of any types, and
-nothing is read back but the few that are shown.
-
-Rows and bytes by fields of their keys: by those that make up a key, and by each alone.
 """
 
 from __future__ import annotations
@@ -40,7 +35,7 @@ import pyarrow.types as pt
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.types import Struct
-from kstoolkit.stores.growth.tallies import MOST_KEY_BYTES, MOST_KEYS, HeavyHitters
+from kstoolkit.stores.growth.heavyhitters import MOST_KEY_BYTES, MOST_KEYS, HeavyHitters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,8 +58,6 @@ def _as_bytes(column: pa.Array) -> pa.Array:
     --------
     >>> _as_bytes(pa.array(["a", None])).to_pylist()
     [b'\x01\x01\x00\x00\x00\x00\x00\x00\x00a', b'\x00']
-    >>> _from_bytes(_as_bytes(pa.array([[1, None]]))[0].as_py(), pa.list_(pa.int64()))
-    [1, None]
     """
     if pt.is_null(column.type):
         return pa.repeat(_NULL, len(column))
@@ -77,14 +70,7 @@ def _joined_bytes(parts: list[pa.Array]) -> pa.Array:
 
 
 def _from_bytes(raw: bytes, kind: pa.DataType) -> Any:
-    """Return the value of an Arrow type that some bytes stand for; of a struct, a dict.
-
-    Examples
-    --------
-    >>> pair = pa.struct([("user", pa.string()), ("n", pa.int32())])
-    >>> _from_bytes(_as_bytes(pa.array([{"user": "zoë", "n": -1}], pair))[0].as_py(), pair)
-    {'user': 'zoë', 'n': -1}
-    """
+    """Return the value of an Arrow type that some bytes stand for; of a struct, a dict."""
     return _read(raw, 0, kind)[0]
 
 
@@ -231,8 +217,7 @@ class FieldTally:
         self.num_without += int((~is_read).sum()) if found else len(rows)
         if not self.fields.is_text:
             return None
-        nothing = pa.nulls(len(rows), pa.large_binary())
-        return columns[found[0]].cast(pa.large_binary()) if found else nothing
+        return columns[found[0]].cast(_BINARY) if found else pa.nulls(len(rows), _BINARY)
 
     def key(self, raw: bytes) -> dict[str, Any]:
         """Return the values of the fields that some bytes of the sums stand for, by name."""
@@ -247,7 +232,7 @@ class FieldTally:
         if kind not in self._types:
             self._types.append(kind)
         number = self._types.index(kind).to_bytes(_TAG_BYTES, "little")
-        tag = pa.repeat(pa.scalar(number, pa.large_binary()), len(columns[names[0]]))
+        tag = pa.repeat(pa.scalar(number, _BINARY), len(columns[names[0]]))
         return _joined_bytes([tag, *(cells[name] for name in names)])
 
 
@@ -358,9 +343,8 @@ def _paths_in(family: Family, *, times: bool = False) -> dict[str, Path]:
     hidden = {each.name for each in (found.window,) if each is not None and each.in_key}
     if not times:
         hidden |= {each.name for each in (found.time,) if each is not None and each.in_key}
-        hidden |= (
-            {_SESSION_START} if found.window is not None and not found.window.in_key else set()
-        )
+        if found.window is not None and not found.window.in_key:
+            hidden.add(_SESSION_START)
     if family.name.endswith(_WITH_INDEX):
         hidden.add(_JOIN_INDEX)  # which of the rows of a key it is
     leaves = [path for path in _leaves(family.key) if path[0] not in hidden]

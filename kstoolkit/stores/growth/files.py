@@ -1,6 +1,7 @@
-"""What a checkpoint of Spark's keeps of a store: versions in files, and what takes rows away.
+"""What a store's files tell: deleted rows that are still there, and what a checkpoint keeps of it.
 
-What the SST files of a store's RocksDBs say of deleted rows, and of room that is not live.
+SST files of its RocksDBs tell of tombstones, and of room that is not live; a checkpoint of Spark's
+which versions it keeps, and what takes rows away.
 """
 
 from __future__ import annotations
@@ -59,10 +60,9 @@ class StoreFiles:
     def of(cls, store: Store) -> StoreFiles:
         """Return those of an open store, which may be closed afterwards."""
         families = [each for each in store.column_families if each != OFFSETS]
-        live_bytes = [store.summary(each).estimated_live_bytes for each in families]
-        known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
+        live_bytes = _sum(store.summary(each).estimated_live_bytes for each in families)
         ssts = tuple(each for each in store.ssts() if each.column_family != OFFSETS)
-        return cls(str(store.path), ssts, known)
+        return cls(str(store.path), ssts, live_bytes)
 
 
 def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
@@ -77,44 +77,34 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
     """
     if not files:
         return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
-    live_bytes = [each.live_bytes for each in files]
-    known = None if None in live_bytes else sum(each or 0 for each in live_bytes)
+    live_bytes = _sum([each.live_bytes for each in files])
     ssts = [each for one in files for each in one.ssts]
-    return _deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=known)
+    return _deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=live_bytes)
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Return the sum; None if one of them is unknown."""
+    known = list(counts)
+    return None if None in known else sum(each or 0 for each in known)
 
 
 def _deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:
-    """Return what SST files tell of deletions.
-
-    Parameters
-    ----------
-    ssts
-        The files.
-    num_on_disk
-        How many rows they hold together.
-    live_bytes
-        RocksDB's estimate of what is live in them; None if there is none.
-
-    Examples
-    --------
-    >>> _deletions_in([], num_on_disk=0, live_bytes=0).unknown["tombstone_density"]
-    'there are no SST files'
-    """
+    """Return what SST files tell of deletions, given how many rows they hold together."""
     files = sorted(ssts, key=lambda each: each.level)
     entries = sum(each.num_entries for each in files)
     deletions = sum(each.num_deletions for each in files)
-    ranges = [each.num_range_deletions for each in files]
+    ranges = _sum(each.num_range_deletions for each in files)
     unknown = {} if entries else {"tombstone_density": _NO_FILES}
     if not live_bytes:
         unknown["space_amplification"] = "RocksDB estimates nothing to be live"
-    if None in ranges:
+    if ranges is None:
         unknown["num_range_deletions"] = "a file does not say"
     # Rows of a memtable or a WAL are in no file: there may be more rows than entries.
     size = sum(each.size_bytes for each in files)
     return Deletions(
         num_entries=entries,
         num_deletions=deletions,
-        num_range_deletions=None if None in ranges else sum(each or 0 for each in ranges),
+        num_range_deletions=ranges,
         num_obsolete=max(entries - deletions - num_on_disk, 0),
         tombstone_density=deletions / entries if entries else None,
         space_amplification=size / live_bytes if live_bytes else None,

@@ -1,10 +1,7 @@
-"""From when on a store keeps rows: what it shows, what was told, what its segments speak for.
+"""What of a store is past its time, and who takes its room: the figures, of what rows add up to.
 
-What of a store is past its time: rows, segments, and versions.
-
-Who takes a store's room: which keys, which beginnings of keys, which windows.
-
-How long ago rows were updated last, or how long ago their windows ended, and by which clock.
+The horizon comes first: from when on it keeps rows, by what was told or its segments speak for.
+Ages say how long ago rows were updated last, or how long ago their windows ended:
 
 ==========================  =======================  =============================================
 rows                        what is looked at        counted back from
@@ -18,7 +15,7 @@ of windows and sessions     when the window ended    the moment given, else the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kstoolkit.formats.columns import ByteColumn, Undecoded
 from kstoolkit.formats.serdes import guess_serde, serde_of
@@ -35,6 +32,7 @@ from kstoolkit.stores.growth.clock import (
     retention_of,
 )
 from kstoolkit.stores.growth.files import Eviction
+from kstoolkit.stores.growth.heavyhitters import HeavyHitters
 from kstoolkit.stores.growth.records import (
     Age,
     Expired,
@@ -45,7 +43,6 @@ from kstoolkit.stores.growth.records import (
     Versions,
     WindowUse,
 )
-from kstoolkit.stores.growth.tallies import HeavyHitters
 
 if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
@@ -61,14 +58,6 @@ _KEEP_THE_EDGE = {Kind.TIME_ORDERED_WINDOW, Kind.HEADERS_TIME_ORDERED_WINDOW}
 _IN_FOLDERS = {Clock.WINDOW_START, Clock.SESSION_END}
 """Clocks of stores that have a folder for each segment."""
 
-_FOR_EVER = "this kind of store keeps rows until they are deleted"
-_BY_WATERMARK = "in Spark's state a watermark or a time to live decides, and none is known"
-_NOT_TOLD = "only the segments of Kafka Streams' stores speak of it: give retention="
-_NOT_TWO = "fewer than two segments do not tell how long one is"
-_OUTSIDE = "its rows do not lie in the segments that their times belong to"
-_NO_HISTORY = "no row of the history tells how long its segments are"
-_GIVE_IT = "the segments do not tell it: give retention="
-_NOT_WHOLE = "no retention has segments so long"
 _NOT_GIVEN = "it was not given"
 _NO_TIME = "there is no row with a time"
 
@@ -80,17 +69,7 @@ def horizon_of(
     now_ms: int | None = None,
     checkpoint: CheckpointUse | None = None,
 ) -> Horizon:
-    """Return from when on a store keeps rows.
-
-    Parameters
-    ----------
-    tallies
-        What all of its rows add up to.
-    retention_ms, now_ms
-        Its retention, and the moment to judge by, if they were given.
-    checkpoint
-        What a checkpoint of Spark's keeps of it, if it lies in one.
-    """
+    """Return from when on a store keeps rows; what is not given is None."""
     by_watermark = checkpoint is None or checkpoint.eviction is Eviction.WATERMARK
     interval = _interval(tallies, retention_ms)
     inferred = _inferred(tallies, interval) if retention_ms is None else None
@@ -211,22 +190,26 @@ def _why_no_interval(tallies: Tallies) -> str:
     if tallies.clock is Clock.TIMESTAMP:
         return "the store has no segments"
     if tallies.clock is Clock.VALID_TO:
-        return _NO_HISTORY
-    return _NOT_TWO if len(tallies.segments.starts_ms) < 2 else _OUTSIDE  # noqa: PLR2004 - two
+        return "no row of the history tells how long its segments are"
+    if len(tallies.segments.starts_ms) > 1:
+        return "its rows do not lie in the segments that their times belong to"
+    return "fewer than two segments do not tell how long one is"
 
 
 def _why_not_inferred(tallies: Tallies, horizon: Horizon) -> str:
     if horizon.retention_ms is not None:
         return "the retention was given"
     if tallies.engine == "spark":
-        return _BY_WATERMARK
+        return "in Spark's state a watermark or a time to live decides, and none is known"
     if tallies.clock is Clock.TIMESTAMP:
-        return _FOR_EVER
+        return "this kind of store keeps rows until they are deleted"
     if tallies.engine != _STREAMS:
-        return _NOT_TOLD
+        return "only the segments of Kafka Streams' stores speak of it: give retention="
     if horizon.segment_interval_ms is None:
         return f"{_why_no_interval(tallies)}: give retention="
-    return _NOT_WHOLE if horizon.inferred_most_ms is None else _GIVE_IT
+    is_one = horizon.inferred_most_ms is not None
+    why = "the segments do not tell it: give retention="
+    return why if is_one else "no retention has segments so long"
 
 
 _NOT_OPENED = "its RocksDB was not handed over"
@@ -243,7 +226,7 @@ def expired_of(
     unknown: dict[str, str] = {}
     below = None
     if horizon.kept_from_ms is None:
-        unknown |= dict.fromkeys(("num_rows", "data_bytes"), _why_no_cut(horizon))
+        unknown |= dict.fromkeys(("num_rows", "data_bytes"), horizon.unknown["kept_from_ms"])
     else:
         below = tallies.times.spans().below(horizon.kept_from_ms)
     past = [each for each in segments if each.is_past]
@@ -320,10 +303,6 @@ def _is_past(start_ms: int, horizon: Horizon) -> bool | None:
 def _why_not_past(horizon: Horizon) -> str:
     if horizon.segment_interval_ms is None and horizon.kept_from_ms is not None:
         return horizon.unknown["segment_interval_ms"]
-    return _why_no_cut(horizon)
-
-
-def _why_no_cut(horizon: Horizon) -> str:
     return horizon.unknown["kept_from_ms"]
 
 
@@ -360,7 +339,7 @@ def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     )
     uses = [
         KeyUse(
-            _readable(value),
+            value.raw if isinstance(value, Undecoded) else value,
             key,
             num_rows,
             size,
@@ -482,10 +461,6 @@ def _prefix_text(raw: bytes) -> str:
     return text if is_text and (text or not raw) else f"0x{raw.hex()}"
 
 
-def _readable(value: Any) -> Any:
-    return value.raw if isinstance(value, Undecoded) else value
-
-
 def _share_of(size_bytes: int, tallies: Tallies) -> float:
     """Return which share of all keys' and values' bytes some bytes are."""
     return size_bytes / tallies.data_bytes if tallies.data_bytes else 0.0
@@ -543,7 +518,7 @@ def why_no_ages(
     if tallies.clock is not Clock.TIMESTAMP and not len(tallies.ends.spans()):
         return "when its windows end is unknown: give window_size="
     no_time = tallies.greatest_time_ms is None or _judge(tallies, horizon) is None
-    return "there is no row with a time" if no_time else None
+    return _NO_TIME if no_time else None
 
 
 def _judge(tallies: Tallies, horizon: Horizon) -> _Judge | None:

@@ -1,25 +1,9 @@
-"""One pass over a store's rows, part by part: what is summed up on the way, in bounded memory.
+"""What the rows of a store add up to: one pass over them, part by part, in bounded memory.
 
-Rows and bytes, summed up by key: the sums that everything else here is built on.
-
-How rows and bytes are spread over what keys begin with, at the length that tells most.
-
-The keys that take most, among more keys than there is room for, with a bound on the error.
-
-Each key kept has a counter, and at most ``k`` are kept. When there are more, the counters fall by
-the largest one that has to go, and those that are left with nothing go. What a key may have lost is
-no more than all these falls together, and these are never more than all bytes / (k + 1).
-
-Misra and Gries, "Finding repeated elements" (1982); with weights, and several rows at a time:
-Agarwal et al., "Mergeable summaries" (2012).
-
-How rows and bytes are spread over time, in as much memory as was set aside.
-
-Each moment has its own sum as long as there are few moments, as there are of window starts. When
-there are more, neighbouring ones are put together: spans of 2 ms, of 4 ms, and so on. Then a cut
-through a span is exact but for what lies in that one span, and says so.
-
-What only versioned stores have: which versions are history, and how long their segments are.
+How rows and bytes are spread over time: each moment has its own sum as long as there are few
+moments, as there are of window starts. When there are more, neighbouring ones are put together:
+spans of 2 ms, of 4 ms, and so on. Then a cut through a span is exact but for what lies in that one
+span, and says so.
 """
 
 from __future__ import annotations
@@ -41,269 +25,15 @@ from kstoolkit.stores.growth.clock import (
     times_of,
     watermark_times_of,
 )
+from kstoolkit.stores.growth.heavyhitters import HeavyHitters, PrefixTally, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.stores.growth.fields import FieldTally
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Totals:
-    """Rows and bytes of some keys, each key once.
-
-    Parameters
-    ----------
-    keys
-        The keys, as an Arrow array; one may be null.
-    num_rows, data_bytes
-        What each has.
-    """
-
-    keys: pa.Array
-    num_rows: NDArray[np.int64]
-    data_bytes: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> Totals:
-        """Return the totals of rows, of which each has a key and a size.
-
-        Examples
-        --------
-        >>> totals = Totals.of(pa.array([b"a", b"b", b"a"]), np.array([5, 7, 1]))
-        >>> totals.keys.to_pylist(), totals.num_rows.tolist(), totals.data_bytes.tolist()
-        ([b'a', b'b'], [2, 1], [6, 7])
-        """
-        return cls(keys, np.ones(len(keys), dtype=np.int64), sizes_bytes).regrouped(keys)
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    @property
-    def key_bytes(self) -> int:
-        """What the keys themselves take in memory."""
-        return int(self.keys.nbytes)
-
-    def regrouped(self, keys: pa.Array) -> Totals:
-        """Return the same totals under other keys, one given for each; equal ones are one."""
-        encoded = keys.dictionary_encode("encode")
-        place, count = np.asarray(encoded.indices), len(encoded.dictionary)
-        return Totals(
-            encoded.dictionary,
-            _summed(place, self.num_rows, count),
-            _summed(place, self.data_bytes, count),
-        )
-
-    def take(self, places: NDArray[np.intp]) -> Totals:
-        """Return the totals at some places."""
-        found = self.keys.take(pa.array(places))
-        return Totals(found, self.num_rows[places], self.data_bytes[places])
-
-    def largest(self, count: int) -> Totals:
-        """Return the ``count`` that have the most bytes, the largest first."""
-        return self.take(np.argsort(-self.data_bytes, kind="stable")[:count])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Totals]) -> Totals:
-        """Return the totals of several parts together; keys of one type."""
-        keys = pa.concat_arrays([each.keys for each in parts])
-        rows = np.concatenate([each.num_rows for each in parts])
-        return cls(keys, rows, np.concatenate([each.data_bytes for each in parts])).regrouped(keys)
-
-
-def _summed(
-    place: NDArray[np.integer], numbers: NDArray[np.int64], count: int
-) -> NDArray[np.int64]:
-    """Return the sums of numbers by their place, from 0 up to ``count``.
-
-    Examples
-    --------
-    >>> _summed(np.array([0, 2, 0]), np.array([1, 2, 3]), 3).tolist()
-    [4, 0, 2]
-    """
-    # Sums of doubles are exact up to 2**53: 8 PiB.
-    return np.bincount(place, weights=numbers, minlength=count).astype(np.int64)
-
-
-_LONGEST_BYTES = 32
-_MOST_PREFIXES = 257
-"""As many as one byte has values, and the empty key: prefixes of one byte always find room."""
-
-
-class PrefixTally:
-    """Rows and bytes by prefix, at the greatest length of which there are few prefixes.
-
-    It begins with long ones; when there are more than a person would look through, all of them are
-    cut shorter, and those that become equal are one. So the sums are exact at any moment.
-
-    Attributes
-    ----------
-    length_bytes
-        How long the prefixes are by now, for those keys that are as long.
-
-    Examples
-    --------
-    >>> import numpy as np, pyarrow as pa
-    >>> tally = PrefixTally(most_prefixes=2)
-    >>> tally.add(pa.array([b"user-1", b"user-2", b"page-1"]), np.array([10, 20, 5]))
-    >>> tally.length_bytes, tally.top(1).keys.to_pylist(), tally.top(1).data_bytes.tolist()
-    (5, [b'user-'], [30])
-    """
-
-    def __init__(self, *, most_prefixes: int = _MOST_PREFIXES) -> None:
-        self.length_bytes = _LONGEST_BYTES
-        self._most_prefixes = most_prefixes
-        self._totals: Totals | None = None
-
-    def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a key and a size."""
-        fresh = self._cut(Totals.of(pc.binary_slice(keys, 0, self.length_bytes), sizes_bytes))
-        if self._totals is not None:
-            known = pc.binary_slice(self._totals.keys, 0, self.length_bytes)
-            fresh = Totals.joined([self._totals.regrouped(known), fresh])
-        self._totals = self._cut(fresh)
-
-    @property
-    def num_keys(self) -> int:
-        """How many prefixes there are."""
-        return 0 if self._totals is None else len(self._totals)
-
-    def top(self, count: int) -> Totals | None:
-        """Return the ``count`` prefixes with the most bytes; None if there were no rows."""
-        return None if self._totals is None else self._totals.largest(count)
-
-    def _cut(self, totals: Totals) -> Totals:
-        while len(totals) > self._most_prefixes and self.length_bytes > 1:
-            self.length_bytes -= 1
-            totals = totals.regrouped(pc.binary_slice(totals.keys, 0, self.length_bytes))
-        return totals
-
-
-MOST_KEYS = 1 << 16
-MOST_KEY_BYTES = 16 << 20
-"""How many keys are kept, and how many bytes of them, if nobody says otherwise."""
-
-
-class HeavyHitters:
-    """The keys that take the most bytes.
-
-    Parameters
-    ----------
-    most_keys, most_key_bytes
-        How many keys are kept, and how many bytes these may have together.
-    once
-        Whether no key comes twice, so that what was let go can't come back larger: then all that
-        is kept is exact.
-
-    Attributes
-    ----------
-    error_bytes, error_rows
-        What a key may have beyond what is told of it; 0 as long as all keys were kept.
-
-    Examples
-    --------
-    >>> hitters = HeavyHitters(most_keys=2)
-    >>> hitters.add(pa.array([b"a", b"b", b"a", b"c"]), np.array([9, 3, 5, 1]))
-    >>> top = hitters.top(1)
-    >>> top.keys.to_pylist(), top.data_bytes.tolist(), hitters.error_bytes
-    ([b'a'], [14], 1)
-    """
-
-    def __init__(
-        self,
-        *,
-        most_keys: int = MOST_KEYS,
-        most_key_bytes: int = MOST_KEY_BYTES,
-        once: bool = False,
-    ) -> None:
-        self.error_bytes = self.error_rows = 0
-        self._most_keys, self._most_key_bytes, self._once = most_keys, most_key_bytes, once
-        # The counters are bytes that have fallen; they decide who stays, and are not told.
-        self._kept: tuple[Totals, NDArray[np.int64]] | None = None
-        self._pending: list[Totals] = []
-        self._pending_keys = self._pending_bytes = 0
-        self._has_let_go = False
-
-    def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a key and a size; keys are of one Arrow type throughout."""
-        if not len(keys):
-            return
-        fresh = Totals.of(keys, sizes_bytes)
-        self._pending.append(fresh)
-        self._pending_keys += len(fresh)
-        self._pending_bytes += fresh.key_bytes
-        if self._pending_keys > self._most_keys or self._pending_bytes > self._most_key_bytes:
-            self._settle()
-
-    def top(self, count: int) -> Totals:
-        """Return the ``count`` keys that have the most bytes, with at least what they have."""
-        return self._settled().largest(count)
-
-    @property
-    def num_keys(self) -> int | None:
-        """How many keys there are; None if they were too many to tell."""
-        totals = self._settled()
-        return None if self._has_let_go else len(totals)
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows the key with the most of them has at least; 0 without keys."""
-        return int(self._settled().num_rows.max(initial=0))
-
-    def _settled(self) -> Totals:
-        self._settle()
-        return _NOTHING if self._kept is None else self._kept[0]
-
-    def _settle(self) -> None:
-        if not self._pending:
-            return
-        fresh = Totals.joined(self._pending)
-        self._pending, self._pending_keys, self._pending_bytes = [], 0, 0
-        totals, counters = fresh, fresh.data_bytes
-        if self._kept is not None:
-            totals, counters = _merged(*self._kept, fresh)
-        self._kept = self._reduced(totals, counters)
-
-    def _reduced(
-        self, totals: Totals, counters: NDArray[np.int64]
-    ) -> tuple[Totals, NDArray[np.int64]]:
-        order = np.argsort(-counters, kind="stable")
-        room = self._room(totals, order)
-        if room >= len(totals):
-            return totals, counters
-        self._has_let_go = True
-        if self._once:
-            return totals.take(order[:room]), counters[order[:room]]
-        fall = int(counters[order[room]])
-        stays = counters > fall
-        self.error_bytes += fall
-        self.error_rows += int(totals.num_rows[~stays].max(initial=0))
-        return totals.take(np.flatnonzero(stays)), counters[stays] - fall
-
-    def _room(self, totals: Totals, order: NDArray[np.intp]) -> int:
-        """Return for how many keys there is room, in an order."""
-        if totals.key_bytes <= self._most_key_bytes:
-            return self._most_keys
-        lengths = np.asarray(pc.binary_length(totals.keys).fill_null(0))[order]
-        within = int((np.cumsum(lengths) <= self._most_key_bytes).sum())
-        return min(self._most_keys, within)
-
-
-_BINARY = pa.large_binary()
-_NOTHING = Totals(pa.array([], _BINARY), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-
-
-def _merged(
-    kept: Totals, counters: NDArray[np.int64], fresh: Totals
-) -> tuple[Totals, NDArray[np.int64]]:
-    both = Totals.joined([kept, fresh])
-    # Keys come out in the order in which they came in: those that were kept are the first ones.
-    fallen = np.zeros(len(both), dtype=np.int64)
-    fallen[: len(kept)] = kept.data_bytes - counters
-    return both, both.data_bytes - fallen
 
 
 _MOST_SPANS = 1 << 16
@@ -346,7 +76,7 @@ class Spans:
         """Return sums by number, each number once."""
         known, place = np.unique(number, return_inverse=True)
         count = len(known)
-        return cls(known, _summed(place, num_rows, count), _summed(place, data_bytes, count))
+        return cls(known, summed(place, num_rows, count), summed(place, data_bytes, count))
 
     def __len__(self) -> int:
         return len(self.number)
@@ -519,7 +249,7 @@ class SegmentTally:
         if not len(place):
             return
         self.num_rows += np.bincount(place, minlength=count)
-        self.data_bytes += _summed(place, sizes_bytes[within], count)
+        self.data_bytes += summed(place, sizes_bytes[within], count)
         stay = int((times_ms[within] - self.starts_ms[place]).max())
         self.longest_stay_ms = max(self.longest_stay_ms, stay)
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kstoolkit.stores.growth.heavyhitters import HeavyHitters, PrefixTally
 from kstoolkit.stores.growth.horizon import _prefix_text
-from kstoolkit.stores.growth.tallies import HeavyHitters, PrefixTally, TimeTally
+from kstoolkit.stores.growth.tallies import TimeTally
 
 Rows = list[tuple[bytes | None, int]]
 
