@@ -1,10 +1,8 @@
-"""Compare two stores row by row, whatever their sizes, engines and orders.
+"""In which rows two stores differ, whatever their sizes, engines and orders.
 
 Both are read once, and their rows sorted into a scratch folder by what makes them the same row
 (:mod:`kstoolkit.stores.comparing.identity`); then they are merged. Memory holds a run of some tens
 of MiB while a store is read, and a block of each run while they are merged.
-
-Which rows of two sides are the same, and which belong together though they differ.
 
 Where each side has one row of an identity, the two are equal or one has changed into the other.
 Where a side has several (a list's elements, a join's duplicates), nothing says which became which:
@@ -58,16 +56,8 @@ _NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matches:
-    """The differences among some rows.
-
-    Parameters
-    ----------
-    in_a, in_b
-        Of each difference, the place of its row of either side; :data:`_NOWHERE` if it has none.
-    num_equal
-        How many rows of a side have an equal one on the other.
-    """
+class _Matches:
+    """The differences among some rows: where either side's row is, and how many rows are equal."""
 
     in_a: NDArray[np.intp]
     in_b: NDArray[np.intp]
@@ -82,26 +72,8 @@ class Matches:
         return np.array([added, removed, changed, self.num_equal], np.int64)
 
 
-def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> Matches:
-    """Return which rows differ.
-
-    Parameters
-    ----------
-    identity
-        Of each row, in ascending order; all rows of an identity are here.
-    value
-        What is compared, as large binary; a null equals a null.
-    is_b
-        Which rows are of the second side.
-
-    Examples
-    --------
-    >>> identity = pa.array([b"k", b"k", b"l"], pa.large_binary())
-    >>> value = pa.array([b"1", b"2", b"1"], pa.large_binary())
-    >>> found = _match(identity, value, np.array([False, True, True]))
-    >>> found.in_a.tolist(), found.in_b.tolist(), found.num_equal
-    ([0, -1], [1, 2], 0)
-    """
+def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> _Matches:
+    """Return which rows differ, in the order of their identities; all rows of each are here."""
     group = _groups(identity)
     number = int(group[-1]) + 1 if len(group) else 0
     num_a, num_b = (np.bincount(group[side], minlength=number) for side in (~is_b, is_b))
@@ -111,7 +83,7 @@ def _match(identity: pa.Array, value: pa.Array, is_b: NDArray[np.bool_]) -> Matc
     of_crowds, shared = _matched_by_count(group, value, is_b, crowded)
     in_a, in_b = (np.concatenate(each) for each in zip(of_groups, of_crowds, strict=True))
     order = np.lexsort((in_b, group[np.maximum(in_a, in_b)]))
-    return Matches(in_a[order], in_b[order], same + shared)
+    return _Matches(in_a[order], in_b[order], same + shared)
 
 
 _Places = tuple["NDArray[np.intp]", "NDArray[np.intp]"]
@@ -168,13 +140,7 @@ def _matched_by_count(
 
 
 def _rank(kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many of its kind stand before each one.
-
-    Examples
-    --------
-    >>> _rank(np.array([5, 2, 5, 5, 2])).tolist()
-    [0, 0, 1, 2, 1]
-    """
+    """Return how many of its kind stand before each one."""
     order = np.argsort(kind, kind="stable")
     ordered = kind[order]
     begins = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
@@ -269,45 +235,24 @@ def diff_stores(
     told: dict[str, Any] = {"store": store, "window_size": window_size}
     with both_opened(a, b, **told, action=action, total=total) as opened:
         rows_a, rows_b = (_rows(each, key_serde, value_serde) for each in opened)
-        return _diff(
-            rows_a,
-            rows_b,
-            by_value=by_value,
-            limit=limit,
-            disk_bytes=disk_bytes,
-            scratch=scratch,
-            progress=progress,
-        )
-
-
-def _diff(
-    rows_a: Rows,
-    rows_b: Rows,
-    *,
-    by_value: bool,
-    limit: int | None,
-    disk_bytes: int,
-    scratch: str | os.PathLike[str] | None,
-    progress: bool,
-) -> StoreDiff:
-    folder = new_scratch_folder(scratch)
-    try:
-        with translated(folder.path):
-            sides = _sides(rows_a, rows_b, by_value=by_value)
-            comparison = _Comparison.of(sides, folder.path, disk_bytes, shown=progress)
-            kept = comparison.kept(folder.path / "differences.arrows", limit)
-        return StoreDiff(
-            folder,
-            kept,
-            DiffCounts(*comparison.counts.tolist()),
-            names=(rows_a.source.name, rows_b.source.name),
-            serdes_a=(rows_a.key_serde, rows_a.value_serde),
-            serdes_b=(rows_b.key_serde, rows_b.value_serde),
-            has_families=(bool(sides[0].has_families), bool(sides[1].has_families)),
-        )
-    except BaseException:
-        folder.remove()
-        raise
+        folder = new_scratch_folder(scratch)
+        try:
+            with translated(folder.path):
+                sides = _sides(rows_a, rows_b, by_value=by_value)
+                comparison = _Comparison.of(sides, folder.path, disk_bytes, shown=progress)
+                kept = comparison.kept(folder.path / "differences.arrows", limit)
+            return StoreDiff(
+                folder,
+                kept,
+                DiffCounts(*comparison.counts.tolist()),
+                names=(rows_a.source.name, rows_b.source.name),
+                serdes_a=(rows_a.key_serde, rows_a.value_serde),
+                serdes_b=(rows_b.key_serde, rows_b.value_serde),
+                has_families=(bool(sides[0].has_families), bool(sides[1].has_families)),
+            )
+        except BaseException:
+            folder.remove()
+            raise
 
 
 def _rows(given: HasRows | Rows, key: SerdeLike | None, value: SerdeLike | None) -> Rows:
@@ -376,7 +321,7 @@ class _Comparison:
                     left -= min(left, len(found.in_a))
 
 
-def _joined(rows: pa.Table, found: Matches) -> pa.Table:
+def _joined(rows: pa.Table, found: _Matches) -> pa.Table:
     """Return the rows of both sides beside each other, null where there is none."""
     bare = rows.select(ROW.names)
     halves = [

@@ -1,10 +1,7 @@
-"""One side of a comparison, by its folder: a store, its partitions, or what kstoolkit counted.
+"""What a side of a comparison is: an open store, a folder of one or of its partitions, or rows.
 
-What kstoolkit itself counted, by its folder: one side of a comparison.
-
-Several stores as one: the partitions of a store, to compare with what is not partitioned.
-
-Rows that lie in memory, to compare a store with: what a topic held, or what is expected.
+A folder may be kstoolkit's own counts, too: a changelog, a run's output, a level of a replica. Rows
+that lie in memory are what a topic held, or what is expected.
 """
 
 from __future__ import annotations
@@ -88,14 +85,7 @@ def own_counts(
 
 
 def is_own_counts(path: str) -> bool:
-    """Return whether a folder is one that :func:`own_counts` reads.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> is_own_counts(tempfile.mkdtemp())
-    False
-    """
+    """Return whether a folder is one that :func:`own_counts` reads."""
     folder = Path(path).absolute()
     return is_replica_level(folder) or _changelog(folder) is not None
 
@@ -108,25 +98,7 @@ def _changelog(folder: Path) -> Changelog | None:
 
 
 def _together(stores: Sequence[HasRows]) -> Readable:
-    """Return the rows of several stores of one kind as those of one store.
-
-    Parameters
-    ----------
-    stores
-        The stores, open until the rows are read; the serdes of the first that has some read all.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are none.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> parts = [listed("counts", [(key, b"1")], value_serde="json") for key in (b"anna", b"bo")]
-    >>> print(*_together(parts).rows(), sep="; ")
-    'anna': 1; 'bo': 1
-    """
+    """Return the rows of stores of one kind as those of one; the first that has some reads all."""
     if not stores:
         message = "There is no store among those to take together."
         raise ConfigurationError(message, hint="Give one or more, such as a store's partitions.")
@@ -143,15 +115,7 @@ def _has_rows(store: HasRows) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Where the rows of several stores lie.
-
-    Parameters
-    ----------
-    name
-        Their names.
-    sources
-        Where the rows of each lie.
-    """
+    """Where the rows of several stores lie."""
 
     name: str
     sources: Sequence[RowSource]
@@ -286,15 +250,7 @@ def _check_is_used(given: tuple[object, object], counted: dict[str, Any], **told
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """A source of rows that are there already.
-
-    Parameters
-    ----------
-    name
-        What to call them.
-    parts
-        The rows.
-    """
+    """A source of rows that are there already, with what to call them."""
 
     name: str
     parts: Sequence[RowColumns]

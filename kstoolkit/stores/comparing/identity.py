@@ -1,6 +1,6 @@
-"""What makes two rows the same row, as bytes in whose order rows of any store can be merged.
+"""What makes two rows the same row, and two values the same value: bytes that are compared.
 
-::
+An identity is bytes in whose order rows of any store can be merged::
 
     torn (1 byte) · key · 00 00 · window start · timestamp · window end
 
@@ -8,10 +8,9 @@ A zero byte in the key is ``00 ff`` here, so that no key's bytes run into what f
 ``01`` and 8 bytes, big-endian, with the sign's bit flipped, so that bytes stand in the order of
 times; where there is none, it is 9 zero bytes. Only versions of a key have a timestamp here.
 
-What keys and values stand for, as bytes that are equal where two serdes mean the same.
-
-A long of 3, an integer of 3 and JSON's ``3.0`` are one number; the text ``3`` is not. Objects are
-equal whatever the order of their names. Bytes that a serde can't read equal only themselves.
+A meaning is bytes that are equal where two serdes mean the same: a long of 3, an integer of 3 and
+JSON's ``3.0`` are one number; the text ``3`` is not. Objects are equal whatever the order of their
+names. Bytes that a serde can't read equal only themselves.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
-"""The rows of one side of a comparison, on their way into its spool and back out.
-
-Sorted runs of rows, merged: what is read of each run at a time is one block.
-
-Rows in the order of their identities, however many: sorted runs in a scratch folder.
+"""How the rows of a side are put in order, however many: sorted runs in a scratch folder, merged.
 
 Rows come in the order of one engine's disk. As many as fit into a run are sorted in memory and
-written as Arrow's stream format; the runs are merged as they are read
-(:mod:`kstoolkit.stores.comparing.sides`). Should there be many, some are merged into one first.
+written as Arrow's stream format; of each run one block at a time is read to merge them. Should
+there be many runs, some are merged into one first.
 """
 
 from __future__ import annotations
@@ -30,6 +26,8 @@ from kstoolkit.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from kstoolkit.stores.rows.rows import Rows
 
@@ -143,15 +141,7 @@ class Side:
 
 
 def rows_from(table: pa.Table, *, has_families: bool) -> RowColumns:
-    """Return rows of the columns :data:`ROW`; one that is not there is null in all of them.
-
-    Parameters
-    ----------
-    table
-        The columns.
-    has_families
-        Whether the rows are of a store that names their families.
-    """
+    """Return rows of the columns :data:`ROW`; one that is not there is null in all of them."""
     one = {name: table[name].combine_chunks() for name in ROW.names}
     why = one["problem"].to_pylist() if one["problem"].null_count < len(table) else []
     key, value, inner_key, inner_value = (
@@ -172,7 +162,7 @@ def rows_from(table: pa.Table, *, has_families: bool) -> RowColumns:
     )
 
 
-def _torn(rows: RowColumns) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _torn(rows: RowColumns) -> NDArray[np.bool_]:
     torn = np.zeros(len(rows), dtype=bool)
     torn[list(rows.problems)] = True
     return torn
@@ -211,21 +201,21 @@ def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table
         How many bytes at the end of each identity not to look at; rows come without them.
     """
     with ExitStack() as open_files:
-        heads = [_Head(open_files, path, without_last) for path in runs]
-        while heads:
+        fronts = [_RunFront(open_files, path, without_last) for path in runs]
+        while fronts:
             # Rows below the least last one that is known are all here; what equals it may go on.
-            last = min((head.last for head in heads if not head.ended), default=None)
-            parts = [head.taken_below(last) for head in heads]
-            for head in heads:
-                if head.last == last or not len(head.rows):
-                    head.read_on()
-            heads = [head for head in heads if len(head.rows) or not head.ended]
+            last = min((front.last for front in fronts if not front.ended), default=None)
+            parts = [front.taken_below(last) for front in fronts]
+            for front in fronts:
+                if front.last == last or not len(front.rows):
+                    front.read_on()
+            fronts = [front for front in fronts if len(front.rows) or not front.ended]
             rows = [part for part in parts if len(part)]
             if rows:
-                yield _sorted(rows)
+                yield rows[0] if len(rows) == 1 else _sorted(rows)
 
 
-class _Head:
+class _RunFront:
     """The front of a run: rows that were read, and not yet merged."""
 
     __slots__ = ("_blocks", "_without_last", "ended", "last", "rows")
@@ -262,8 +252,6 @@ class _Head:
 
 
 def _sorted(parts: list[pa.Table]) -> pa.Table:
-    if len(parts) == 1:
-        return parts[0]
     rows = pa.concat_tables(parts).combine_chunks()
     return rows.take(pc.sort_indices(rows["identity"]))
 
@@ -347,9 +335,8 @@ class Spool:
                 self.allowance.remove(path)
 
     def _end_run(self) -> None:
-        rows = pa.concat_tables(self._held).combine_chunks()
+        rows = _sorted(self._held)
         self._held, self._held_bytes = [], 0
-        rows = rows.take(pc.sort_indices(rows["identity"]))
         self.runs.append(self._write([rows]))
 
     def _write(self, tables: Iterable[pa.Table]) -> Path:

@@ -1,7 +1,4 @@
-"""What two stores differ in: how much, and each difference, read when it is looked at.
-
-One difference between two stores, and some of them as columns.
-"""
+"""What two stores differ in: how much, and each difference, read when it is looked at."""
 
 from __future__ import annotations
 
@@ -96,10 +93,13 @@ class Difference:
             "key": row.key,
             "window_start_ms": row.window_start_ms,
             "window_end_ms": next(reversed(ends), None),
-            **dict(zip(("timestamp_ms_a", "timestamp_ms_b"), times, strict=True)),
-            **dict(zip(("value_a", "value_b"), values, strict=True)),
+            "timestamp_ms_a": times[0],
+            "timestamp_ms_b": times[1],
+            "value_a": values[0],
+            "value_b": values[1],
             "key_hex": row.key_bytes.hex(),
-            **dict(zip(("value_hex_a", "value_hex_b"), map(_hex, raw), strict=True)),
+            "value_hex_a": None if raw[0] is None else raw[0].hex(),
+            "value_hex_b": None if raw[1] is None else raw[1].hex(),
         }
         families = [each.family for each in sides if isinstance(each, FamilyRow)]
         return told | ({"family": families[-1]} if families else {})
@@ -161,31 +161,15 @@ def _diff_batch(
     serdes_b: tuple[Serde, Serde],
     has_families: tuple[bool, bool] = (False, False),
 ) -> DiffBatch:
-    """Return differences of the columns :data:`DIFFERENCES`, decoded.
-
-    Parameters
-    ----------
-    rows
-        The differences.
-    serdes_a, serdes_b
-        How to read keys and values of either store.
-    has_families
-        Whether the rows of either store name their column families.
-    """
+    """Return differences of the columns :data:`DIFFERENCES`, decoded."""
     halves = []
     for side, serdes, has in zip(_SIDES, (serdes_a, serdes_b), has_families, strict=True):
         half = rows.select([f"{name}_{side}" for name in ROW.names]).rename_columns(ROW.names)
         halves.append(decoded_rows(rows_from(half, has_families=has), *serdes))
     a, b = halves
-    return DiffBatch(a, b, _changes(a.raw.key.is_null, b.raw.key.is_null))
-
-
-def _changes(
-    no_a: np.ndarray[tuple[int], np.dtype[np.bool_]],
-    no_b: np.ndarray[tuple[int], np.dtype[np.bool_]],
-) -> list[Change]:
-    told: list[Change] = np.where(no_a, "added", np.where(no_b, "removed", "changed")).tolist()
-    return told
+    no_a, no_b = a.raw.key.is_null, b.raw.key.is_null
+    change: list[Change] = np.where(no_a, "added", np.where(no_b, "removed", "changed")).tolist()
+    return DiffBatch(a, b, change)
 
 
 def _of_one_type(*columns: pa.ChunkedArray) -> list[pa.ChunkedArray]:
@@ -200,10 +184,6 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
         texts = [None if cell is None else cell.hex() for cell in column.to_pylist()]
         return pa.chunked_array([pa.array(texts, pa.large_string())])
     return column.cast(pa.large_string())
-
-
-def _hex(raw: bytes | None) -> str | None:
-    return None if raw is None else raw.hex()
 
 
 _SHOWN_ROWS = 100_000
