@@ -1,8 +1,7 @@
-"""Find every store under a folder: whose it is, what for, how large, and in which state.
+"""Which stores are under a folder: whose each is, what for, how large, and in which state.
 
-The folders under a path in which a store lies, one after the other, none of them opened.
-
-A store that was found, opened for a look: its kind, by its rows, and how it was left.
+The folders are walked one after the other, and none of them is opened; unless asked for, a look
+into a store's rows tells its kind where its place does not, and how it was left.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def _never() -> bool:
     return False
 
 
-class Layout(StrEnum):
+class _Layout(StrEnum):
     """How a folder keeps state."""
 
     ROCKSDB = "one RocksDB store"
@@ -64,24 +63,16 @@ class Layout(StrEnum):
 
 
 @dataclass(slots=True)
-class Walk:
+class _FolderWalk:
     """A walk through the folders under a path; links to folders are not followed.
 
-    Parameters
-    ----------
-    is_stopped
-        Says whether to end; asked before each folder.
-    num_folders
-        How many folders it has looked into so far.
-    unreadable
-        The folders that it could not look into, and why.
+    Whether ``is_stopped`` is asked before each folder. The ``unreadable`` ones are kept, with why.
     """
 
     is_stopped: Callable[[], bool] = _never
-    num_folders: int = 0
     unreadable: dict[str, str] = field(default_factory=dict)
 
-    def below(self, root: Path) -> Iterator[tuple[Path, Layout]]:
+    def below(self, root: Path) -> Iterator[tuple[Path, _Layout]]:
         """Yield each folder that holds state, in the order of names, depth first.
 
         What lies below such a folder is its own business, and not looked into.
@@ -89,7 +80,6 @@ class Walk:
         waiting = [root]
         while waiting and not self.is_stopped():
             here = waiting.pop()
-            self.num_folders += 1
             names, folders = self._inside(here)
             layout = _layout(names, folders)
             if layout is not None:
@@ -110,12 +100,12 @@ class Walk:
         return set(found), {name for name, is_folder in found.items() if is_folder}
 
 
-def _layout(names: set[str], folders: set[str]) -> Layout | None:
+def _layout(names: set[str], folders: set[str]) -> _Layout | None:
     if _REPLICA in names:
-        return Layout.REPLICA
+        return _Layout.REPLICA
     if folders >= _CHECKPOINT:
-        return Layout.SPARK
-    return Layout.ROCKSDB if "CURRENT" in names - folders else None
+        return _Layout.SPARK
+    return _Layout.ROCKSDB if "CURRENT" in names - folders else None
 
 
 _ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
@@ -253,7 +243,7 @@ def discover(
     if not root.is_dir():
         message = f"There is no folder {str(path)!r}."
         raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
-    walk = Walk() if is_stopped is None else Walk(is_stopped)
+    walk = _FolderWalk() if is_stopped is None else _FolderWalk(is_stopped)
     with Locks() as locks:
         # The one at which the walk ends may lack some of its segments: it is left out.
         found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
@@ -275,7 +265,7 @@ def _counted_aloud(
     return tqdm(stores, unit=unit, file=sys.stderr) if progress else stores
 
 
-def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
+def _found(walk: _FolderWalk, root: Path) -> Iterator[FoundStore]:
     try:
         part = _part_of_a_whole(root)
     except OSError as error:
@@ -291,9 +281,9 @@ def _found(walk: Walk, root: Path) -> Iterator[FoundStore]:
         here = together[0][0]
         if _are_of_streams([place for _, place in streams]):
             yield streams_store(streams, root)
-        elif together[0][1] is Layout.REPLICA:
+        elif together[0][1] is _Layout.REPLICA:
             yield from _readable(replica_levels(here), here, walk)
-        elif together[0][1] is Layout.SPARK:
+        elif together[0][1] is _Layout.SPARK:
             yield from spark_stores(Checkpoint(here), here)
         else:
             yield from (_plain(folder) for folder, _, _ in together)
@@ -320,7 +310,7 @@ def _part_of_a_whole(path: Path) -> list[FoundStore] | None:
     return list(spark_stores(inside, root))
 
 
-def _readable(found: Iterator[FoundStore], folder: Path, walk: Walk) -> Iterator[FoundStore]:
+def _readable(found: Iterator[FoundStore], folder: Path, walk: _FolderWalk) -> Iterator[FoundStore]:
     """Yield what is found in a folder, up to what can't be read, which is noted."""
     try:
         yield from found
@@ -328,11 +318,11 @@ def _readable(found: Iterator[FoundStore], folder: Path, walk: Walk) -> Iterator
         walk.unreadable[str(error.filename or folder)] = error.strerror or str(error)
 
 
-def _place(folder: Path, layout: Layout) -> StreamsPlace | None:
-    return streams_place(folder) if layout is Layout.ROCKSDB else None
+def _place(folder: Path, layout: _Layout) -> StreamsPlace | None:
+    return streams_place(folder) if layout is _Layout.ROCKSDB else None
 
 
-def _same_store(found: tuple[Path, Layout, StreamsPlace | None]) -> tuple[Path, str | None]:
+def _same_store(found: tuple[Path, _Layout, StreamsPlace | None]) -> tuple[Path, str | None]:
     folder, _, place = found
     return (folder, None) if place is None else (place.folder, place.store)
 
@@ -346,14 +336,7 @@ def _plain(folder: Path) -> FoundStore:
         "kafka-streams" if STREAMS_FAMILIES & {*held.column_families} else "rocksdb",
         None,
         folder.name,
-        column_families=held.column_families,
-        size_bytes=held.size_bytes,
-        disk_bytes=held.disk_bytes,
-        wal_bytes=held.wal_bytes,
-        num_entries=counted.num_entries,
-        num_deletions=counted.num_deletions,
-        estimated_keys=counted.estimated_keys,
-        format_versions=held.format_versions,
+        **held.figures(counted),
         unknown=counted.unknown | {"kind": _NO_PLACE},
     )
 

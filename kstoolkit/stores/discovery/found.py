@@ -1,11 +1,8 @@
-"""Whether a process has a store open, asked without touching the store.
+"""What is known of a store that was found: what its place and its files say, without opening it.
 
-RocksDB holds a POSIX lock on the file ``LOCK``. A process that asks about one and then closes the
-file would drop its own locks on it, if it had some: so another process asks, and only asks.
-
-A store that was found: what its place and its files say, without opening it.
-
-What the files of a RocksDB folder say, without RocksDB opening it.
+RocksDB holds a POSIX lock on the file ``LOCK`` of a store that a process has open. A process that
+asks about one and then closes the file would drop its own locks on it, if it had some: so another
+process asks, and only asks.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from kstoolkit.errors import FormatError
 from kstoolkit.records import Record, Records, Source, counted, of_source
@@ -242,6 +239,12 @@ class OnDisk:
         told = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
         return Counted(**told, unknown={name: why for name in told if told[name] is None})
 
+    def figures(self, counted: Counted) -> dict[str, Any]:
+        """Return what a :class:`FoundStore` has of it, and of these counts."""
+        names = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions")
+        counts = {name: getattr(counted, name) for name in Counted._fields[:-1]}
+        return {name: getattr(self, name) for name in names} | counts
+
 
 class Counted(NamedTuple):
     """Counts of a store: None if they are unknown, and why by their names."""
@@ -297,11 +300,8 @@ def folder_bytes(folder: Path) -> int | None:
 def _families(folder: Path) -> list[str]:
     with suppress(NoStoreError, FormatError, OSError):
         sections = read_options(folder)
-        return [
-            each.column_family
-            for each in sections
-            if each.kind == "CFOptions" and each.column_family
-        ]
+        named = [each.column_family for each in sections if each.kind == "CFOptions"]
+        return [each for each in named if each]
     return []
 
 

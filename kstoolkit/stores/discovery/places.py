@@ -1,23 +1,7 @@
-r"""The levels of a replica that was found: each is a store in segments.
+"""What the place of a folder says: of a Kafka Streams store, of its changelog, of a replica.
 
-Which of some topics is the changelog of a Kafka Streams store.
-
-::
-
-    <application.id>-<store>-changelog
-    <application.id>-<topology>-<store>-changelog       of a named topology
-
-(``ProcessorStateManager.storeChangelogTopic`` of ``org.apache.kafka.streams``.)
-
-Which store a folder is a segment of: by the folder that it lies in, or by its own name alone.
-
-A copy of a store may be called anything, but its segments still say whose they are: in ``copy``,
-``counts.1700002800000`` is a segment of ``counts``. That is less certain than in ``counts``: others
-put a time into the name of a folder, too.
-
-What the place of a folder says of a Kafka Streams store.
-
-::
+Stores of Kafka Streams lie so (``StateDirectory`` of
+``org.apache.kafka.streams.processor.internals``)::
 
     <state.dir>/<application.id>/
         global/rocksdb/<store>                              a global store
@@ -26,9 +10,16 @@ What the place of a folder says of a Kafka Streams store.
         __<topology>__/<sub-topology>_<partition>/…         the same of a named topology
     <anywhere>/<store>.<ms>                                 a segment of a copy
 
-(``StateDirectory`` of ``org.apache.kafka.streams.processor.internals``.)
+A copy of a store may be called anything, but its segments still say whose they are: in ``copy``,
+``counts.1700002800000`` is a segment of ``counts``. That is less certain than in ``counts``: others
+put a time into the name of a folder, too.
 
-A Kafka Streams store that was found: what its place, its files and its checkpoint say.
+Their changelogs are called (``ProcessorStateManager.storeChangelogTopic``)::
+
+    <application.id>-<store>-changelog
+    <application.id>-<topology>-<store>-changelog           of a named topology
+
+A level of a replica is a store in segments: ``<replica>/<window in ms>``.
 """
 
 from __future__ import annotations
@@ -226,7 +217,6 @@ def streams_place(folder: Path) -> StreamsPlace | None:
 
     Examples
     --------
-    >>> from pathlib import Path
     >>> place = streams_place(Path("/var/lib/app/1_7/counts/counts.1700002800000"))
     >>> place.application, place.store, place.partition, place.segment_start_ms
     ('app', 'counts', 7, 1700002800000)
@@ -264,11 +254,9 @@ def _of_task(task: Path, folder: Path, store: str, start_ms: int | None) -> Stre
     match = _TASK.fullmatch(task.name)
     if match is None and task.name != _GLOBAL:
         # The names of segments are Kafka Streams' own, wherever somebody copied them to.
-        return (
-            None
-            if start_ms is None
-            else StreamsPlace(folder, task, None, store, segment_start_ms=start_ms)
-        )
+        if start_ms is None:
+            return None
+        return StreamsPlace(folder, task, None, store, segment_start_ms=start_ms)
     topology = _TOPOLOGY.fullmatch(task.parent.name)
     home = task.parent if topology is None else task.parent.parent
     return StreamsPlace(
@@ -285,20 +273,16 @@ def _of_task(task: Path, folder: Path, store: str, start_ms: int | None) -> Stre
 
 _CERTAIN = 0.9
 _CHECKPOINT = ".checkpoint"
-_NO_OFFSET = "the task's checkpoint does not name its changelog"
 _NO_CHECKPOINT = (
     "there is no checkpoint file: under exactly-once it goes when a store is opened and comes when "
     "it is closed; without it a restart restores the store from the start"
 )
 _ASK_OFFSETS = "there is no checkpoint file: look=True asks the column family offsets for it"
 _OPEN_IT = "only its rows tell: look=True opens it"
-_NO_SIGN = "Kafka Streams before 4.3 leaves no sign of it"
 _NOT_CLOSED = (
     "Kafka Streams before 4.3 leaves no sign of it but a checkpoint file, and there is none: it is "
     "running, was not closed cleanly, or its task has no changelog"
 )
-_NOT_TOLD = "a file of it does not tell"
-_NO_OPTIONS = "there is no OPTIONS file that names its column families"
 
 
 def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> FoundStore:
@@ -320,12 +304,15 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     offset, no_offset = _offset(place, _ASK_OFFSETS if keeps_offsets else _NO_CHECKPOINT)
     unknown = {"closed": _OPEN_IT if keeps_offsets else _no_sign(place)}
     if kind is None:
-        unknown["kind"] = _OPEN_IT if families else _NO_OPTIONS
+        unknown["kind"] = (
+            _OPEN_IT if families else "there is no OPTIONS file that names its column families"
+        )
     if offset is None:
         unknown["offset"] = no_offset
     if held.num_entries is None:
-        unknown["num_not_rewritten"] = _NOT_TOLD
-    counted = held.counted(_but_offsets(held))
+        unknown["num_not_rewritten"] = "a file of it does not tell"
+    # Those that hold what the application put in.
+    counted = held.counted({*(held.num_entries or {})} - {OFFSETS})
     return FoundStore(
         str(folders[0] if is_alone or root in folders else place.folder),
         "kafka-streams",
@@ -338,15 +325,8 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         confidence=confidence,
         reasons=reasons,
         segments=_streams_segments(places),
-        column_families=held.column_families,
-        size_bytes=held.size_bytes,
-        disk_bytes=held.disk_bytes,
-        wal_bytes=held.wal_bytes,
-        num_entries=counted.num_entries,
-        num_deletions=counted.num_deletions,
-        estimated_keys=counted.estimated_keys,
         num_not_rewritten=_not_rewritten(held),
-        format_versions=held.format_versions,
+        **held.figures(counted),
         offset=offset,
         unknown=unknown | counted.unknown,
     )
@@ -369,11 +349,6 @@ def _kind(
     return str(guess.kind), round(guess.confidence * BY_NAME_ALONE, 3), (*guess.reasons, why)
 
 
-def _but_offsets(held: OnDisk) -> set[str]:
-    """Return the column families that hold what the application put in."""
-    return {*(held.num_entries or {})} - {OFFSETS}
-
-
 def _not_rewritten(held: OnDisk) -> int | None:
     """Return the entries in column families that a newer kind of store has taken over."""
     if held.num_entries is None:
@@ -387,7 +362,8 @@ def _not_rewritten(held: OnDisk) -> int | None:
 
 
 def _no_sign(place: StreamsPlace) -> str:
-    return _NO_SIGN if (place.task_folder / _CHECKPOINT).exists() else _NOT_CLOSED
+    is_there = (place.task_folder / _CHECKPOINT).exists()
+    return "Kafka Streams before 4.3 leaves no sign of it" if is_there else _NOT_CLOSED
 
 
 def _streams_segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
@@ -427,7 +403,7 @@ def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
         except FormatError as error:
             why = error.message
             continue
-        why = _NO_OFFSET
+        why = "the task's checkpoint does not name its changelog"
         changelog = changelog_of(
             {topic for topic, _ in told},
             place.store,
@@ -479,14 +455,7 @@ def replica_level(level: Path, only: Path | None = None) -> FoundStore:
         confidence=1.0,
         reasons=("a level of a replica",),
         segments=_replica_segments(segments, int(level.name)),
-        column_families=held.column_families,
-        size_bytes=held.size_bytes,
-        disk_bytes=held.disk_bytes,
-        wal_bytes=held.wal_bytes,
-        num_entries=counted.num_entries,
-        num_deletions=counted.num_deletions,
-        estimated_keys=counted.estimated_keys,
-        format_versions=held.format_versions,
+        **held.figures(counted),
         unknown=counted.unknown,
     )
 
