@@ -1,6 +1,7 @@
-"""Parquet files, column by column; users and actions keep the file's own dictionaries.
+"""How CSV and Parquet files are read: column by column, in pieces, with each record's raw text.
 
-CSV with a header line; every value is text until it is judged.
+Every value of a CSV file, which has a header line, is text until it is judged. Users and actions of
+a Parquet file keep its own dictionaries.
 """
 
 from __future__ import annotations

@@ -1,21 +1,16 @@
-"""Records that could not be counted: kept with their raw text and why, never lost, never fatal.
+"""Which records are events, and what becomes of the others: columns in, a verdict a row out.
 
-A piece of a file: some records as columns, and a way back to their raw text.
+What can't be counted is a dead letter: kept with its raw text and why, never lost, never fatal.
 
-Users and actions as text, whatever type a file or DataFrame has them in.
+Users and actions are read as text, whatever type a file or DataFrame has them in. Texts come out as
+an Arrow dictionary: what is asked of a text is asked once for each distinct one, and counting needs
+the dictionary anyway.
 
-Texts come out as an Arrow dictionary: what is asked of a text is asked once for each distinct one,
-and counting needs the dictionary anyway.
-
-Times as people's data has them, read as epoch milliseconds UTC.
-
-Timestamps and dates, ISO-8601 text with or without a zone (without: UTC), and epoch numbers, as
-numbers or as text, in seconds, milliseconds, microseconds or nanoseconds. The unit of an epoch
-number is told from its size: up to 10¹¹ it is seconds (year 5138), up to 10¹⁴ milliseconds, up to
-10¹⁷ microseconds, beyond that nanoseconds. So milliseconds before March 1973 would be misread:
-give these as text, or say the unit.
-
-Which records are events, and why the others are not. Columns in, a verdict a row out.
+Times are read as epoch milliseconds UTC: timestamps and dates, ISO-8601 text with or without a zone
+(without: UTC), and epoch numbers, as numbers or as text, in seconds, milliseconds, microseconds or
+nanoseconds. The unit of an epoch number is told from its size: up to 10¹¹ it is seconds (year
+5138), up to 10¹⁴ milliseconds, up to 10¹⁷ microseconds, beyond that nanoseconds. So milliseconds
+before March 1973 would be misread: give these as text, or say the unit.
 """
 
 from __future__ import annotations
@@ -168,24 +163,12 @@ def _decoded(value: pa.Scalar) -> str | None:
 
 
 def _is_missing(texts: pa.DictionaryArray) -> Mask:
-    """Return where there is no text, or an empty one.
-
-    Examples
-    --------
-    >>> _is_missing(as_text(pa.array(["Zoë", None, ""]))).tolist()
-    [False, True, True]
-    """
+    """Return where there is no text, or an empty one."""
     return _rows(texts, _lengths(texts) == 0, if_null=True)
 
 
 def _is_longer(texts: pa.DictionaryArray, limit_bytes: int) -> Mask:
-    """Return where a text has more bytes of UTF-8 than allowed.
-
-    Examples
-    --------
-    >>> _is_longer(as_text(pa.array(["Zoë", None, "Zo"])), 3).tolist()
-    [True, False, False]
-    """
+    """Return where a text has more bytes of UTF-8 than allowed."""
     return _rows(texts, _lengths(texts) > limit_bytes, if_null=False)
 
 

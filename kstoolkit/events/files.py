@@ -1,18 +1,14 @@
-"""Files as rows with their raw text, for those who name columns by SQL expressions.
+"""Which files a run takes in, and what a task reads of each: events, or rows for expressions.
 
-JSON goes out line by line, unparsed: Spark parses it by the schema that the run fixed. CSV and
-Parquet go out as columns. A file is read to its end before its first row goes out, so that of a
-damaged one nothing is counted.
+A file counts once, by its path. The ledger of those taken in is a text file of one JSON object a
+line, only ever appended to. A position in it is how many files have been taken, and is what Spark's
+offset log remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a
+replayed batch judges alike. A look at the first records says of a wrong column before Spark is
+started for it.
 
-Which files a run has taken in, in which order: a file counts once, by its path.
-
-The ledger is a text file of one JSON object a line, only ever appended to. A position in it is how
-many files have been taken, and is what Spark's offset log remembers. A file's ``admitted_ms`` is
-the clock by which its times are judged, so that a replayed batch judges alike.
-
-A file of events, counted by pane while it is read: what every task of the file feed does.
-
-A look at the first records, so that a wrong column is said before Spark is started for it.
+For those who name columns by SQL expressions, files go out as rows with their raw text: JSON line
+by line, unparsed, as Spark parses it by the schema that the run fixed; CSV and Parquet as columns.
+A file is read to its end before its first row goes out: of a damaged one nothing is counted.
 """
 
 from __future__ import annotations
@@ -94,13 +90,9 @@ def list_files(
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
     paths = {os.path.abspath(path) for path in found if _is_events(path, file_format)}  # noqa: PTH100
-    if without is not None and not _is_in(os.path.abspath(pattern), without):  # noqa: PTH100
-        paths = {path for path in paths if not _is_in(path, without)}
+    if without is not None and not Path(os.path.abspath(pattern)).is_relative_to(without):  # noqa: PTH100
+        paths = {path for path in paths if not Path(path).is_relative_to(without)}
     return sorted(paths)
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return Path(path).is_relative_to(folder)
 
 
 def _hidden_parts(path: str) -> int:
@@ -282,16 +274,7 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
 
 
 def _column_names(path: str, file_format: str | None = None) -> list[str]:
-    """Return the names that a file's first records have; none if it is empty or damaged.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.json"
-    >>> _ = path.write_text('{"time": 1, "user": "a"}')
-    >>> _column_names(str(path))
-    ['time', 'user']
-    """
+    """Return the names that a file's first records have; none if it is empty or damaged."""
     try:
         match format_of(path, file_format):
             case "parquet":

@@ -1,15 +1,11 @@
-"""JSON values: one object each, as the records of a topic have them.
-
-They go through the parser of JSON lines, so a field reads alike wherever it comes from; but a value
-may be of several lines, and which record is the bad one must be known by its place.
-
-JSON lines as bytes: runs of whole lines, and where each line of a run begins and ends.
-
-JSON lines: one object a line.
+"""How JSON is read: files of one object a line, and values of one object each, as in a topic.
 
 Whole chunks of lines go through Arrow's parser. Where a line of a chunk is not what it should be,
-the chunk is halved until the culprit's neighbours are few; these are read line by line, which
-keeps the raw text of each bad one. Both ways read a good line alike.
+the chunk is halved until its neighbours are few; these are read line by line, which keeps the raw
+text of each bad one. Both ways read a good line alike.
+
+Values go through the same parser, so a field reads alike wherever it comes from; but a value may be
+of several lines, and which record is the bad one must be known by its place.
 """
 
 from __future__ import annotations
@@ -197,16 +193,26 @@ def _rows_in(chunk: bytes) -> int | None:
 
 
 def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
-    good, bad = [], []
+    _, lines, bad = _read_lines(chunk, (), LONGEST_LINE_BYTES)
+    return [_shown(line) for line in lines], bad
+
+
+def _read_lines(
+    chunk: bytes, columns: Iterable[str], longest_bytes: int
+) -> tuple[list[dict[str, Any]], list[bytes], list[tuple[str, str]]]:
+    """Return the objects of a chunk, their lines, and (raw text, why) of what is none."""
+    records: list[dict[str, Any]] = []
+    lines: list[bytes] = []
+    unparseable: list[tuple[str, str]] = []
     for line in chunk.split(b"\n"):
-        if not line.strip() and len(line) <= LONGEST_LINE_BYTES:
+        if not line.strip() and len(line) <= longest_bytes:
             continue
         try:
-            _parse_record(line, (), LONGEST_LINE_BYTES)
-            good.append(_shown(line))
+            records.append(_parse_record(line, columns, longest_bytes))
+            lines.append(line)
         except ValueError as error:
-            bad.append((_shown(line), str(error)))
-    return good, bad
+            unparseable.append((_shown(line), str(error)))
+    return records, lines, unparseable
 
 
 def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
@@ -250,25 +256,20 @@ def _parsed(chunk: bytes, types: Types) -> pa.Table:
 
 def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
-    rows: list[dict[str, Any]] = []
-    lines: list[bytes] = []
-    unparseable: list[tuple[str, str]] = []
-    for line in chunk.split(b"\n"):
-        if not line.strip() and len(line) <= longest_bytes:
-            continue
-        try:
-            rows.append(_parse_record(line, columns, longest_bytes))
-            lines.append(line)
-        except ValueError as error:
-            unparseable.append((_shown(line), str(error)))
-    if rows:
-        types.update(_learnt(rows[0], columns))
-    texts = [pa.array([_text_of(row.get(name)) for row in rows], _TEXT) for name in columns]
+    records, lines, unparseable = _read_lines(chunk, columns, longest_bytes)
+    times, users, actions = _columns_of(records, columns, types)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:
         return [_shown(lines[place]) for place in chosen]
 
-    return Piece(texts[0], texts[1], texts[2], raw, unparseable, len(chunk))
+    return Piece(times, users, actions, raw, unparseable, len(chunk))
+
+
+def _columns_of(records: list[dict[str, Any]], columns: Columns, types: Types) -> list[pa.Array]:
+    """Return the columns as text, and learn their types from the first record."""
+    if records:
+        types.update(_learnt(records[0], columns))
+    return [pa.array([_text_of(each.get(name)) for each in records], _TEXT) for name in columns]
 
 
 def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
@@ -473,12 +474,8 @@ def _one_list(values: pa.Array) -> pa.Array:
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
     """Parse each on its own, and learn the types from the first good one."""
     records, rows, unreadable = _sifted_values(values, first, columns)
-    if records:
-        types.update(_learnt(records[0], columns))
-    texts = [
-        pa.array([_text_of(each.get(name)) for each in records], pa.string()) for name in columns
-    ]
-    return Values(texts[0], texts[1], texts[2], np.array(rows, np.intp), unreadable)
+    times, users, actions = _columns_of(records, columns, types)
+    return Values(times, users, actions, np.array(rows, np.intp), unreadable)
 
 
 def _sifted_values(

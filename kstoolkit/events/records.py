@@ -1,16 +1,11 @@
-"""Files as records of a topic: what each holds, byte for byte, and whose and of when it is.
+"""Events as bytes: what each record of a topic holds, and files that are the same every time.
 
 A line of JSON is a record as it stands, whatever is in it: whoever reads the topic judges. A row of
-CSV or Parquet is a JSON object of its columns; what is no row of CSV is its raw text.
+CSV or Parquet is a JSON object of its columns; what is no row of CSV is its raw text. Columns are
+encoded one by one, each different text once, and joined row by row in Arrow.
 
-Rows as JSON objects: what a record of a topic holds of a row of CSV or Parquet.
-
-Columns are encoded one by one, each different text once, and joined row by row in Arrow.
-
-Events as files: JSON lines, CSV or Parquet, plain or compressed; the same bytes every time.
-
-Text is joined in columns, not row by row. A gzip file carries no time and no name, and its deflate
-stream is fed in fixed pieces, so that its bytes depend on the events (and on zlib) alone.
+A gzip file that is written carries no time and no name, and its deflate stream is fed in fixed
+pieces, so that its bytes depend on the events (and on zlib) alone.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ from kstoolkit.events.json import (
     chunks_of,
     read_json_values,
 )
-from kstoolkit.events.opening import format_of
+from kstoolkit.events.opening import FORMATS, FileFormat, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -51,10 +46,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.events.event import Columns, TimeUnit
-    from kstoolkit.events.simulator import Simulation
-
-
-_NULL = "null"
 
 
 def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
@@ -63,19 +54,6 @@ def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
     Numbers and booleans stay what they are, but what is no finite number is null; times are ISO
     8601, in UTC if they have a zone; bytes are text, or Base64 if they are not UTF-8; text that is
     not UTF-8 is null.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    names
-        What their columns are called.
-
-    Examples
-    --------
-    >>> rows = pa.record_batch({"0": ["Zoë", None], "1": [1.5, 2.0]})
-    >>> print(*(each.decode() for each in _json_objects(rows, ["user", "size"])))
-    {"user":"Zoë","size":1.5} {"user":null,"size":2.0}
     """
     if not rows.num_columns:
         return [b"{}"] * rows.num_rows
@@ -131,7 +109,7 @@ def _each_once(values: pa.Array) -> pa.Array:
 
 
 def _or_null(texts: pa.Array) -> pa.Array:
-    return pc.fill_null(texts, _NULL)
+    return pc.fill_null(texts, "null")
 
 
 def _compact(value: Any) -> str:
@@ -159,10 +137,8 @@ def _of_bytes(value: bytes) -> str:
         return base64.b64encode(value).decode()
 
 
-FileFormat = Literal["json", "csv", "parquet"]
 Compression = Literal["gzip", "zstd"]
 
-_FORMATS = ("json", "csv", "parquet")
 _SUFFIXES = {None: "", "gzip": ".gz", "zstd": ".zst"}
 _ROWS_AT_A_TIME = 100_000
 _GZIP_HEADER = bytes.fromhex("1f8b 08 00 00000000 02 ff")
@@ -207,7 +183,7 @@ def write_events(
 
 
 def _check(file_format: str, compression: str | None, files: int, rows: int) -> None:
-    if file_format not in _FORMATS:
+    if file_format not in FORMATS:
         message = f"There is no format {file_format!r} for events."
         raise ConfigurationError(message, hint="Choose one of: json, csv, parquet.")
     if compression not in _SUFFIXES:
@@ -285,15 +261,7 @@ def gzip_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _json_lines(events: pa.Table) -> Iterator[bytes]:
-    """Yield events as JSON lines, many at a time.
-
-    Examples
-    --------
-    >>> row = {"time": 1_757_667_600_000, "user": "zoë.kim", "action": "edit"}
-    >>> schema = pa.schema({"time": pa.timestamp("ms"), "user": pa.string(), "action": pa.string()})
-    >>> print(b"".join(_json_lines(pa.Table.from_pylist([row], schema=schema))).decode(), end="")
-    {"time":"2025-09-12T09:00:00.000Z","user":"zoë.kim","action":"edit"}
-    """
+    """Yield events as JSON lines, many at a time."""
     head, user, action, end = '{"time":"', 'Z","user":', ',"action":', "}\n"
     for time, users, actions in _columns(events, lambda text: json.dumps(text, ensure_ascii=False)):
         yield _as_one(
@@ -418,17 +386,16 @@ def read_raw_records(
             yield from _of_parquet(path, columns, time_unit)
 
 
-def simulated_records(simulation: Simulation) -> Iterator[RawRecords]:
-    """Yield the events of a simulation, as its own files of JSON lines would have them.
+def records_of(events: pa.Table) -> Iterator[RawRecords]:
+    """Yield events, as :func:`write_events` takes them, as files of JSON lines would have them.
 
     Examples
     --------
     >>> from kstoolkit.events.simulator import simulate
-    >>> first = next(simulated_records(simulate(event_count=1000, users=50)))
+    >>> first = next(records_of(simulate(event_count=1000, users=50).events()))
     >>> first.values[0][:8], first.has_time.all()
     (b'{"time":', np.True_)
     """
-    events = simulation.events()
     for start in range(0, events.num_rows, _ROWS):
         some = events.slice(start, _ROWS).combine_chunks()
         values = b"".join(_json_lines(some)).split(b"\n")[:-1]

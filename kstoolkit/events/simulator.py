@@ -1,4 +1,16 @@
-"""Events that nobody made: seeded, with abnormal users among the ordinary, and labels that tell.
+"""Which events to try things on, made by nobody: seeded, with abnormal users among the ordinary.
+
+Labels tell who is abnormal, how, when, and by how much: the answers to the exercise.
+
+Ordinary users: a user's rate falls with its rank (Zipf). Hour by hour it follows the user's own
+daily rhythm, times a gamma factor of variance 1/2 that makes busy and idle hours. Actions follow a
+mix of the user's own. The number of all events is given: they are shared out by these weights,
+which is what a Poisson process is once its total is known. Names say nothing about who is abnormal.
+
+Draws come out alike on every machine, to the last bit. Numpy promises stable raw bits of a
+generator, but not what its distributions make of them, and ``log`` and ``exp`` differ in the last
+digit between processors. So all draws here are made of raw bits with ``+ - * /`` alone, which
+IEEE 754 fixes.
 
 Examples
 --------
@@ -6,34 +18,6 @@ Examples
 >>> simulation = simulate(event_count=1000, users=50, start=datetime(2026, 3, 2, tzinfo=UTC))
 >>> simulation.events().column_names
 ['time', 'user', 'action']
->>> simulation.labels()["kind"].unique().to_pylist()
-['burst', 'low-and-slow', 'new-user-flood', 'ramp', 'shared-account']
-
-Random draws that come out alike on every machine, to the last bit.
-
-Numpy promises stable raw bits of a generator, but not what its distributions make of them, and
-``log`` and ``exp`` differ in the last digit between processors. So all draws here are made of raw
-bits with ``+ - * /`` alone, which IEEE 754 fixes.
-
-Examples
---------
->>> draws = Draws(7, "example")
->>> [round(float(u), 6) for u in draws.uniform(3)] == [
-...     round(float(u), 6) for u in Draws(7, "example").uniform(3)
-... ]
-True
-
-What ordinary users do: some much more than others, by day rather than by night, in bursts.
-
-A user's rate falls with its rank (Zipf). Hour by hour it follows the user's own daily rhythm, times
-a gamma factor of variance 1/2 that makes busy and idle hours. Actions follow a mix of the user's
-own. The number of all events is given: they are shared out by these weights, which is what a
-Poisson process is once its total is known.
-
-What abnormal users do: five kinds, each with what it adds and a label that says so.
-
-Examples
---------
 >>> for kind in _KINDS.values():
 ...     print(f"{kind.name}: {kind.description}")
 burst: a user does one thing very often for some minutes
@@ -41,21 +25,13 @@ ramp: a user does one thing more and more often over hours, then stops
 low-and-slow: an account does one thing at even distances, day and night, never often
 new-user-flood: accounts that were never seen before each do one thing often, at about one time
 shared-account: from some hour on, a second person with other habits uses the account too
-
-Who acts in a simulation: ordinary users, some of whom go astray, and abnormal accounts.
-
-All of it is in numbers; names come later.
-
-Who is abnormal in simulated events, how, when, and by how much: the answers to the exercise.
-
-What simulated users are called: names that say nothing about who is abnormal.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -66,7 +42,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.records import replacing, write_events
-from kstoolkit.moments import EPOCH
+from kstoolkit.moments import moment_ms
 from kstoolkit.units import Duration, format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -75,7 +51,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from kstoolkit.events.records import Compression, FileFormat
+    from kstoolkit.events.opening import FileFormat
+    from kstoolkit.events.records import Compression
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -86,16 +63,8 @@ _SERIES_TERMS = 15
 """The series' argument is at most 1/3, so that these reach double precision."""
 
 
-class Draws:
-    """A named stream of random draws: the same for the same seed and name.
-
-    Parameters
-    ----------
-    seed
-        Any whole number from 0 on.
-    stream
-        What the draws are for; streams of one seed are independent of each other.
-    """
+class _Draws:
+    """A stream of random draws by seed and name; streams of one seed are independent."""
 
     __slots__ = ("_bits",)
 
@@ -124,7 +93,7 @@ class Draws:
         """
         total = np.zeros(size)
         for _ in range(shape):
-            total -= log(1.0 - self.uniform(size))
+            total -= _log(1.0 - self.uniform(size))
         return total / shape + 2.0**-53
 
     def order(self, size: int) -> Ints:
@@ -132,15 +101,10 @@ class Draws:
         return np.argsort(self._bits.random_raw(size), kind="stable").astype(np.int64)
 
 
-def log(values: Floats) -> Floats:
+def _log(values: Floats) -> Floats:
     """Return the natural logarithm of positive numbers, alike on every machine.
 
     ``ln(m · 2ᵉ) = e ln 2 + 2 artanh((m - 1) / (m + 1))``, with the series of artanh.
-
-    Examples
-    --------
-    >>> bool(np.allclose(log(np.array([1e-9, 0.5, 1.0])), [-20.72326584, -0.69314718, 0.0]))
-    True
     """
     mantissa, exponent = np.frexp(values)
     ratio = (mantissa - 1.0) / (mantissa + 1.0)
@@ -152,21 +116,7 @@ def log(values: Floats) -> Floats:
 
 
 def _pick(weights: Floats, rows: Ints, uniform: Floats) -> Ints:
-    """Return a column for each of ``rows``, chosen by that row's weights.
-
-    Parameters
-    ----------
-    weights
-        Two-dimensional, not negative, with something positive in each row that is used.
-    rows, uniform
-        For each choice, its row and its draw in [0, 1).
-
-    Examples
-    --------
-    >>> weights = np.array([[1.0, 1.0], [0.0, 3.0]])
-    >>> _pick(weights, np.array([0, 0, 1]), np.array([0.2, 0.7, 0.2])).tolist()
-    [0, 1, 1]
-    """
+    """Return a column for each of ``rows``, by that row's weights and a draw in [0, 1)."""
     columns = weights.shape[1]
     # One running sum over all rows makes the choices of all rows a single search. np.sum would
     # add in an order that depends on the processor; a running sum does not.
@@ -199,14 +149,8 @@ _USERS_AT_A_TIME = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of time, from ``start_ms`` on and before ``end_ms``, cut into hours.
-
-    Examples
-    --------
-    >>> Span(0, 5_400_000).widths_ms.tolist()
-    [3600000, 1800000]
-    """
+class _Span:
+    """A stretch of time, from ``start_ms`` on and before ``end_ms``, cut into hours."""
 
     start_ms: int
     end_ms: int
@@ -228,7 +172,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class _Acts:
     """Events as columns: number of the user, time in epoch ms, number of the action."""
 
     user: Ints
@@ -236,7 +180,7 @@ class Acts:
     action: Ints
 
     @classmethod
-    def joined(cls, parts: Iterable[Acts]) -> Acts:
+    def joined(cls, parts: Iterable[_Acts]) -> _Acts:
         """Return the events of all ``parts``, in order of time; ties as they come."""
         parts = list(parts)
         times = np.concatenate([part.time_ms for part in parts])
@@ -247,83 +191,66 @@ class Acts:
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
-    """How users spend their days: one row a user.
-
-    Parameters
-    ----------
-    phase
-        Hours that the user's day is ahead of UTC.
-    mix
-        Weight of each action.
-    """
+class _Habits:
+    """How users spend their days: hours that a day is ahead of UTC, and actions' weights."""
 
     phase: Ints
     mix: Floats
 
 
 def _rates(users: int) -> Floats:
-    """Return each user's share of all events, the busiest user first.
-
-    Examples
-    --------
-    >>> [round(float(share), 3) for share in _rates(3)]
-    [0.365, 0.331, 0.304]
-    """
+    """Return each user's share of all events, the busiest user first."""
     weights = 1.0 / np.arange(_FLATTENING_RANKS, users + _FLATTENING_RANKS)
     shares: Floats = weights / np.cumsum(weights)[-1]
     return shares
 
 
-def _share_out(draws: Draws, number: int, shares: Floats) -> Ints:
+def _share_out(draws: _Draws, number: int, shares: Floats) -> Ints:
     """Return how many of ``number`` events each user makes, at random by its share."""
     owners = _pick(shares[np.newaxis, :], np.zeros(number, np.int64), draws.uniform(number))
     return np.bincount(owners, minlength=len(shares)).astype(np.int64)
 
 
-def habits(draws: Draws, users: int, actions: int) -> Habits:
+def _habits(draws: _Draws, users: int, actions: int) -> _Habits:
     """Return habits for ``users``; the k-th action is done 1/k as often as the first."""
     home = _HOME_PHASES[draws.integers(0, len(_HOME_PHASES), users)]
     taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
-    return Habits(
+    return _Habits(
         phase=(home + draws.integers(0, 2, users)) % 24,
         mix=taste / np.arange(1, actions + 1),
     )
 
 
-def act(
-    draws: Draws, counts: Ints, habits: Habits, span: Span, *, first_hours: Ints | None = None
-) -> Acts:
+def _act(
+    draws: _Draws, counts: Ints, habits: _Habits, span: _Span, *, first_hours: Ints | None = None
+) -> _Acts:
     """Return the events of users who do as many things as ``counts`` says, by their habits.
 
-    Parameters
-    ----------
-    counts
-        Number of events of each user; users are numbered by their place here.
-    first_hours
-        For each user, the hour of the span that it starts in; by default the first.
+    Each starts in the hour of the span that ``first_hours`` says; by default in the first.
     """
     first = np.zeros(len(counts), np.int64) if first_hours is None else first_hours
     blocks = []
     for low in range(0, len(counts), _USERS_AT_A_TIME):
         some = slice(low, low + _USERS_AT_A_TIME)
-        own = Habits(habits.phase[some], habits.mix[some])
-        block = _act(draws, counts[some], own, span, first[some])
+        own = _Habits(habits.phase[some], habits.mix[some])
+        block = _act_some(draws, counts[some], own, span, first[some])
         blocks.append(replace(block, user=block.user + low))
-    return Acts.joined(blocks)
+    return _Acts.joined(blocks)
 
 
-def _act(draws: Draws, counts: Ints, habits: Habits, span: Span, first_hours: Ints) -> Acts:
+def _act_some(
+    draws: _Draws, counts: Ints, habits: _Habits, span: _Span, first_hours: Ints
+) -> _Acts:
     rows = np.repeat(np.arange(len(counts)), counts)
     weights = _hour_weights(draws, habits.phase, span)
     weights[np.arange(weights.shape[1]) < first_hours[:, np.newaxis]] = 0.0
     hours = _pick(weights, rows, draws.uniform(len(rows)))
     within = np.floor(draws.uniform(len(rows)) * span.widths_ms[hours]).astype(np.int64)
     actions = _pick(habits.mix, rows, draws.uniform(len(rows)))
-    return Acts(rows, span.hour_starts_ms[hours] + within, actions)
+    return _Acts(rows, span.hour_starts_ms[hours] + within, actions)
 
 
-def _hour_weights(draws: Draws, phase: Ints, span: Span) -> Floats:
+def _hour_weights(draws: _Draws, phase: Ints, span: _Span) -> Floats:
     of_day = span.hour_starts_ms // _HOUR_MS
     rhythm = _DAILY_RHYTHM[(of_day + phase[:, np.newaxis]) % len(_DAILY_RHYTHM)]
     mood = draws.gamma(_BURSTINESS_SHAPE, rhythm.size).reshape(rhythm.shape)
@@ -337,26 +264,15 @@ _NO_ACTION = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class _Stage:
     """What abnormal users of one kind meet.
 
-    Parameters
-    ----------
-    draws
-        The kind's own stream of draws.
-    span
-        The time simulated.
-    actions
-        How many actions there are.
-    hourly
-        Events per hour that each of them makes anyway, on average; of an ordinary user for those
-        that make none.
-    phase
-        Hours that each one's day is ahead of UTC, where it has one.
+    ``hourly`` are the events per hour that each of them makes anyway, on average; of an ordinary
+    user for those that make none. ``phase`` are the hours that each one's day is ahead of UTC.
     """
 
-    draws: Draws
-    span: Span
+    draws: _Draws
+    span: _Span
     actions: int
     hourly: Floats
     phase: Ints
@@ -382,7 +298,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class _Trouble:
     """What abnormal users of one kind add: a label's columns, and the events.
 
     Users are numbered by their place; ``action`` is ``_NO_ACTION`` where there are several.
@@ -391,7 +307,7 @@ class Trouble:
     since_ms: Ints
     until_ms: Ints
     action: Ints
-    acts: Acts
+    acts: _Acts
 
     @property
     def extra_events(self) -> Ints:
@@ -400,40 +316,30 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of abnormal user.
-
-    Parameters
-    ----------
-    name, description
-        What people call it, and what such a user does.
-    is_account
-        Whether it is an account of its own; else an ordinary user goes astray.
-    make
-        Makes the extra events.
-    """
+class _AbnormalKind:
+    """A kind of abnormal user: an account of its own, or an ordinary user that goes astray."""
 
     name: str
     description: str
     is_account: bool
-    make: Callable[[Stage], Trouble]
+    make: Callable[[_Stage], _Trouble]
 
 
-def _burst(stage: Stage) -> Trouble:
+def _burst(stage: _Stage) -> _Trouble:
     since = stage.moments(0.6, 0.9)
     until = since + stage.lengths(2 * _MINUTE_MS, 5 * _MINUTE_MS, 1 / 20)
     counts = 240 + _times(stage.hourly, 15) + stage.draws.integers(0, 160, stage.number)
     return _one_action(stage, since, until, counts, place=_evenly_at_random)
 
 
-def _ramp(stage: Stage) -> Trouble:
+def _ramp(stage: _Stage) -> _Trouble:
     since = stage.moments(0.6, 0.75)
     until = since + stage.lengths(6 * _HOUR_MS, 8 * _HOUR_MS, 1 / 5)
     counts = 300 + _times(stage.hourly, 40) + stage.draws.integers(0, 100, stage.number)
     return _one_action(stage, since, until, counts, place=_more_and_more)
 
 
-def _low_and_slow(stage: Stage) -> Trouble:
+def _low_and_slow(stage: _Stage) -> _Trouble:
     since = np.full(stage.number, stage.span.start_ms)
     until = np.full(stage.number, stage.span.end_ms)
     distance = stage.draws.integers(4 * _MINUTE_MS, 8 * _MINUTE_MS, stage.number)
@@ -441,7 +347,7 @@ def _low_and_slow(stage: Stage) -> Trouble:
     return _one_action(stage, since, until, counts, place=_at_even_distances)
 
 
-def _new_user_flood(stage: Stage) -> Trouble:
+def _new_user_flood(stage: _Stage) -> _Trouble:
     """Make one campaign: all accounts begin within an hour, and do the same thing."""
     campaign = stage.moments(0.6, 0.9)[:1]
     since = campaign + stage.lengths(0, _HOUR_MS, 1 / 40)
@@ -451,18 +357,18 @@ def _new_user_flood(stage: Stage) -> Trouble:
     return _one_action(stage, since, until, counts, place=_evenly_at_random, actions=actions)
 
 
-def _shared_account(stage: Stage) -> Trouble:
+def _shared_account(stage: _Stage) -> _Trouble:
     """Add a second person: another mix, and a day that begins half a day later."""
     own_start = stage.moments(0.5, 0.7)
     first_hours = (own_start - stage.span.start_ms) // _HOUR_MS
     since = stage.span.hour_starts_ms[first_hours]
     hours_left = (stage.span.end_ms - since) / _HOUR_MS
     counts = 300 + _times(stage.hourly * hours_left, 10)
-    fresh = habits(stage.draws, stage.number, stage.actions)
-    second = Habits((stage.phase + 12) % 24, fresh.mix)
-    acts = act(stage.draws, counts, second, stage.span, first_hours=first_hours)
+    fresh = _habits(stage.draws, stage.number, stage.actions)
+    second = _Habits((stage.phase + 12) % 24, fresh.mix)
+    acts = _act(stage.draws, counts, second, stage.span, first_hours=first_hours)
     until = np.full(stage.number, stage.span.end_ms)
-    return Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
+    return _Trouble(since, until, np.full(stage.number, _NO_ACTION), acts)
 
 
 def _times(hourly: Floats, factor: int) -> Ints:
@@ -470,31 +376,31 @@ def _times(hourly: Floats, factor: int) -> Ints:
 
 
 def _one_action(
-    stage: Stage,
+    stage: _Stage,
     since_ms: Ints,
     until_ms: Ints,
     counts: Ints,
     *,
-    place: Callable[[Draws, Ints], Floats],
+    place: Callable[[_Draws, Ints], Floats],
     actions: Ints | None = None,
-) -> Trouble:
+) -> _Trouble:
     actions = stage.rare_actions() if actions is None else actions
     users = np.repeat(np.arange(stage.number), counts)
     offsets = place(stage.draws, counts) * (until_ms - since_ms)[users]
     times = since_ms[users] + np.floor(offsets).astype(np.int64)
-    return Trouble(since_ms, until_ms, actions, Acts(users, times, actions[users]))
+    return _Trouble(since_ms, until_ms, actions, _Acts(users, times, actions[users]))
 
 
-def _evenly_at_random(draws: Draws, counts: Ints) -> Floats:
+def _evenly_at_random(draws: _Draws, counts: Ints) -> Floats:
     return draws.uniform(int(counts.sum()))
 
 
-def _more_and_more(draws: Draws, counts: Ints) -> Floats:
+def _more_and_more(draws: _Draws, counts: Ints) -> Floats:
     # The root of a uniform draw has a density that grows from nothing in a straight line.
     return np.sqrt(draws.uniform(int(counts.sum())))
 
 
-def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
+def _at_even_distances(draws: _Draws, counts: Ints) -> Floats:
     """Put each event in its own slot, at most a tenth of a slot away from the middle."""
     total = int(counts.sum())
     slot = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -505,31 +411,31 @@ def _at_even_distances(draws: Draws, counts: Ints) -> Floats:
 _KINDS = {
     kind.name: kind
     for kind in (
-        Kind(
+        _AbnormalKind(
             "burst",
             "a user does one thing very often for some minutes",
             is_account=False,
             make=_burst,
         ),
-        Kind(
+        _AbnormalKind(
             "ramp",
             "a user does one thing more and more often over hours, then stops",
             is_account=False,
             make=_ramp,
         ),
-        Kind(
+        _AbnormalKind(
             "low-and-slow",
             "an account does one thing at even distances, day and night, never often",
             is_account=True,
             make=_low_and_slow,
         ),
-        Kind(
+        _AbnormalKind(
             "new-user-flood",
             "accounts that were never seen before each do one thing often, at about one time",
             is_account=True,
             make=_new_user_flood,
         ),
-        Kind(
+        _AbnormalKind(
             "shared-account",
             "from some hour on, a second person with other habits uses the account too",
             is_account=False,
@@ -545,22 +451,22 @@ _MIDDLE = (20, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class _AbnormalUsers:
     """The abnormal users of one kind: their numbers, and the trouble that they make."""
 
     kind: str
     users: Ints
-    trouble: Trouble
+    trouble: _Trouble
 
     @property
-    def acts(self) -> Acts:
+    def acts(self) -> _Acts:
         """What they do beyond the ordinary."""
         own = self.trouble.acts
-        return Acts(self.users[own.user], own.time_ms, own.action)
+        return _Acts(self.users[own.user], own.time_ms, own.action)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
+class _Scenario:
     """A simulation in numbers.
 
     Users are numbered: ordinary ones first, the busiest at 0, then the abnormal accounts, kind by
@@ -571,7 +477,7 @@ class Scenario:
     event_count: int
     users: int
     actions: int
-    span: Span
+    span: _Span
     seed: int
     abnormal: Mapping[str, int]
 
@@ -580,54 +486,47 @@ class Scenario:
         """How many users there are with the abnormal accounts."""
         return self.users + sum(self.abnormal.get(kind.name, 0) for kind in _kinds(accounts=True))
 
-    def acts(self) -> Acts:
+    def acts(self) -> _Acts:
         """Return all events, in order of time."""
-        counts = _share_out(Draws(self.seed, "shares"), self.event_count, _rates(self.users))
-        ordinary = act(Draws(self.seed, "ordinary"), counts, self._habits(), self.span)
-        return Acts.joined([ordinary, *(part.acts for part in self.parts())])
+        counts = _share_out(_Draws(self.seed, "shares"), self.event_count, _rates(self.users))
+        ordinary = _act(_Draws(self.seed, "ordinary"), counts, self._habits(), self.span)
+        return _Acts.joined([ordinary, *(part.acts for part in self.parts())])
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[_AbnormalUsers]:
         """Return what is abnormal, kind by kind."""
         return [self._part(kind, self._who(kind)) for kind in _KINDS.values() if self._number(kind)]
 
-    def _part(self, kind: Kind, users: Ints) -> Part:
+    def _part(self, kind: _AbnormalKind, users: Ints) -> _AbnormalUsers:
         hours = self.span.length_ms / _HOUR_MS
-        hourly = _rates(self.users) * self.event_count / hours
-        stage = Stage(
-            draws=Draws(self.seed, kind.name),
-            span=self.span,
-            actions=self.actions,
-            hourly=np.full(len(users), 1 / self.users * self.event_count / hours)
-            if kind.is_account
-            else hourly[users],
-            phase=np.zeros(len(users), np.int64)
-            if kind.is_account
-            else self._habits().phase[users],
-        )
-        return Part(kind.name, users, kind.make(stage))
+        if kind.is_account:
+            hourly = np.full(len(users), 1 / self.users * self.event_count / hours)
+            phase = np.zeros(len(users), np.int64)
+        else:
+            hourly = (_rates(self.users) * self.event_count / hours)[users]
+            phase = self._habits().phase[users]
+        stage = _Stage(_Draws(self.seed, kind.name), self.span, self.actions, hourly, phase)
+        return _AbnormalUsers(kind.name, users, kind.make(stage))
 
-    def _who(self, kind: Kind) -> Ints:
+    def _who(self, kind: _AbnormalKind) -> Ints:
         before = sum(self._number(other) for other in _kinds(accounts=kind.is_account, until=kind))
         some = slice(before, before + self._number(kind))
-        return (
-            np.arange(self.users, self.all_users)[some] if kind.is_account else self._pool()[some]
-        )
+        return (np.arange(self.users, self.all_users) if kind.is_account else self._pool())[some]
 
     def _pool(self) -> Ints:
         """Return ordinary users in the order in which they go astray."""
         first, last = (self.users // share for share in _MIDDLE)
         wanted = sum(self._number(kind) for kind in _kinds(accounts=False))
         pool = np.arange(first, last) if last - first >= wanted else np.arange(self.users)
-        return pool[Draws(self.seed, "astray").order(len(pool))]
+        return pool[_Draws(self.seed, "astray").order(len(pool))]
 
-    def _number(self, kind: Kind) -> int:
+    def _number(self, kind: _AbnormalKind) -> int:
         return self.abnormal.get(kind.name, 0)
 
-    def _habits(self) -> Habits:
-        return habits(Draws(self.seed, "habits"), self.users, self.actions)
+    def _habits(self) -> _Habits:
+        return _habits(_Draws(self.seed, "habits"), self.users, self.actions)
 
 
-def _kinds(*, accounts: bool, until: Kind | None = None) -> list[Kind]:
+def _kinds(*, accounts: bool, until: _AbnormalKind | None = None) -> list[_AbnormalKind]:
     """Return the kinds that are accounts of their own, or are not, before the kind ``until``."""
     kinds = list(_KINDS.values())
     return [
@@ -649,22 +548,16 @@ _LABELS_SCHEMA = pa.schema(
 )
 
 
-def _label_table(parts: Sequence[Part], names: pa.Array, actions: Sequence[str]) -> pa.Table:
-    """Return a label for each abnormal user, kind by kind and name by name.
-
-    Parameters
-    ----------
-    parts
-        What is abnormal, in numbers.
-    names, actions
-        What users and actions are called.
-    """
+def _label_table(
+    parts: Sequence[_AbnormalUsers], names: pa.Array, actions: Sequence[str]
+) -> pa.Table:
+    """Return a label for each abnormal user, kind by kind and name by name."""
     tables = [_labels(part, names, actions) for part in parts]
     labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
     return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
 
-def _labels(part: Part, names: pa.Array, actions: Sequence[str]) -> pa.Table:
+def _labels(part: _AbnormalUsers, names: pa.Array, actions: Sequence[str]) -> pa.Table:
     trouble = part.trouble
     action = pa.array(trouble.action, mask=trouble.action == _NO_ACTION)
     columns = [
@@ -679,13 +572,7 @@ def _labels(part: Part, names: pa.Array, actions: Sequence[str]) -> pa.Table:
 
 
 def _label_lines(labels: pa.Table) -> Iterator[bytes]:
-    """Yield labels as JSON lines, with times in ISO 8601.
-
-    Examples
-    --------
-    >>> list(_label_lines(_LABELS_SCHEMA.empty_table()))
-    []
-    """
+    """Yield labels as JSON lines, with times in ISO 8601."""
     for label in labels.to_pylist():
         text = {name: _iso(value) for name, value in label.items()}
         yield json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -712,18 +599,11 @@ torres wang weber yilmaz zhang
 """
 
 
-def _user_names(draws: Draws, number: int) -> pa.Array:
+def _user_names(draws: _Draws, number: int) -> pa.Array:
     """Return ``number`` different names in random order, such as ``"zoë.kim"``.
 
     Once all pairs of names are used up, they carry a number: ``"zoë.kim.2"``. None of them needs
     escaping in JSON or CSV.
-
-    Examples
-    --------
-    >>> from kstoolkit.events.simulator import Draws
-    >>> names = _user_names(Draws(1, "names"), 10_000)
-    >>> len(names), len(names.unique())
-    (10000, 10000)
     """
     all_given, all_family = _GIVEN.split(), _FAMILY.split()
     pairs = len(all_given) * len(all_family)
@@ -874,19 +754,19 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             out.writelines(_label_lines(self.labels()))
         return [*written, labels]
 
-    def _scenario(self) -> Scenario:
-        start_ms = (self.start - EPOCH) // timedelta(milliseconds=1)
-        return Scenario(
+    def _scenario(self) -> _Scenario:
+        start_ms = moment_ms(self.start)
+        return _Scenario(
             event_count=self.event_count,
             users=self.users,
             actions=len(self.actions),
-            span=Span(start_ms, start_ms + self.duration_ms),
+            span=_Span(start_ms, start_ms + self.duration_ms),
             seed=self.seed,
             abnormal=self.abnormal,
         )
 
     def _names(self) -> pa.Array:
-        return _user_names(Draws(self.seed, "names"), self._scenario().all_users)
+        return _user_names(_Draws(self.seed, "names"), self._scenario().all_users)
 
 
 def simulate(

@@ -1,6 +1,6 @@
-"""Where events come from: a Kafka topic.
+"""Which Kafka topic events come from, where it is, and how it is reached.
 
-Settings of the connection to Kafka, from a file: what is secret stands in no command line.
+Settings of the connection may come from a file: what is secret stands in no command line.
 """
 
 from __future__ import annotations

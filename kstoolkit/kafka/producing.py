@@ -24,7 +24,7 @@ from tqdm import tqdm
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
 from kstoolkit.events.files import check_columns, list_files
 from kstoolkit.events.json import LONGEST_LINE_BYTES
-from kstoolkit.events.records import read_raw_records, simulated_records
+from kstoolkit.events.records import read_raw_records, records_of
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, files, is_plain
 from kstoolkit.events.topics import address_of, options_given
@@ -291,7 +291,7 @@ class Outgoing:
             If a file can't be read to its end; the ones before that are sent by then.
         """
         if self.simulation is not None:
-            yield from simulated_records(self.simulation)
+            yield from records_of(self.simulation.events())
         if self.source is not None:
             for path in self.paths:
                 yield from _of_file(path, self.source)

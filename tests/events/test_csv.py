@@ -209,7 +209,7 @@ def test_a_page_whose_checksum_is_wrong_is_an_os_error(tmp_path: Path) -> None:
 
 
 HEADER = "time,user,action,page"
-CsvfileRow = tuple[str, str, str]
+CsvRow = tuple[str, str, str]
 
 VALUES = st.one_of(
     st.sampled_from(
@@ -220,17 +220,17 @@ VALUES = st.one_of(
 TABLES = st.lists(st.tuples(VALUES, VALUES, VALUES, VALUES), max_size=15)
 
 
-def csvfile_written(folder: Path, data: str | bytes) -> Path:
+def csv_written(folder: Path, data: str | bytes) -> Path:
     path = folder / "events.csv"
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return path
 
 
-def csvfile_read(
+def csv_read(
     path: Path, columns: Columns = COLUMNS, **options: int
-) -> tuple[list[CsvfileRow], list[str]]:
+) -> tuple[list[CsvRow], list[str]]:
     """Return the rows, and the raw texts of what is unparseable."""
-    rows: list[CsvfileRow] = []
+    rows: list[CsvRow] = []
     bad: list[str] = []
     for piece in read_csv(path, columns, **options):
         columns_read = (piece.times, piece.users, piece.actions)
@@ -257,8 +257,8 @@ def test_what_python_writes_is_read_back(
     quoting: Literal[0, 1] = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
     csv.writer(text, lineterminator=end, quoting=quoting).writerows([HEADER.split(","), *table])
     with tempfile.TemporaryDirectory() as folder:
-        path = csvfile_written(Path(folder), ("\ufeff" if marked else "") + text.getvalue())
-        rows, bad = csvfile_read(path, chunk_bytes=chunk_bytes)
+        path = csv_written(Path(folder), ("\ufeff" if marked else "") + text.getvalue())
+        rows, bad = csv_read(path, chunk_bytes=chunk_bytes)
     assert rows == [row[:3] for row in table]
     assert bad == []
 
@@ -266,9 +266,9 @@ def test_what_python_writes_is_read_back(
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_line_end_in_quotes_stays_wherever_a_chunk_ends(tmp_path: Path, end: str) -> None:
     lines = [HEADER, *(f'{number:03},"{"x" * (number % 9)}\r\n",read,p' for number in range(99))]
-    path = csvfile_written(tmp_path, end.join(lines) + end)
+    path = csv_written(tmp_path, end.join(lines) + end)
     for chunk_bytes in range(120, 160):
-        rows, bad = csvfile_read(path, chunk_bytes=chunk_bytes)
+        rows, bad = csv_read(path, chunk_bytes=chunk_bytes)
         assert [user for _, user, _ in rows] == ["x" * (n % 9) + "\r\n" for n in range(99)]
         assert bad == []
 
@@ -302,19 +302,19 @@ def test_every_record_is_a_row_or_unparseable_and_blank_lines_are_neither(
     lines = [HEADER.encode(), *(record for record, _ in records)]
     data = end.join(lines) + (end if finished else b"")
     with tempfile.TemporaryDirectory() as folder:
-        rows, bad = csvfile_read(csvfile_written(Path(folder), data), chunk_bytes=chunk_bytes)
+        rows, bad = csv_read(csv_written(Path(folder), data), chunk_bytes=chunk_bytes)
     assert len(rows) == sum(good is True for _, good in records)
     assert len(bad) == sum(good is False for _, good in records)
 
 
 def test_what_is_wrong_with_a_record_is_told_with_its_text(tmp_path: Path) -> None:
-    path = csvfile_written(tmp_path, HEADER.encode() + b"\n1,a\n1,\xff,x,y\n1,a,x,y\n")
+    path = csv_written(tmp_path, HEADER.encode() + b"\n1,a\n1,\xff,x,y\n1,a,x,y\n")
     told = [each for piece in read_csv(path, COLUMNS) for each in piece.unparseable]
     assert sorted(told) == [("1,a", "2 values in place of 4"), ("1,\ufffd,x,y", "not UTF-8")]
 
 
 def test_raw_texts_are_csv_again(tmp_path: Path) -> None:
-    path = csvfile_written(tmp_path, f'{HEADER}\n1,a,x,y\n2,"b,c",x,"say ""hi"""\n')
+    path = csv_written(tmp_path, f'{HEADER}\n1,a,x,y\n2,"b,c",x,"say ""hi"""\n')
     (piece,) = read_csv(path, COLUMNS)
     assert piece.raw(np.array([1])) == ['2,"b,c",x,"say ""hi"""']
 
@@ -323,7 +323,7 @@ def test_raw_texts_are_csv_again(tmp_path: Path) -> None:
     "data", ["", "\n\n", "\ufeff", f"{HEADER}", f"{HEADER}\n", f"\n\n{HEADER}\r\n\n"]
 )
 def test_a_file_without_records_has_none(tmp_path: Path, data: str) -> None:
-    assert csvfile_read(csvfile_written(tmp_path, data)) == ([], [])
+    assert csv_read(csv_written(tmp_path, data)) == ([], [])
 
 
 @pytest.mark.parametrize("before", ["", "\n", "\r\n\r\n", "\ufeff\n"])
@@ -331,44 +331,44 @@ def test_a_file_without_records_has_none(tmp_path: Path, data: str) -> None:
 def test_the_header_is_the_first_line_that_is_not_blank(
     tmp_path: Path, before: str, end: str
 ) -> None:
-    path = csvfile_written(tmp_path, f'{before}time,"the\nuser",user,action{end}1,2,a,x{end}')
+    path = csv_written(tmp_path, f'{before}time,"the\nuser",user,action{end}1,2,a,x{end}')
     assert csv_header(path) == ["time", "the\nuser", "user", "action"]
-    assert csvfile_read(path) == ([("1", "a", "x")], [])
+    assert csv_read(path) == ([("1", "a", "x")], [])
 
 
 def test_a_header_may_have_other_columns_twice_or_garbled(tmp_path: Path) -> None:
-    path = csvfile_written(tmp_path, b"time,x,x,user,\xff,action\n1,2,3,a,4,b\n")
-    assert csvfile_read(path) == ([("1", "a", "b")], [])
+    path = csv_written(tmp_path, b"time,x,x,user,\xff,action\n1,2,3,a,4,b\n")
+    assert csv_read(path) == ([("1", "a", "b")], [])
 
 
-def test_one_column_may_be_all_three_of_csvfile(tmp_path: Path) -> None:
-    path = csvfile_written(tmp_path, "time,user\n1,a\n")
-    assert csvfile_read(path, Columns("time", "user", "user"))[0] == [("1", "a", "a")]
+def test_one_column_may_be_all_three_of_csv(tmp_path: Path) -> None:
+    path = csv_written(tmp_path, "time,user\n1,a\n")
+    assert csv_read(path, Columns("time", "user", "user"))[0] == [("1", "a", "a")]
 
 
-def test_a_missing_column_is_told_with_the_nearest_of_csvfile(tmp_path: Path) -> None:
+def test_a_missing_column_is_told_with_the_nearest_of_csv(tmp_path: Path) -> None:
     with pytest.raises(ColumnError, match=r"No column 'user'.*\n.*Did you mean 'usr'"):
-        csvfile_read(csvfile_written(tmp_path, "time,usr,action\n1,a,x\n"))
+        csv_read(csv_written(tmp_path, "time,usr,action\n1,a,x\n"))
 
 
-def test_a_column_that_is_there_twice_is_told_of_csvfile(tmp_path: Path) -> None:
+def test_a_column_that_is_there_twice_is_told_of_csv(tmp_path: Path) -> None:
     with pytest.raises(ColumnError, match="2 columns 'user'"):
-        csvfile_read(csvfile_written(tmp_path, "time,user,action,user\n1,a,x,b\n"))
+        csv_read(csv_written(tmp_path, "time,user,action,user\n1,a,x,b\n"))
 
 
 def test_a_record_longer_than_a_chunk_is_an_os_error_that_names_the_likely_cause(
     tmp_path: Path,
 ) -> None:
-    path = csvfile_written(tmp_path, f'{HEADER}\n1,"never closed,x,y\n' + "1,a,x,y\n" * 500)
+    path = csv_written(tmp_path, f'{HEADER}\n1,"never closed,x,y\n' + "1,a,x,y\n" * 500)
     with pytest.raises(OSError, match=r"longer than 1\.0 KiB; is a quote never closed"):
-        csvfile_read(path, chunk_bytes=1_024)
+        csv_read(path, chunk_bytes=1_024)
 
 
 def test_a_file_that_is_no_csv_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no CSV header"):
-        csvfile_read(csvfile_written(tmp_path, b"\x01" * 300_000))
+        csv_read(csv_written(tmp_path, b"\x01" * 300_000))
 
 
 def test_no_quote_hides_in_the_middle_of_a_value(tmp_path: Path) -> None:
-    path = csvfile_written(tmp_path, f'{HEADER}\n1,6" pipe,x,y\n2,a,x,y\n')
-    assert csvfile_read(path)[0] == [("1", '6" pipe', "x"), ("2", "a", "x")]
+    path = csv_written(tmp_path, f'{HEADER}\n1,6" pipe,x,y\n2,a,x,y\n')
+    assert csv_read(path)[0] == [("1", '6" pipe', "x"), ("2", "a", "x")]

@@ -367,7 +367,7 @@ def test_the_real_sample_is_read_to_the_last_event(wikiticker: Path) -> None:
     assert letters(goods) == []
 
 
-def preview_written(folder: Path, name: str, data: str | bytes) -> str:
+def file_of(folder: Path, name: str, data: str | bytes) -> str:
     path = folder / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     return str(path)
@@ -379,22 +379,20 @@ def record(**fields: object) -> str:
 
 def test_json_names_are_those_of_all_first_records(tmp_path: Path) -> None:
     lines = [record(time=1), "oops", "[1]", record(user=2, time=1), "", record(action=3)]
-    path = preview_written(tmp_path, "a.json", "\ufeff" + "\n".join(lines))
+    path = file_of(tmp_path, "a.json", "\ufeff" + "\n".join(lines))
     assert _column_names(path) == ["time", "user", "action"]
 
 
 def test_names_of_compressed_files_are_found(tmp_path: Path) -> None:
-    assert _column_names(preview_written(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == [
-        "a"
-    ]
-    assert _column_names(preview_written(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
+    assert _column_names(file_of(tmp_path, "a.json.gz", gzip.compress(b'{"a": 1}'))) == ["a"]
+    assert _column_names(file_of(tmp_path, "a.csv.gz", gzip.compress(b"a,b\n"))) == [
         "a",
         "b",
     ]
 
 
 def test_names_of_csv_and_parquet_are_their_headers(tmp_path: Path) -> None:
-    assert _column_names(preview_written(tmp_path, "a.csv", '\ufeffa,"b c"\n1,2')) == ["a", "b c"]
+    assert _column_names(file_of(tmp_path, "a.csv", '\ufeffa,"b c"\n1,2')) == ["a", "b c"]
     pq.write_table(pa.table({"a": [1], "é": [2]}), tmp_path / "a.parquet")
     assert _column_names(str(tmp_path / "a.parquet")) == ["a", "é"]
 
@@ -415,7 +413,7 @@ def test_names_of_csv_and_parquet_are_their_headers(tmp_path: Path) -> None:
 def test_a_file_that_can_not_be_read_is_judged_later(
     tmp_path: Path, name: str, data: bytes
 ) -> None:
-    path = preview_written(tmp_path, name, data)
+    path = file_of(tmp_path, name, data)
     if _column_names(path):  # of CSV, nearly everything is a header
         assert name.startswith("a.csv")
     else:
@@ -428,7 +426,7 @@ def test_a_file_that_is_gone_is_judged_later(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_is_told_with_the_nearest_and_the_file(tmp_path: Path) -> None:
-    path = preview_written(tmp_path, "a.json", record(time=1, usr="a", action="x"))
+    path = file_of(tmp_path, "a.json", record(time=1, usr="a", action="x"))
     with pytest.raises(ColumnError) as told:
         check_columns([path], COLUMNS, None)
     assert told.value.message == f"No column 'user' in {path}."
@@ -436,28 +434,28 @@ def test_a_missing_column_is_told_with_the_nearest_and_the_file(tmp_path: Path) 
 
 
 def test_a_missing_column_that_resembles_nothing_is_told_with_all(tmp_path: Path) -> None:
-    path = preview_written(tmp_path, "a.csv", "a,b\n1,2\n")
+    path = file_of(tmp_path, "a.csv", "a,b\n1,2\n")
     with pytest.raises(ColumnError) as told:
         check_columns([path], COLUMNS, None)
     assert told.value.hint == "It has: a, b."
 
 
 def test_a_column_that_a_header_has_twice_is_told(tmp_path: Path) -> None:
-    path = preview_written(tmp_path, "a.csv", "time,user,user,action\n")
+    path = file_of(tmp_path, "a.csv", "time,user,user,action\n")
     with pytest.raises(ColumnError, match="2 columns 'user'"):
         check_columns([path], COLUMNS, None)
 
 
 def test_a_later_file_is_looked_at_too(tmp_path: Path) -> None:
-    good = preview_written(tmp_path, "a.json", record(time=1, user="a", action="x"))
-    bad = preview_written(tmp_path, "b.json", record(time=1, user="a"))
+    good = file_of(tmp_path, "a.json", record(time=1, user="a", action="x"))
+    bad = file_of(tmp_path, "b.json", record(time=1, user="a"))
     check_columns([good], COLUMNS, None)
     with pytest.raises(ColumnError, match=r"'action' in .*b\.json"):
         check_columns([good, bad], COLUMNS, None)
 
 
 def test_expressions_are_left_to_spark(tmp_path: Path) -> None:
-    path = preview_written(tmp_path, "a.json", record(time=1))
+    path = file_of(tmp_path, "a.json", record(time=1))
     check_columns([path], Columns("time", "lower(user)", "action"), None)
 
 

@@ -300,8 +300,8 @@ def test_a_file_that_is_not_there_is_an_os_error(tmp_path: Path) -> None:
         list(read_json_lines(tmp_path / "none.json", COLUMNS))
 
 
-JSONVALUES_COLUMNS = Columns("t", "u", "a")
-JSONVALUES_GOOD = b'{"t": 1, "u": "good", "a": "x"}'
+VALUE_COLUMNS = Columns("t", "u", "a")
+GOOD_VALUE = b'{"t": 1, "u": "good", "a": "x"}'
 TEXTS = st.text(st.sampled_from('ab"\\\n\r {}:,'), max_size=12)
 
 
@@ -310,8 +310,8 @@ def users(values: list[bytes]) -> dict[int, str]:
     found: dict[int, str] = {}
     for part in read_json_values(
         pa.array(values, pa.binary()),
-        JSONVALUES_COLUMNS,
-        dict.fromkeys(JSONVALUES_COLUMNS, pa.string()),
+        VALUE_COLUMNS,
+        dict.fromkeys(VALUE_COLUMNS, pa.string()),
     ):
         found |= dict(zip(part.rows.tolist(), part.users.to_pylist(), strict=True))
     return found
@@ -329,7 +329,7 @@ def test_a_line_end_is_a_space_between_names_and_a_mistake_inside_of_one() -> No
     pretty = b'{\r\n "t": 1,\n "u": "Ann",\n "a": "x"\n}'
     inside = b'{"t": 1, "u": "A\nnn", "a": "x"}'
     escaped = b'{"t": 1, "u": "A\\nnn", "a": "x"}'
-    around = [JSONVALUES_GOOD] * 100
+    around = [GOOD_VALUE] * 100
     assert users([*around, pretty, inside, escaped, *around]) == {
         **dict.fromkeys(range(100), "good"),
         100: "Ann",
@@ -343,7 +343,5 @@ def test_a_value_is_read_as_python_reads_json_alone_and_among_others(text: str) 
     value = f'{{"t": 1, "u": "{text}", "a": "x"}}'.encode()
     there = {0: json.loads(value)["u"]} if is_object(value) else {}
     assert users([value]) == there
-    assert users([value] + [JSONVALUES_GOOD] * 100).get(0) == there.get(0)
-    assert [at for at, _ in unreadable_values(pa.array([value, JSONVALUES_GOOD]))] == [0] * (
-        not there
-    )
+    assert users([value] + [GOOD_VALUE] * 100).get(0) == there.get(0)
+    assert [at for at, _ in unreadable_values(pa.array([value, GOOD_VALUE]))] == [0] * (not there)

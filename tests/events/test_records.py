@@ -27,15 +27,16 @@ from kstoolkit.events.records import (
     RawRecords,
     _json_objects,
     read_raw_records,
+    records_of,
     replacing,
-    simulated_records,
 )
 from kstoolkit.events.simulator import _EVENTS_SCHEMA, Simulation, simulate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.events.records import Compression, FileFormat
+    from kstoolkit.events.opening import FileFormat
+    from kstoolkit.events.records import Compression
 
 
 COLUMNS = Columns("time", "user", "action")
@@ -146,7 +147,7 @@ def test_a_file_of_nothing_has_no_records(tmp_path: Path) -> None:
 
 def test_a_simulation_s_records_are_its_events() -> None:
     simulation = simulate(event_count=30_000, users=40)
-    parts = list(simulated_records(simulation))
+    parts = list(records_of(simulation.events()))
     events = simulation.events()
     assert len(parts) > 1
     assert [user for part in parts for user in people(part)] == events["user"].to_pylist()

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.simulator import (
     _KINDS,
-    Draws,
     Simulation,
+    _Draws,
+    _habits,
+    _log,
     _pick,
     _rates,
-    habits,
-    log,
     simulate,
 )
 
@@ -157,7 +157,7 @@ def test_days_are_busier_than_nights(ordinary: pd.DataFrame) -> None:
 
 
 def test_users_live_in_more_than_one_zone_and_like_different_actions() -> None:
-    drawn = habits(Draws(1, "habits"), 1_000, 4)
+    drawn = _habits(_Draws(1, "habits"), 1_000, 4)
     assert len(set(drawn.phase.tolist())) > 5
     assert set(drawn.mix.argmax(axis=1).tolist()) == {0, 1, 2, 3}
 
@@ -267,7 +267,7 @@ def test_what_makes_no_sense_is_said(wrong: dict[str, object], says: str) -> Non
 
 
 def test_the_first_draws_of_a_seed_are_these_on_every_machine() -> None:
-    draws = Draws(1, "a stream")
+    draws = _Draws(1, "a stream")
     assert draws.uniform(3).tolist() == [
         0.04414358477502023,
         0.6958751373304484,
@@ -279,32 +279,32 @@ def test_the_first_draws_of_a_seed_are_these_on_every_machine() -> None:
 
 
 def test_another_seed_or_another_stream_gives_other_draws() -> None:
-    first = Draws(1, "a").uniform(4).tolist()
-    assert first != Draws(2, "a").uniform(4).tolist()
-    assert first != Draws(1, "b").uniform(4).tolist()
+    first = _Draws(1, "a").uniform(4).tolist()
+    assert first != _Draws(2, "a").uniform(4).tolist()
+    assert first != _Draws(1, "b").uniform(4).tolist()
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))
 def test_the_logarithm_is_the_logarithm(value: float) -> None:
-    assert log(np.array([value]))[0] == pytest.approx(math.log(value), rel=1e-14, abs=1e-15)
+    assert _log(np.array([value]))[0] == pytest.approx(math.log(value), rel=1e-14, abs=1e-15)
 
 
 @pytest.mark.parametrize("shape", [1, 2, 5])
 def test_gamma_draws_have_mean_one_and_variance_one_over_the_shape(shape: int) -> None:
-    drawn = Draws(3, "gamma").gamma(shape, 200_000)
+    drawn = _Draws(3, "gamma").gamma(shape, 200_000)
     assert drawn.min() > 0
     assert drawn.mean() == pytest.approx(1, abs=0.01)
     assert drawn.var() == pytest.approx(1 / shape, rel=0.03)
 
 
 def test_an_order_holds_every_number_once() -> None:
-    assert sorted(Draws(3, "order").order(1000).tolist()) == list(range(1000))
+    assert sorted(_Draws(3, "order").order(1000).tolist()) == list(range(1000))
 
 
 def test_choices_follow_the_weights_of_their_row() -> None:
     weights = np.array([[1.0, 3.0], [1.0, 0.0]])
     rows = np.repeat([0, 1], 100_000)
-    chosen = _pick(weights, rows, Draws(3, "choices").uniform(len(rows)))
+    chosen = _pick(weights, rows, _Draws(3, "choices").uniform(len(rows)))
     assert chosen[:100_000].mean() == pytest.approx(0.75, abs=0.01)
     assert not chosen[100_000:].any()
 
