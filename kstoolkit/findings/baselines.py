@@ -1,15 +1,15 @@
 """What each user usually does: one bucket's baselines, which learn window by window.
 
 A cell (user, action) keeps how many windows it has, and the sum and the sum of squares of their
-counts: windows without events count as zeros from its first event on, never before it.
+counts: windows without events count as zeros from its first event on, never before it. It is found
+by its key: the user's place and the action's place in the bucket's two dictionaries, packed into
+one integer. Cells are kept sorted by key, as columns that change in place.
 
 A window that is abnormal by the bucket's own pooled moments is *protected*: nothing is learnt
 from it, or an outbreak would make itself normal. A level that lasts becomes normal all the same:
 a cell leaves out no more windows than it has learnt from, the first twelve apart.
 
-Baselines as bytes: what lies in the state store for each bucket and kind of window.
-
-::
+As bytes, in the state store for each bucket and kind of window::
 
     version (1 byte) · Arrow IPC stream of cells · Arrow IPC stream of protected windows
 
@@ -31,13 +31,6 @@ skipped         int64                       how many windows were not learnt fro
 
 Protected windows: ``start_ms`` (int64) and ``key`` (int64: the user's place in its dictionary
 times 2³², plus the action's).
-
-The history of every (user, action) of one bucket, as columns that change in place.
-
-A cell is found by its key: the user's place and the action's place in the bucket's two
-dictionaries, packed into one integer. Cells are kept sorted by key.
-
-How a call goes through its windows: what is known of peers by then, and what is protected.
 """
 
 from __future__ import annotations
@@ -50,17 +43,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
-from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, encoded, moment_sums, places
+from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, encoded, integers, moment_sums, places
 from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
-    Flags = NDArray[np.bool_]
+    from kstoolkit.findings.peers import Flags, Floats, Integers
 
 
 _VERSION = 1
@@ -80,13 +69,7 @@ def _encode_block(cells: pa.Table, protected: pa.Table) -> bytes:
 
 
 def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
-    """Return the cells and the protected windows.
-
-    Raises
-    ------
-    FormatError
-        If the version is unknown, or the bytes are no such block.
-    """
+    """Return the cells and the protected windows."""
     if not block or block[0] != _VERSION:
         raise FormatError.version(_BLOCK, block[0] if block else 0, _VERSION)
     source = pa.BufferReader(pa.py_buffer(block)[1:])
@@ -189,7 +172,7 @@ class Cells:
             column = np.concatenate([getattr(self, name), added.get(name, nothing)])
             setattr(self, name, column[order])
 
-    def keep(self, rows: NDArray[np.bool_]) -> None:
+    def keep(self, rows: Flags) -> None:
         """Forget all other cells, and the users and actions that only they had."""
         for name in _COLUMNS:
             setattr(self, name, getattr(self, name)[rows])
@@ -476,8 +459,9 @@ class Baselines:
         part of its baseline. Of a window that comes after later ones were learnt from in earlier
         calls, these later ones are the baseline too.
         """
-        table = _as_table(changes)
-        start, old, count = (_integers(table, name) for name in ("window_start_ms", "old", "count"))
+        is_batch = isinstance(changes, pa.RecordBatch)
+        table = pa.Table.from_batches([changes]) if is_batch else changes
+        start, old, count = (integers(table, name) for name in ("window_start_ms", "old", "count"))
         cell = self.cells.locate(table["user"], table["action"])
         starts, which = np.unique(start, return_inverse=True)
         closed = self.protected.holds(starts, which, cell, self.cells.key)
@@ -519,14 +503,6 @@ class Baselines:
         rows = rows[far]
         abnormal[rows] = expected.take(far).is_rarer(count[rows], _PROTECT_BELOW)
         return abnormal
-
-
-def _as_table(changes: pa.Table | pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([changes]) if isinstance(changes, pa.RecordBatch) else changes
-
-
-def _integers(table: pa.Table, name: str) -> Integers:
-    return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def _by_window(which: Integers, windows: int) -> Iterator[tuple[int, Integers]]:

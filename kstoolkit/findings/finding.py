@@ -1,17 +1,12 @@
-"""What was found: one record a finding, and many of them as a sequence over a table.
+"""What was found: one record a finding, in words and as evidence, and many of them over a table."""
 
-A finding as one plain sentence, for any action.
-
-A finding's evidence in few words: what was seen, what was expected, and why it was told.
-
-Some of many findings: by rule, window, user, action and time.
-"""
+# ruff: noqa: RUF002 - a range of numbers is written with an en dash, in the examples too
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from html import escape
 from math import ceil
 from typing import TYPE_CHECKING, Any, overload
@@ -21,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.tails import FEWEST_WINDOWS
+from kstoolkit.moments import moment_of
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
 
@@ -28,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     import pandas as pd
-
-
-# ruff: noqa: RUF002 - a range of numbers is written with an en dash, in the examples too
 
 
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -48,7 +41,6 @@ def sentence(finding: Finding) -> str:
 
     Examples
     --------
-    >>> from kstoolkit.findings.finding import Finding
     >>> seen = {"user": "ClueBot NG", "action": "Main", "count": 61, "window": "1 hour"}
     >>> when = {"window_ms": 3_600_000, "window_start_ms": 1_442_052_000_000}
     >>> usual = {"expected_low": 2, "expected_high": 14, "baseline_windows": 19, "peers": 4112}
@@ -171,7 +163,6 @@ def evidence(finding: Finding) -> list[tuple[str, str]]:
 
     Examples
     --------
-    >>> from kstoolkit.findings.finding import Finding
     >>> found = Finding(rule="Ceiling 10 per 1 minute", kind="Ceiling", user="Anna", action="read",
     ...                 window="1 minute", window_ms=60_000, window_start_ms=0, count=12,
     ...                 ceiling=10)
@@ -320,7 +311,7 @@ class Finding(Viewed):
     @property
     def window_start(self) -> datetime:
         """Start of the window, UTC."""
-        return _time(self.window_start_ms)
+        return moment_of(self.window_start_ms)
 
     @property
     def window_end_ms(self) -> int:
@@ -330,7 +321,7 @@ class Finding(Viewed):
     @property
     def window_end(self) -> datetime:
         """End of the window, UTC."""
-        return _time(self.window_end_ms)
+        return moment_of(self.window_end_ms)
 
     @property
     def probability(self) -> float | None:
@@ -456,10 +447,6 @@ def _record(row: dict[str, Any]) -> Finding:
     return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
 
 
-def _time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
-
-
 def _nullable_int() -> Any:
     import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
 
@@ -481,7 +468,6 @@ class Choice:
 
     Examples
     --------
-    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA
     >>> Choice(user="anna").of(Findings(FINDINGS_SCHEMA.empty_table()))
     Findings(none)
     """

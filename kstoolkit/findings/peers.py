@@ -1,9 +1,7 @@
 """What peers usually do: moments pooled over everyone, as sums that can be added anywhere.
 
 A bucket of users knows only its own; sums of buckets add up to those of all. What follows from
-them is said in :mod:`~kstoolkit.findings.tails`.
-
-Columns of text as whole numbers.
+them is said in :mod:`~kstoolkit.findings.tails`. Columns of text are worked on as whole numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +17,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Integers = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
     Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
@@ -55,6 +54,11 @@ def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
     texts, codes = encoded(column)
     place = pc.fill_null(pc.index_in(texts, value_set=known), -1)
     return np.asarray(place.to_numpy(), np.int64)[codes]
+
+
+def integers(table: pa.Table, name: str) -> Integers:
+    """Return a column of whole numbers without nulls."""
+    return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def places(ascending: Integers, wanted: Integers) -> Integers:
@@ -127,7 +131,6 @@ def moment_sums(
 
     Examples
     --------
-    >>> import numpy as np
     >>> sums = moment_sums(
     ...     np.array([0, 0]), np.array([2, 1]), np.array([4.0, 1]), np.array([10.0, 1]), 1
     ... )
@@ -167,7 +170,7 @@ def pool_moments(tables: Sequence[pa.Table]) -> pa.Table:
     kept = [table for table in tables if table.num_rows]
     if not kept:
         return MOMENTS_SCHEMA.empty_table()
-    starts = np.unique(np.concatenate([_starts(table) for table in kept]))
+    starts = np.unique(np.concatenate([integers(table, "window_start_ms") for table in kept]))
     spread = pa.concat_tables([_report_at(table, starts) for table in kept])
     keys = ["window_ms", "window_start_ms", "action"]
     added = [name for name in MOMENTS_SCHEMA.names if name not in keys]
@@ -178,16 +181,11 @@ def pool_moments(tables: Sequence[pa.Table]) -> pa.Table:
     return pooled.sort_by([(name, "ascending") for name in keys]).cast(MOMENTS_SCHEMA)
 
 
-def _starts(table: pa.Table) -> Integers:
-    return np.asarray(table["window_start_ms"].to_numpy(), np.int64)
-
-
 def _report_at(table: pa.Table, wanted: Integers) -> pa.Table:
     """Repeat a bucket's reports so that there is one at each of the ``wanted`` starts."""
-    order = np.argsort(_starts(table), kind="stable")
-    reported, first, lengths = np.unique(
-        _starts(table)[order], return_index=True, return_counts=True
-    )
+    starts = integers(table, "window_start_ms")
+    order = np.argsort(starts, kind="stable")
+    reported, first, lengths = np.unique(starts[order], return_index=True, return_counts=True)
     report = np.maximum(np.searchsorted(reported, wanted, side="right") - 1, 0)
     repeats = lengths[report]
     within = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)

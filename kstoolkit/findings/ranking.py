@@ -20,19 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.peers import codes_in, encoded
+from kstoolkit.findings.peers import codes_in, encoded, integers
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
+    from kstoolkit.findings.peers import Floats, Integers
     from kstoolkit.windows import Window
-
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
 
 _FEWEST_ALIKE = 100
@@ -118,7 +114,7 @@ def _busiest(peaks: pa.Table, users: pa.Array) -> Integers:
     code = codes_in(peaks["user"], users)
     busiest = np.zeros(len(users), np.int64)
     known = code >= 0
-    np.maximum.at(busiest, code[known], np.asarray(peaks["count"].to_numpy(), np.int64)[known])
+    np.maximum.at(busiest, code[known], integers(peaks, "count")[known])
     return busiest
 
 

@@ -1,24 +1,19 @@
-"""What counts as abnormal: rules as records, and what they need to be told.
+"""What counts as abnormal: rules as records, what they need to be told, and files of them.
 
-Examples
---------
->>> [rule.name for rule in (Ceiling("1 minute", 100), Unusual("1 hour", false_alarms_per_day=5))]
-['Ceiling 100 per 1 minute', 'Unusual 1 hour, 5 false alarms a day']
-
-What a rule is given, checked field by field: each mistake names the field and its value.
-
-Rules as text: a TOML file that people write, and JSON that a run keeps beside its results.
-
-::
+People write a TOML file; a run keeps JSON beside its results. Each mistake in what a rule is given
+names the field and its value::
 
     [[rule]]
     kind = "Ceiling"
     window = "1 minute"
     count = 100
 
-Rules and texts as TOML writes them, for files that people go on editing.
+Users marked as known are exemptions that are added to such a file, which stays as it was.
 
-Users marked as known: exemptions that are added to a file of rules, which stays as it was.
+Examples
+--------
+>>> [rule.name for rule in (Ceiling("1 minute", 100), Unusual("1 hour", false_alarms_per_day=5))]
+['Ceiling 100 per 1 minute', 'Unusual 1 hour, 5 false alarms a day']
 """
 
 from __future__ import annotations
@@ -318,19 +313,7 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
 
 
 def _rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
-    r"""Return the rules of a TOML document, in its order.
-
-    Parameters
-    ----------
-    text
-        The document.
-    where
-        What errors call it: the path of its file.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no TOML, or a rule in it makes no sense.
+    r"""Return the rules of a TOML document, in its order; errors call it ``where``.
 
     Examples
     --------
@@ -382,13 +365,7 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
 
 
 def _rule_table(rule: Rule) -> dict[str, Any]:
-    """Return a rule as the table that a file has of it: its kind, and what was given.
-
-    Examples
-    --------
-    >>> _rule_table(Ceiling("1 minute", 100))
-    {'kind': 'Ceiling', 'window': '1 minute', 'count': 100}
-    """
+    """Return a rule as the table that a file has of it: its kind, and what was given."""
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
     texts = {
         name: value.label if isinstance(value, Window) else value for name, value in given.items()
@@ -441,7 +418,6 @@ def _rules_to_toml(rules: Iterable[Rule]) -> str:
 
     Examples
     --------
-    >>> from kstoolkit.findings.rules import Ceiling
     >>> print(_rules_to_toml([Ceiling("1 minute", 100, actions=["log in"])]))
     [[rule]]
     kind = "Ceiling"
@@ -468,11 +444,6 @@ def _value(value: object) -> str:
 
 def _toml_text(value: str) -> str:
     r"""Return a text as TOML writes it, on one line; what is unseen stands as its code point.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has half of a surrogate pair, which no file in UTF-8 can hold.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.findings.peers import integers
 from kstoolkit.findings.rules import Ceiling, Unusual, exempted, material_floor, rules_on
 from kstoolkit.findings.tails import Prior
 from kstoolkit.windows import as_window
@@ -16,15 +17,10 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from kstoolkit.findings.peers import Integers
     from kstoolkit.findings.rules import Rule
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
-
-    Flags = NDArray[np.bool_]
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
 
 
 _DAY_MS = 86_400_000
@@ -64,7 +60,6 @@ def score(
 
     Examples
     --------
-    >>> from kstoolkit.findings.rules import Ceiling
     >>> counts = {"window_start_ms": [0, 0], "user": ["a", "b"], "action": ["x", "x"]}
     >>> material = pa.table(counts | {"count": [3, 101]})
     >>> score(material, None, [Ceiling("1 minute", 100)], "1 minute")["user"].to_pylist()
@@ -85,11 +80,11 @@ class _Evidence:
     """What is to be expected of each row; NaN where nothing is known."""
 
     def __init__(self, rows: pa.Table, moments: pa.Table | None) -> None:
-        self.count = np.asarray(rows["count"].to_numpy(), np.int64)
+        self.count = integers(rows, "count")
         self.known = moments is not None and moments.num_rows > 0 and "n" in rows.column_names
         if moments is None or not self.known:
             return
-        self.n = np.asarray(rows["n"].to_numpy(), np.int64)
+        self.n = integers(rows, "n")
         self.prior = Prior.at(moments, rows["window_start_ms"].to_numpy(), rows["action"])
         self.expected = self.prior.expect(self.n, np.asarray(rows["sum"].to_numpy(), np.float64))
 

@@ -1,6 +1,7 @@
-"""One story, one finding: updates merged, finer windows folded, other levels put beside.
+"""What is told of all that was found: each story once, with what other levels counted beside it.
 
-The same rules over counts that are complete: no stream, nothing counted again.
+Updates are merged, finer windows are folded into coarser ones. The same rules also look at counts
+that are complete: no stream, nothing counted again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from kstoolkit.findings.baselines import REPORTS_PER_CALL, Baselines
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-from kstoolkit.findings.peers import codes_in, encoded, places
+from kstoolkit.findings.peers import codes_in, encoded, integers, places
 from kstoolkit.findings.rules import check_windows, needs_baseline
 from kstoolkit.findings.scoring import score
 from kstoolkit.windows import as_window
@@ -21,13 +22,9 @@ from kstoolkit.windows import as_window
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from kstoolkit.findings.peers import Flags, Integers
     from kstoolkit.findings.rules import Rule
     from kstoolkit.windows import Window
-
-    Flags = NDArray[np.bool_]
-    Integers = NDArray[np.int64]
 
 
 _KEY = ("rule", "user", "action", "window_ms", "window_start_ms")
@@ -70,7 +67,7 @@ def fold_stories(findings: pa.Table) -> pa.Table:
     """
     windows = {label: as_window(label) for label in findings["window"].unique().to_pylist()}
     coarsest_first = sorted(windows.values(), key=lambda window: -window.size_ms)
-    size, start = (_integers(findings, name) for name in ("window_ms", "window_start_ms"))
+    size, start = (integers(findings, name) for name in ("window_ms", "window_start_ms"))
     story, label = _story(findings), findings["window"]
     into = np.full(len(start), -1)
     for window in coarsest_first:
@@ -100,7 +97,7 @@ def _around(
 
 
 def _folded(findings: pa.Table, into: Integers, size: Integers) -> pa.Table:
-    first_seen = _integers(findings, "first_seen_ms").copy()
+    first_seen = integers(findings, "first_seen_ms").copy()
     labels = np.asarray(findings["window"].to_pylist(), object)
     first_label = np.asarray(findings["first_seen_window"].to_pylist(), object)
     gone = np.flatnonzero(into >= 0)
@@ -137,7 +134,7 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
         return findings
     own = np.asarray(findings["window"].to_pylist(), object)[:, None] == labels
     final = np.max(np.where(own & known, counts, 0), axis=1)
-    told = np.maximum(_integers(findings, "count"), final)
+    told = np.maximum(integers(findings, "count"), final)
     known &= ~own
     offsets = np.concatenate([[0], np.cumsum(known.sum(axis=1))]).astype(np.int32)
     keys = pa.array(np.broadcast_to(labels, known.shape)[known], pa.string())
@@ -154,7 +151,7 @@ def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Inte
         for table in (findings, counts)
     )
     mine = np.isin(cell, np.unique(pair))
-    start, count = (_integers(counts, name)[mine] for name in ("window_start_ms", "count"))
+    start, count = (integers(counts, name)[mine] for name in ("window_start_ms", "count"))
     starts = np.unique(start)
     key = cell[mine] * (len(starts) + 1) + places(starts, start)
     order = np.argsort(key)
@@ -172,7 +169,7 @@ def _at_level(findings: pa.Table, level: Window, counts: pa.Table) -> tuple[Inte
 
 def _span(findings: pa.Table, level: Window) -> tuple[Integers, Integers]:
     """Return the first and the last start that a window of this level may have."""
-    start, size = (_integers(findings, name) for name in ("window_start_ms", "window_ms"))
+    start, size = (integers(findings, name) for name in ("window_start_ms", "window_ms"))
     around = start - start % level.every_ms
     finer = size > level.size_ms
     return np.where(finer, start, around), np.where(finer, start + size - level.size_ms, around)
@@ -185,10 +182,6 @@ def _story(findings: pa.Table) -> Integers:
         texts, codes = encoded(findings[name])
         story = np.unique(story * (len(texts) + 1) + codes, return_inverse=True)[1]
     return story
-
-
-def _integers(table: pa.Table, name: str) -> Integers:
-    return np.asarray(table[name].to_numpy(), np.int64)
 
 
 def _replace(table: pa.Table, name: str, column: pa.Array | pa.ChunkedArray) -> pa.Table:

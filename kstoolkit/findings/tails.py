@@ -1,23 +1,15 @@
-"""How improbable a count is: logarithms of upper tails, far beyond what a float can hold.
+"""How improbable a count is: what to expect of a cell (user, action), and logarithms of its tails.
 
-The negative binomial is named here by its mean ``m`` and variance ``V``; with ``V <= m`` it is the
-Poisson. A tail is the probability of the one count times a continued fraction; both are positive
-and well conditioned, so the logarithm stays exact where the probability itself underflows.
+**Peers** first. From the pooled sums come the numbers that say how the rates of all users spread,
+and how bursty each one is, over all cells with n ≥ 2 windows of history:
 
-Sources: Loader 2000, "Fast and accurate computation of binomial probabilities" (the saddle-point
-form of the probability); Didonato & Morris 1992, ACM TOMS 708, eq. 9 (the incomplete beta's
-continued fraction); Gautschi 1979 (the incomplete gamma's).
+    κ = max(mean(sᵢ² - x̄ᵢ) / mean(x̄ᵢ²), 0)                  Var = m + κ m² within a user
+    μ = mean(x̄ᵢ)
+    v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)          between users
+    alpha = μ² / v,  beta = μ / v                             gamma prior of a user's rate
 
-Examples
---------
->>> import numpy as np
->>> _log_upper_tail(np.array([0, 3, 4000]), np.array([1.0]), np.array([2.0])).round(6)
-array([ 0.00000000e+00, -2.07944200e+00, -2.77258872e+03])
-
-What count to expect of a cell's next window, and how improbable another one is.
-
-A user's rate is known from peers and from n windows of its own, its counts are burstier than
-Poisson by κ. With A = alpha + S and B = beta + n, the next count has
+**A cell's next window.** A user's rate is known from peers and from n windows of its own, its
+counts are burstier than Poisson by κ. With A = alpha + S and B = beta + n, the next count has
 
     mean       m = A / B
     variance   m + R + κ (m² + R),   R = m / B + ρ m²,   ρ = κ S / (A B)
@@ -34,19 +26,15 @@ Gauss-Hermite rule through Wilson and Hilferty's cube root (1931) of a gamma var
   given n bursty windows is inverse-gamma with the shape 1 / ρ;
 - over the burst of this window, gamma with the shape 1 / κ, where it is only known from peers.
 
-What peers say of a cell (user, action) before its own history does.
-
-From the pooled sums come the numbers that say how the rates of all users spread, and how bursty
-each one is:
-
-    κ = max(mean(sᵢ² - x̄ᵢ) / mean(x̄ᵢ²), 0)                  Var = m + κ m² within a user
-    μ = mean(x̄ᵢ)
-    v = max(var(x̄ᵢ) - mean((x̄ᵢ + κ x̄ᵢ²) / nᵢ), ε)          between users
-    alpha = μ² / v,  beta = μ / v                             gamma prior of a user's rate
-
-over all cells (user, action) with n ≥ 2 windows of history; what to expect of a cell then
-is said in :mod:`~kstoolkit.findings.tails`.
+**Tails** go far beyond what a float can hold. The negative binomial is named here by its mean ``m``
+and variance ``V``; with ``V <= m`` it is the Poisson. A tail is the probability of the one count
+times a continued fraction; both are positive and well conditioned, so the logarithm stays exact
+where the probability itself underflows. Loader 2000, "Fast and accurate computation of binomial
+probabilities" (the saddle-point form of the probability); Didonato & Morris 1992, ACM TOMS 708,
+eq. 9 (the incomplete beta's continued fraction); Gautschi 1979 (the incomplete gamma's).
 """
+
+# ruff: noqa: RUF002 - rho is the letter of the formula
 
 from __future__ import annotations
 
@@ -62,10 +50,9 @@ from kstoolkit.findings.peers import SUMS, codes_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    Floats = NDArray[np.float64]
-    Integers = NDArray[np.int64]
+    from kstoolkit.findings.peers import Flags, Floats, Integers
 
 
 _HALF_LOG_TAU = 0.5 * float(np.log(2 * np.pi))
@@ -81,26 +68,15 @@ _NEARLY_POISSON = 1e-13
 
 
 def _log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> Floats:
-    """Return ln P(X >= count), for X with this mean and variance.
+    """Return ln P(X >= count), for X with this mean and variance, in the shape of all three.
 
-    Parameters
-    ----------
-    count
-        Whole numbers of any size; the tail from 0 on (or below) is certain: 0.0.
-    mean, variance
-        Of the count that is expected: positive, broadcast against ``count``. Where the variance
-        does not exceed the mean X is Poisson, otherwise negative binomial with
-        ``r = mean² / (variance - mean)``.
-
-    Returns
-    -------
-    numpy.ndarray
-        Natural logarithms, float64, in the broadcast shape; NaN where mean or variance is.
+    From 0 on (or below) it is certain: 0.0; NaN where mean or variance is. Where the variance does
+    not exceed the mean X is Poisson, otherwise negative binomial with r = mean² / (V - mean).
 
     Examples
     --------
-    >>> _log_upper_tail([1, 61], [6.0], [12.0]).round(3).tolist()
-    [-0.016, -29.659]
+    >>> _log_upper_tail([0, 3, 4000], [1.0], [2.0]).round(6)
+    array([ 0.00000000e+00, -2.07944200e+00, -2.77258872e+03])
     """
     x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
     x, m, v = np.broadcast_arrays(x, m, v)
@@ -152,7 +128,7 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
 
 def interval(
     mean: ArrayLike, variance: ArrayLike, probability: float = 0.95
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Integers, Integers]:
     """Return the counts between which a share of ``probability`` lies, rare ends cut off equally.
 
     Examples
@@ -166,7 +142,7 @@ def interval(
     return _quantile(rest, m, v), _quantile(1 - rest, m, v)
 
 
-def _quantile(share: float, mean: Floats, variance: Floats) -> NDArray[np.int64]:
+def _quantile(share: float, mean: Floats, variance: Floats) -> Integers:
     """Bisect for the smallest k with P(X <= k) >= share, that is P(X >= k + 1) <= 1 - share."""
     limit = np.log1p(-share)
     low = np.full(mean.shape, -1, np.int64)
@@ -323,9 +299,6 @@ def _beta_step(step: int, fixed: Floats, moving: Floats) -> Floats:
     return np.stack([now / scale, 1 / scale, (alpha * before + beta * now) / scale])
 
 
-# ruff: noqa: RUF002 - rho is the letter of the formula
-
-
 _RARE = float(np.log(0.01))
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _Z, _WEIGHTS = _NODES[:, None], _WEIGHTS / _WEIGHTS.sum()
@@ -376,7 +349,7 @@ class Expectation:
         tail[rows] = _average(_log_upper_tail(x[rows], *self.take(rows).at_nodes()))
         return tail
 
-    def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> NDArray[np.bool_]:
+    def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> Flags:
         """Return where ln P(X >= count) is not above a limit, which takes bounds alone mostly.
 
         Parameters
@@ -481,7 +454,6 @@ class Prior:
 
         Examples
         --------
-        >>> import numpy as np
         >>> from kstoolkit.findings.peers import moment_sums
         >>> n, total = np.full(40, 10), np.repeat([10.0, 30.0], 20)
         >>> sums = moment_sums(np.zeros(40, int), n, total, total**2 / 10 + total, 1)
