@@ -193,26 +193,26 @@ def _rows_in(chunk: bytes) -> int | None:
 
 
 def _sifted_lines(chunk: bytes) -> tuple[list[str], list[tuple[str, str]]]:
-    _, lines, bad = _read_lines(chunk, (), LONGEST_LINE_BYTES)
-    return [_shown(line) for line in lines], bad
+    good, bad = [], []
+    for line, found in _each_line(chunk, (), LONGEST_LINE_BYTES):
+        if isinstance(found, str):
+            bad.append((_shown(line), found))
+        else:
+            good.append(_shown(line))
+    return good, bad
 
 
-def _read_lines(
+def _each_line(
     chunk: bytes, columns: Iterable[str], longest_bytes: int
-) -> tuple[list[dict[str, Any]], list[bytes], list[tuple[str, str]]]:
-    """Return the objects of a chunk, their lines, and (raw text, why) of what is none."""
-    records: list[dict[str, Any]] = []
-    lines: list[bytes] = []
-    unparseable: list[tuple[str, str]] = []
+) -> Iterator[tuple[bytes, dict[str, Any] | str]]:
+    """Yield each line that holds something, with the object that it is, or why it is none."""
     for line in chunk.split(b"\n"):
-        if not line.strip() and len(line) <= longest_bytes:
-            continue
-        try:
-            records.append(_parse_record(line, columns, longest_bytes))
-            lines.append(line)
-        except ValueError as error:
-            unparseable.append((_shown(line), str(error)))
-    return records, lines, unparseable
+        if line.strip() or len(line) > longest_bytes:
+            try:
+                found: dict[str, Any] | str = _parse_record(line, columns, longest_bytes)
+            except ValueError as error:
+                found = str(error)
+            yield line, found
 
 
 def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
@@ -256,7 +256,15 @@ def _parsed(chunk: bytes, types: Types) -> pa.Table:
 
 def _line_by_line(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece:
     """Parse each line on its own, and learn the types from the first good one."""
-    records, lines, unparseable = _read_lines(chunk, columns, longest_bytes)
+    records: list[dict[str, Any]] = []
+    lines: list[bytes] = []
+    unparseable: list[tuple[str, str]] = []
+    for line, found in _each_line(chunk, columns, longest_bytes):
+        if isinstance(found, str):
+            unparseable.append((_shown(line), found))
+        else:
+            records.append(found)
+            lines.append(line)
     times, users, actions = _columns_of(records, columns, types)
 
     def raw(chosen: NDArray[np.intp]) -> list[str]:

@@ -216,8 +216,7 @@ def _habits(draws: _Draws, users: int, actions: int) -> _Habits:
     home = _HOME_PHASES[draws.integers(0, len(_HOME_PHASES), users)]
     taste = draws.gamma(_TASTE_SHAPE, users * actions).reshape(users, actions)
     return _Habits(
-        phase=(home + draws.integers(0, 2, users)) % 24,
-        mix=taste / np.arange(1, actions + 1),
+        phase=(home + draws.integers(0, 2, users)) % 24, mix=taste / np.arange(1, actions + 1)
     )
 
 

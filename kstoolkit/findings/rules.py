@@ -469,11 +469,7 @@ _ONE_LIST = "Write its rules as [[rule]] tables: then one can be added."
 
 
 def exempt_user(
-    path: str | os.PathLike[str],
-    user: str,
-    *,
-    note: str = "",
-    begin_with: Iterable[Rule] = (),
+    path: str | os.PathLike[str], user: str, *, note: str = "", begin_with: Iterable[Rule] = ()
 ) -> bool:
     r"""Add a rule that exempts a user to a file of rules; return whether it had to be added.
 

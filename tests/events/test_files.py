@@ -1,4 +1,4 @@
-"""Files as rows for SQL expressions: all of a file goes out, or that it is damaged."""
+"""Which files are taken in, once each; and what goes out: all of a file, or that it is damaged."""
 
 from __future__ import annotations
 

@@ -98,10 +98,7 @@ def _groups(identity: pa.Array) -> NDArray[np.int64]:
 
 
 def _matched_alone(
-    group: NDArray[np.int64],
-    value: pa.Array,
-    is_b: NDArray[np.bool_],
-    alone: NDArray[np.bool_],
+    group: NDArray[np.int64], value: pa.Array, is_b: NDArray[np.bool_], alone: NDArray[np.bool_]
 ) -> tuple[_Places, int]:
     """Return the differences of identities with one row a side at most, and how many are equal."""
     in_a, in_b = (np.full(len(alone), _NOWHERE, np.intp) for _ in range(2))

@@ -241,12 +241,7 @@ def _place(folder: Path) -> StreamsPlace | None:
     if named.is_in_its_store:
         return _of_task(parent.parent, parent, named.store, named.start_ms)
     return StreamsPlace(
-        parent,
-        parent,
-        None,
-        named.store,
-        segment_start_ms=named.start_ms,
-        is_by_name_alone=True,
+        parent, parent, None, named.store, segment_start_ms=named.start_ms, is_by_name_alone=True
     )
 
 

@@ -15,7 +15,7 @@ of windows and sessions     when the window ended    the moment given, else the 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kstoolkit.formats.columns import ByteColumn, Undecoded
 from kstoolkit.formats.serdes import guess_serde, serde_of
@@ -45,9 +45,12 @@ from kstoolkit.stores.growth.records import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.discovery.found import FoundSegment
     from kstoolkit.stores.growth.files import CheckpointUse, StoreFiles
+    from kstoolkit.stores.growth.heavyhitters import Totals
     from kstoolkit.stores.growth.tallies import Spans, Tallies
 
 
@@ -258,10 +261,7 @@ def expired_of(
 
 
 def segments_of(
-    tallies: Tallies,
-    horizon: Horizon,
-    found: Records[FoundSegment],
-    files: dict[str, StoreFiles],
+    tallies: Tallies, horizon: Horizon, found: Records[FoundSegment], files: dict[str, StoreFiles]
 ) -> Records[SegmentUse]:
     """Return what each segment takes; ``files`` are those of the RocksDBs by their folders."""
     tally = tallies.segments
@@ -327,27 +327,16 @@ def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     if tallies.fields is not None:
         names = tallies.fields.fields.by
         return Records(_by_fields(tallies, names, hitters, top), "keys")
-    totals = hitters.top(top)
+    totals, bounds = hitters.top(top), (hitters.error_rows, hitters.error_bytes)
     raw = ByteColumn.from_arrow(totals.keys)
     chosen = serde_of(guess_serde(raw).serde) if serde is None else serde
-    rows = zip(
-        chosen.decode(raw).to_list(raw),
-        raw.to_list(),
-        totals.num_rows.tolist(),
-        totals.data_bytes.tolist(),
-        strict=True,
-    )
     uses = [
         KeyUse(
-            value.raw if isinstance(value, Undecoded) else value,
-            key,
-            num_rows,
-            size,
-            _share_of(size, tallies),
-            hitters.error_rows,
-            hitters.error_bytes,
+            value.raw if isinstance(value, Undecoded) else value, key, rows, size, share, *bounds
         )
-        for value, key, num_rows, size in rows
+        for value, (key, rows, size, share) in zip(
+            chosen.decode(raw).to_list(raw), _figures(totals, tallies), strict=True
+        )
     ]
     return Records(uses, "keys")
 
@@ -366,20 +355,23 @@ def fields_of(tallies: Tallies, top: int) -> dict[str, Records[KeyUse]]:
 def _by_fields(
     tallies: Tallies, names: tuple[str, ...], hitters: HeavyHitters, top: int
 ) -> list[KeyUse]:
-    totals, fields = hitters.top(top), tallies.fields
-    rows = zip(
-        [] if fields is None else map(fields.key, totals.keys.to_pylist()),
-        totals.num_rows.tolist(),
-        totals.data_bytes.tolist(),
-        strict=True,
-    )
-    uses = []
-    for found, num_rows, size in rows:
+    uses: list[KeyUse] = []
+    if tallies.fields is None:
+        return uses
+    bounds = hitters.error_rows, hitters.error_bytes
+    for key, rows, size, share in _figures(hitters.top(top), tallies):
+        found = tallies.fields.key(key)
         value = found if len(names) > 1 else found[names[0]]
         raw = value.encode() if isinstance(value, str) else None
-        bounds = hitters.error_rows, hitters.error_bytes
-        uses.append(KeyUse(value, raw, num_rows, size, _share_of(size, tallies), *bounds))
+        uses.append(KeyUse(value, raw, rows, size, share, *bounds))
     return uses
+
+
+def _figures(totals: Totals, tallies: Tallies) -> Iterator[tuple[Any, int, int, float]]:
+    """Return each key with its rows, its bytes, and its share of all bytes."""
+    sizes = totals.data_bytes.tolist()
+    shares = [_share_of(size, tallies) for size in sizes]
+    return zip(totals.keys.to_pylist(), totals.num_rows.tolist(), sizes, shares, strict=True)
 
 
 def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
@@ -389,14 +381,9 @@ def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     if totals is None:
         return Records((), "prefixes")
     bounds = (tally.error_rows, tally.error_bytes) if isinstance(tally, HeavyHitters) else (0, 0)
-    rows = zip(
-        totals.keys.to_pylist(), totals.num_rows.tolist(), totals.data_bytes.tolist(), strict=True
-    )
     uses = [
-        PrefixUse(
-            _prefix_text(raw or b""), raw or b"", num_rows, size, _share_of(size, tallies), *bounds
-        )
-        for raw, num_rows, size in rows
+        PrefixUse(_prefix_text(raw or b""), raw or b"", rows, size, share, *bounds)
+        for raw, rows, size, share in _figures(totals, tallies)
     ]
     return Records(uses, "prefixes")
 

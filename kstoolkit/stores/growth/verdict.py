@@ -809,13 +809,7 @@ _RULES = (
         "{undecoded} rows could not be taken apart, and are in no other figure.",
         lambda g: g.num_undecoded_rows > 1,
     ),
-    _Rule(
-        _Weight.UNKNOWN,
-        "{left_out}.",
-        lambda g: g.left_out,
-        lambda _: 1.0,
-        of_empty=True,
-    ),
+    _Rule(_Weight.UNKNOWN, "{left_out}.", lambda g: g.left_out, lambda _: 1.0, of_empty=True),
     _Rule(
         _Weight.UNKNOWN,
         "How old its rows are is unknown: they have no timestamps.",
