@@ -354,11 +354,11 @@ def test_a_folder_that_may_not_be_read_is_named(state: Path, tmp_path: Path) -> 
     script = f"""
 import os
 from pathlib import Path
-from kstoolkit.stores.discovery.discovering import Walk
+from kstoolkit.stores.discovery.discovering import _FolderWalk
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
-walk = Walk()
+walk = _FolderWalk()
 found = [path.name for path, _ in walk.below(Path({str(tmp_path / "my-app")!r}))]
 assert "counts" not in found and "config" in found, found
 print(walk.unreadable)
