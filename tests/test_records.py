@@ -20,7 +20,7 @@ from matplotlib_inline.backend_inline import _fetch_figure_metadata
 import kstoolkit
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.operations.lag import LagOfPartition, TopicLag
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.plots.axes import beside_pyplot
 from kstoolkit.plots.drawing import _DRAWN_BY, drawer
 from kstoolkit.records import Figure, Record, Records, Source, Viewed, of_source
@@ -114,7 +114,7 @@ def test_no_plot_stands_for_a_class_that_is_gone() -> None:
 def looked_at(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     """What people look at: of a run, its replica, a store, its log, the lab, Kafka Streams."""
     folder = tmp_path_factory.mktemp("views")
-    told = [BatchStatistics(n, 0, 2.0, events=100 * n) for n in range(3)]
+    told = [MicroBatch(n, 0, 2.0, events=100 * n) for n in range(3)]
     run = made_run(
         folder / "out", findings=[finding()], batches=told, reasons=["no_time", "not_parsed"]
     )

@@ -22,9 +22,9 @@ from kstoolkit.events.topics import address_of, options_given, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
-from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count, parse_duration
 
@@ -509,7 +509,7 @@ def _batches_read(reader: RunReader) -> _Rates:
     recent = [each for each in marked if each.epoch == epoch][-_BATCHES:]
     newest = newest_commit(reader.folder.checkpoint)
     seconds, records = 0.0, Counter[Partition]()
-    for told in (BatchStatistics.load(each.folder) for each in recent):
+    for told in (MicroBatch.load(each.folder) for each in recent):
         taken = _taken(reader, told) if newest is not None and told.batch <= newest else {}
         if any(taken.values()):
             seconds += told.seconds
@@ -519,7 +519,7 @@ def _batches_read(reader: RunReader) -> _Rates:
     return _Rates({place: number / seconds for place, number in records.items()})
 
 
-def _taken(reader: RunReader, told: BatchStatistics) -> dict[Partition, int]:
+def _taken(reader: RunReader, told: MicroBatch) -> dict[Partition, int]:
     """Return how many records a batch took of each partition; nothing where it is not told."""
     ended = offsets_reached(reader.folder.checkpoint, told.batch, reader.topic)
     began = offsets_reached(reader.folder.checkpoint, told.batch - 1, reader.topic)
@@ -530,7 +530,7 @@ def _taken(reader: RunReader, told: BatchStatistics) -> dict[Partition, int]:
     return {Partition(reader.topic, p): at - began[p] for p, at in ended.items() if p in began}
 
 
-def _beginning(reader: RunReader, told: BatchStatistics, ended: dict[int, int]) -> dict[int, int]:
+def _beginning(reader: RunReader, told: MicroBatch, ended: dict[int, int]) -> dict[int, int]:
     """Return where the first batch began: where a reset said, or at 0 if it took all from there."""
     told_to = reader.settings().starting_offsets
     records = told.events + sum(told.dead_letters.values())

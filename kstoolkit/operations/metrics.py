@@ -42,7 +42,8 @@ from kstoolkit.errors import (
 from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.sparkmemory import session_with_java
 from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, java_metrics, labelled
-from kstoolkit.pipeline.status import FindingTally, RunState, RunWatch, size_bytes, with_all_reasons
+from kstoolkit.pipeline.runfolder import size_bytes
+from kstoolkit.pipeline.status import FindingCounts, RunState, RunWatch, with_all_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -52,9 +53,10 @@ if TYPE_CHECKING:
 
     from kstoolkit.operations.lag import LagOfPartition
     from kstoolkit.operations.sparkmetrics import Labels
+    from kstoolkit.pipeline.batches import MicroBatch
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
-    from kstoolkit.pipeline.status import BatchTimes, RunStatus
+    from kstoolkit.pipeline.status import RunStatus
     from kstoolkit.replica.records import Lag
 
     Figures: TypeAlias = "RunCollector | ReplicaCollector"
@@ -115,7 +117,7 @@ _LAST_BATCH = {
 }
 
 
-def _last_batch(newest: BatchTimes | None) -> list[Family]:
+def _last_batch(newest: MicroBatch | None) -> list[Family]:
     told: tuple[float | None, ...] = (None, None, None)
     if newest is not None:
         told = newest.clock_ms / _SECOND_MS, newest.events, newest.seconds
@@ -363,7 +365,7 @@ class RunCollector:
         self._query_figures = QueryFigures(resets=_resets_counts(run.query))
         self._lag, self._restarts = lag, restarts
         self._one_at_a_time = threading.Lock()
-        findings = FindingTally(run.folder)
+        findings = FindingCounts(run.folder)
         parts: dict[str, Callable[[], list[Family]]] = {
             "run": self._read_run,
             "findings": lambda: self._while_there(_finding_metrics(findings.look())),

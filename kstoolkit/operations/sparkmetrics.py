@@ -234,10 +234,9 @@ class QueryFigures:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
-    >>> batch = BatchTimes(
-    ...     number=0, clock_ms=0, seconds=2.0, events=5, parts_seconds={"counting": 1.5}
-    ... )
+    >>> from kstoolkit.pipeline.batches import MicroBatch
+    >>> from kstoolkit.pipeline.status import RunState, RunStatus
+    >>> batch = MicroBatch(0, 0, 2.0, events=5, parts_seconds={"counting": 1.5})
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,))
     >>> figures = QueryFigures().metrics(status, {0: {"stateOperators": []}})
     >>> told = {each.name: each.samples for each in figures}

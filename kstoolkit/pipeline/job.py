@@ -27,6 +27,7 @@ from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import material_floor, needs_baseline, rules_to_json
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.batches import keep_state_size
 from kstoolkit.pipeline.counting import place_of
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
@@ -45,7 +46,6 @@ from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit, offsets_reached
 from kstoolkit.pipeline.session import InputProgress, spark_session, streaming_conf
 from kstoolkit.pipeline.sink import Sink
-from kstoolkit.pipeline.status import StateSizes
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Mending, SupervisedQuery
 from kstoolkit.pipeline.topicfeed import (
     Grain,
@@ -63,10 +63,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.kafka.cluster import TopicFacts
+    from kstoolkit.pipeline.batches import MicroBatch
     from kstoolkit.pipeline.failure import Restart
     from kstoolkit.pipeline.pipeline import Pipeline
     from kstoolkit.pipeline.session import Progress
-    from kstoolkit.pipeline.statistics import BatchStatistics
     from kstoolkit.pipeline.supervising import Gate, Ready, Rest, Tell
     from kstoolkit.pipeline.topicfeed import Ranges
 
@@ -186,18 +186,23 @@ class Job:
     ending: Ending | None = None
 
     def start(
-        self, on_batch: Callable[[BatchStatistics], None], gate: Gate, **trigger: Any
+        self, on_batch: Callable[[MicroBatch], None], gate: Gate, **trigger: Any
     ) -> StreamingQuery:
         """Start the query, whose batches pass the gate; ``trigger`` is Spark's."""
         pipeline, spark = self.pipeline, self.parcels.sparkSession
-        sizes = StateSizes(self.folder.path, self.settings.epoch)
+        query: StreamingQuery | None = None
+
+        def ended(batch: MicroBatch) -> None:
+            keep_state_size(self.folder, self.settings.epoch, query)  # of the one before
+            on_batch(batch)
+
         sink = Sink(
             out=self.folder.path,
             epoch=self.settings.epoch,
             cascade=pipeline.cascade,
             buckets=pipeline.buckets,
             rules=pipeline.judged_by,
-            on_batch=sizes.kept_before(on_batch),
+            on_batch=ended,
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
         )
@@ -208,13 +213,13 @@ class Job:
             step = gate.before(sink, self._check)
             writer = output.writeStream.foreachBatch(step).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
-            sizes.query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
-            return sizes.query
+            query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+            return query
 
     def supervised(
         self,
         ready: Ready,
-        on_batch: Callable[[BatchStatistics], None],
+        on_batch: Callable[[MicroBatch], None],
         tell: Callable[[str], None],
         restart: Restart | None = None,
         **trigger: Any,
@@ -259,7 +264,7 @@ class Job:
         reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
         progress.begin(reached.total_bytes)
 
-        def on_batch(done: BatchStatistics) -> None:
+        def on_batch(done: MicroBatch) -> None:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
 
@@ -268,7 +273,7 @@ class Job:
 
         query = self.supervised(again, on_batch, progress.say, availableNow=True)
         query.lead()
-        StateSizes(self.folder.path, self.settings.epoch, query).keep()
+        keep_state_size(self.folder, self.settings.epoch, query)
         self.folder.save(replace(self.settings, was_live=False))
 
     def _check(self, batch: int) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -444,3 +445,14 @@ def newest_commit(checkpoint: Path) -> int | None:
     folder = checkpoint / "commits"
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return max((int(name) for name in names if name.isdigit()), default=None)
+
+
+def size_bytes(folder: Path) -> int | None:
+    """Return what the files of a folder take; files that vanish meanwhile are left out."""
+    if not folder.is_dir():
+        return None
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total

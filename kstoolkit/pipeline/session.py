@@ -39,7 +39,7 @@ from kstoolkit.pipeline.runfolder import files_taken
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from kstoolkit.pipeline.statistics import BatchStatistics
+    from kstoolkit.pipeline.batches import MicroBatch
 
 
 _LAST_LINES = 3
@@ -429,7 +429,7 @@ class Progress:
                 self._bar.bar_format = None  # a whole bar
             self._bar.set_description_str("counting")
 
-    def batch(self, done: BatchStatistics) -> None:
+    def batch(self, done: MicroBatch) -> None:
         """Take in that a micro-batch is done."""
         with self._lock:
             self.events += done.events

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JJavaError
 from pyspark import TaskContext
@@ -41,10 +42,10 @@ from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.kafka.connection import for_java
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
 from kstoolkit.pipeline.parcels import LETTERS, from_ipc, spare_collector, to_ipc
-from kstoolkit.pipeline.statistics import BatchStatistics, Moments
 from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ class _Part:
         return hidden
 
 
+_MOMENTS_NAME = "part-moments.parquet"
+
 _GIVING_UP = {
     "max.block.ms": "15000",
     "request.timeout.ms": "10000",
@@ -275,6 +278,58 @@ _KINDS = (_FINDINGS, _DEAD_LETTERS, _TOLD, CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
+@dataclass(slots=True)
+class _Moments:
+    """The newest moments that each bucket reported of each level; kept with every batch.
+
+    A batch starts from those of the batch before and adds its own, so that a repeated batch
+    judges by the same ones.
+    """
+
+    held: dict[tuple[int, int], pa.Table] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, folder: Path) -> _Moments:
+        """Read what :meth:`save` wrote into a batch's folder; nothing if there is none."""
+        path = folder / _MOMENTS_NAME
+        if not path.exists():
+            return cls()
+        table = pq.read_table(path)
+        keys = set(zip(table["level"].to_pylist(), table["bucket"].to_pylist(), strict=True))
+        return cls({key: _of_bucket(table, *key) for key in sorted(keys)})
+
+    def save(self, folder: Path) -> None:
+        """Write the moments into a batch's folder."""
+        tables = [
+            table.append_column("level", pa.repeat(pa.scalar(level), table.num_rows)).append_column(
+                "bucket", pa.repeat(pa.scalar(bucket), table.num_rows)
+            )
+            for (level, bucket), table in self.held.items()
+        ]
+        if tables:
+            pq.write_table(pa.concat_tables(tables), folder / _MOMENTS_NAME, compression="zstd")
+
+    def report(self, level: int, bucket: int, payload: bytes) -> None:
+        """Take in what a bucket reported."""
+        table = from_ipc(payload)
+        if table.num_rows:
+            self.held[level, bucket] = table
+
+    def of_level(self, level: int) -> list[pa.Table]:
+        """Return the buckets' moments of one level."""
+        return [table for (each, _), table in self.held.items() if each == level]
+
+    @property
+    def levels(self) -> set[int]:
+        """The levels of which there are moments."""
+        return {level for level, _ in self.held}
+
+
+def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
+    chosen = pc.and_(pc.equal(table["level"], level), pc.equal(table["bucket"], bucket))
+    return table.filter(chosen).drop_columns(["level", "bucket"])
+
+
 @dataclass(frozen=True, slots=True)
 class Sink:
     """The function of Spark's ``foreachBatch`` for one run.
@@ -298,7 +353,7 @@ class Sink:
     cascade: Cascade
     buckets: int
     rules: Sequence[Rule]
-    on_batch: Callable[[BatchStatistics], None]
+    on_batch: Callable[[MicroBatch], None]
     topic: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
 
@@ -310,7 +365,7 @@ class Sink:
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         if self.topic is not None:
             _send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
-        moments = Moments.load(folders[_TOLD].folder(self.epoch, batch - 1))
+        moments = _Moments.load(folders[_TOLD].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
                 moments.report(row.level, row.bucket, bytes(row.payload))
@@ -320,7 +375,7 @@ class Sink:
         found = self._judge(frame, place[_FINDINGS], moments, now_ms)
         if found and self.findings_to is not None:
             _send_findings(frame.sparkSession, place[_FINDINGS], self.findings_to)
-        statistics = BatchStatistics.of(
+        statistics = MicroBatch.of(
             batch, told, self.cascade.labels, seconds=time.monotonic() - began, findings=found
         )
         statistics.save(place[_TOLD])
@@ -342,7 +397,7 @@ class Sink:
             outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),
         )
 
-    def _judge(self, frame: DataFrame, folder: Path, moments: Moments, now_ms: int) -> int:
+    def _judge(self, frame: DataFrame, folder: Path, moments: _Moments, now_ms: int) -> int:
         """Score on the executors what rules could flag; return how many findings there were."""
         files = sorted(folder.glob(f"part-*{_MATERIAL_SUFFIX}"))
         if not files:

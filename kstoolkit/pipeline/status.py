@@ -1,38 +1,20 @@
-"""Watching a run: look after look, each reading just what is new; in this process or another's.
+"""How a run stands: how fast, how far behind, what waits, what its state takes.
 
-Nothing here writes, and a look disturbs nobody: the run's ledger and Spark's logs are read as they
-are, half a line at the end included.
-
-A run as it stands at one moment: how fast, how far behind, what waits, what its state takes.
-
-One micro-batch: when, how long, and how much.
-
-How many files a run has taken in and not counted yet, look after look.
-
-What a run counts under names: its findings by rule, and the names that there can be.
-
-How much state a run held after each batch, by what Spark reported.
-
-Spark tells it of a batch once that has ended, too late for the sink to write it. So it is kept as
-the next batch ends, and as the query ends, in the folder of the batch that it is about.
-
-A run batch by batch: how long each took, how much came in, what it wrote, what state it held.
+Watched look after look, each reading just what is new; in this process or another's. Nothing here
+writes, and a look disturbs nobody: the run's ledger and Spark's logs are read as they are, half a
+line at the end included.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -41,9 +23,9 @@ from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Exempt, rules_from_json
 from kstoolkit.moments import moment_of
+from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
-from kstoolkit.pipeline.runfolder import files_taken, newest_commit
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.runfolder import files_taken, newest_commit, size_bytes
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_bytes, format_count
 
@@ -52,12 +34,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-    from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.changelog.changelog import Batch
     from kstoolkit.pipeline.failure import Restarted
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import RunFolder
 
+
+_Read = TypeVar("_Read")
 
 _RECENT_MS = 60_000
 _LENGTHS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
@@ -111,7 +95,7 @@ class RunStatus(Viewed):
     state: RunState
     at_ms: int
     why: str | None = None
-    batches: tuple[BatchTimes, ...] = ()
+    batches: tuple[MicroBatch, ...] = ()
     num_batches: int = 0
     events: int = 0
     findings: int = 0
@@ -126,7 +110,7 @@ class RunStatus(Viewed):
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
-    def newest(self) -> BatchTimes | None:
+    def newest(self) -> MicroBatch | None:
         """The newest micro-batch."""
         return self.batches[-1] if self.batches else None
 
@@ -250,7 +234,7 @@ class RunStatus(Viewed):
         return self._or_why(None, name) if value is None else format_bytes(value)
 
 
-def _parts_text(batch: BatchTimes) -> str:
+def _parts_text(batch: MicroBatch) -> str:
     told = ", ".join(f"{name} {part:,.2f}" for name, part in batch.parts_seconds.items())
     whole = f"{batch.seconds:,.2f} s, {format_count(batch.events)} events"
     return f"{whole} ({told})" if told else f"{whole} (in parts: unknown, only its process knows)"
@@ -268,55 +252,28 @@ def _length(milliseconds: int) -> str:
     return f"{milliseconds / _SECOND_MS:,.1f} s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchTimes:
-    """One micro-batch: when, how long, and how much.
+class _UnreadBatches:
+    """The batches of one of a run's folders that were marked since the last look."""
 
-    Parameters
-    ----------
-    number
-        Its number.
-    clock_ms
-        Its clock, epoch ms UTC.
-    seconds
-        How long it took: all of it if the query tells, else what the sink took.
-    events
-        Events that came in.
-    parts_seconds
-        What of it went where; empty where only the query could tell.
-    state_rows, memory_bytes
-        What Spark reported of the state after it: rows, and RocksDB's native memory.
-    """
+    def __init__(self, folder: RunFolder, kind: str) -> None:
+        self._folders = BatchFolders(folder.path / kind)
+        self.known: set[tuple[int, int]] = set()
 
-    number: int
-    clock_ms: int
-    seconds: float
-    events: int
-    parts_seconds: dict[str, float] = field(default_factory=dict)
-    state_rows: int | None = None
-    memory_bytes: int | None = None
-
-    @property
-    def events_per_second(self) -> float | None:
-        """Events by how long it took."""
-        return self.events / self.seconds if self.seconds else None
+    def read(self, load: Callable[[Batch], _Read]) -> Iterator[tuple[Batch, _Read]]:
+        for batch in self._folders.marked():
+            key = (batch.epoch, batch.number)
+            if key in self.known:
+                continue
+            try:
+                told = load(batch)
+            except FileNotFoundError:  # Spark repeats it just now
+                continue
+            self.known.add(key)
+            yield batch, told
 
 
-class WaitingFiles:
-    """Reads what is new in a run's list of files each time.
-
-    Parameters
-    ----------
-    folder
-        The run's.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> WaitingFiles(RunFolder(Path("no/run"))).look()
-    (None, None)
-    """
+class _WaitingFiles:
+    """Reads what is new in a run's list of files, look after look."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -345,7 +302,7 @@ class WaitingFiles:
         self._sizes += [json.loads(line)["size_bytes"] for line in whole.split(b"\n") if line]
 
 
-class FindingTally:
+class FindingCounts:
     """Counts a run's findings by rule, look after look, reading just what is new.
 
     Parameters
@@ -357,13 +314,16 @@ class FindingTally:
     --------
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.runfolder import RunFolder
-    >>> FindingTally(RunFolder(Path("no/run"))).look()
+    >>> FindingCounts(RunFolder(Path("no/run"))).look()
     {}
     """
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
-        self._known: set[tuple[int, int]] = set()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._unread = _UnreadBatches(self._folder, "findings")
         self._found: Counter[str] = Counter()
 
     def look(self) -> dict[str, int]:
@@ -372,22 +332,22 @@ class FindingTally:
         A finding whose count grows is reported again, and counts again.
         """
         if not self._folder.is_there():  # what comes into its place is another run
-            self._known.clear()
-            self._found.clear()
-        for batch in BatchFolders(self._folder.path / "findings").marked():
-            key = (batch.epoch, batch.number)
-            if key in self._known:
-                continue
-            try:
-                found = _by_rule(batch.files(".parquet"))
-            except FileNotFoundError:  # Spark repeats it just now
-                continue
-            self._known.add(key)
+            self._begin()
+        for _, found in self._unread.read(_by_rule):
             self._found.update(found)
         settings = self._folder.settings()
         rules = () if settings is None else rules_from_json(settings.rules)
         names = [rule.name for rule in rules if not isinstance(rule, Exempt)]
         return dict.fromkeys(names, 0) | dict(self._found)
+
+
+def _by_rule(batch: Batch) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for path in batch.files(".parquet"):
+        rules = pq.read_table(path, columns=["rule"], partitioning=None)["rule"]
+        for each in rules.combine_chunks().value_counts().to_pylist():
+            found[each["values"]] += each["counts"]
+    return found
 
 
 def with_all_reasons(dead_letters: dict[str, int]) -> dict[str, int]:
@@ -399,287 +359,6 @@ def with_all_reasons(dead_letters: dict[str, int]) -> dict[str, int]:
     0
     """
     return dict.fromkeys(REASONS, 0) | dead_letters
-
-
-def _by_rule(paths: Sequence[Path]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for path in paths:
-        rules = pq.read_table(path, columns=["rule"], partitioning=None)["rule"]
-        for each in rules.combine_chunks().value_counts().to_pylist():
-            found[each["values"]] += each["counts"]
-    return found
-
-
-NOT_KEPT = "Spark's figure was not kept"
-"""Why a batch's is unknown: its process ended before it was told, or kept none of them yet."""
-
-_NAME = "part-state.json"
-
-
-@dataclass(frozen=True, slots=True)
-class StateSize:
-    """What the state stores of a run held after a batch: sums over operators and partitions.
-
-    Parameters
-    ----------
-    rows
-        Rows in the state stores (``numRowsTotal``); each of ours is a block of many counters.
-    memory_bytes
-        RocksDB's native memory, by Spark's estimate (``memoryUsedBytes``).
-    """
-
-    rows: int
-    memory_bytes: int
-
-    @classmethod
-    def of(cls, progress: Mapping[str, Any]) -> StateSize:
-        """Read one of a query's ``recentProgress``.
-
-        Examples
-        --------
-        >>> StateSize.of({"stateOperators": [{"numRowsTotal": 448, "memoryUsedBytes": 2048}]})
-        StateSize(rows=448, memory_bytes=2048)
-        """
-        operators = progress["stateOperators"]
-        return cls(
-            rows=sum(each["numRowsTotal"] for each in operators),
-            memory_bytes=sum(each["memoryUsedBytes"] for each in operators),
-        )
-
-    def save(self, folder: Path) -> None:
-        """Write the size into a batch's folder, which others may be reading."""
-        hidden = folder / f".{os.getpid()}-{_NAME}"
-        hidden.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        hidden.replace(folder / _NAME)
-
-    @classmethod
-    def load(cls, folder: Path) -> StateSize | None:
-        """Read what :meth:`save` wrote; None if it did not, or not all of it reached the disk."""
-        try:
-            return cls(**json.loads((folder / _NAME).read_text(encoding="utf-8")))
-        except (FileNotFoundError, ValueError, TypeError):
-            return None
-
-
-@dataclass(slots=True)
-class StateSizes:
-    """Keeps what a query tells of its state in the folder of its run.
-
-    Parameters
-    ----------
-    out, epoch
-        The run's folder, and the number that its batches are filed under.
-    query
-        Who tells; None before it has been started.
-    """
-
-    out: Path
-    epoch: int
-    query: StreamingQuery | None = None
-
-    def keep(self) -> None:
-        """Keep what was told last; nothing if nothing was, or if its batch has no folder."""
-        try:
-            last = None if self.query is None else self.query.lastProgress
-        except JAVA_IS_GONE:
-            return
-        if last is None:
-            return
-        folder = BatchFolders(self.out / "statistics").folder(self.epoch, last["batchId"])
-        with suppress(OSError):  # a figure that can't be kept is unknown: counting goes on
-            StateSize.of(last).save(folder)
-
-    def kept_before(
-        self, on_batch: Callable[[BatchStatistics], None]
-    ) -> Callable[[BatchStatistics], None]:
-        """Return a function that keeps what was told, then calls ``on_batch``."""
-
-        def batch(done: BatchStatistics) -> None:
-            self.keep()
-            on_batch(done)
-
-        return batch
-
-
-def told_sizes(query: StreamingQuery | None) -> dict[int, StateSize]:
-    """Return what a query of this process still knows, by the number of the batch."""
-    try:
-        return (
-            {} if query is None else {p["batchId"]: StateSize.of(p) for p in query.recentProgress}
-        )
-    except JAVA_IS_GONE:
-        return {}
-
-
-_VERSION = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
-_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Batches(Viewed, Sequence[BatchStatistics]):
-    """A run's micro-batches, the oldest first; made by :meth:`kstoolkit.Run.batches`.
-
-    Parameters
-    ----------
-    told
-        What each came to.
-    state_bytes
-        What each wrote into the checkpoint's state as changelogs, deltas and snapshots, without
-        the SST files that snapshots share; ``None`` where Spark has removed that since.
-    state
-        What the state stores held after each, by Spark's figures; ``None`` where they were not
-        kept.
-
-    Examples
-    --------
-    >>> told = (BatchStatistics(0, 0, 2.0, events=500),)
-    >>> batches = Batches(told, (1024,), (StateSize(rows=448, memory_bytes=2048),))
-    >>> batches
-    Batches(1 batch, 500 events in 2.0 s)
-    >>> batches.to_pandas()["events_per_second"].tolist()
-    [250.0]
-    """
-
-    told: tuple[BatchStatistics, ...]
-    state_bytes: tuple[int | None, ...]
-    state: tuple[StateSize | None, ...]
-
-    def __len__(self) -> int:
-        return len(self.told)
-
-    @overload
-    def __getitem__(self, index: int) -> BatchStatistics: ...
-    @overload
-    def __getitem__(self, index: slice) -> Batches: ...
-    def __getitem__(self, index: int | slice) -> BatchStatistics | Batches:
-        if isinstance(index, slice):
-            return Batches(self.told[index], self.state_bytes[index], self.state[index])
-        return self.told[index]
-
-    def __iter__(self) -> Iterator[BatchStatistics]:
-        return iter(self.told)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return one row a batch; of what is told by window or by reason, the sums."""
-        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
-
-        rows = [
-            {
-                "batch": each.batch,
-                "clock": pd.Timestamp(each.batch_ms, unit="ms", tz="UTC"),
-                "seconds": each.seconds,
-                "events": each.events,
-                "events_per_second": each.events / each.seconds if each.seconds else None,
-                "counters_in": each.counters_in,
-                "late": sum(each.late.values()),
-                "dead_letters": sum(each.dead_letters.values()),
-                "backlog": sum(each.backlog.values()),
-                "changelog_records": each.changelog_records,
-                "changelog_bytes": each.changelog_bytes,
-                "findings": each.findings,
-                "state_bytes": written,
-                "state_rows": None if held is None else held.rows,
-                "state_memory_bytes": None if held is None else held.memory_bytes,
-            }
-            for each, written, held in self._each()
-        ]
-        columns = list(rows[0]) if rows else ["batch", "seconds", "events", *_OF_STATE]
-        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_OF_STATE, "Int64"))
-
-    def __repr__(self) -> str:
-        return f"Batches({self._facts()})"
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
-        last = list(self._each())[-_SHOWN:]
-        body = "".join(f"<tr>{_html_cells(*each)}</tr>" for each in last)
-        note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
-        return (
-            f"<table><caption>{self._facts()}{note}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
-
-    def _each(self) -> Iterator[tuple[BatchStatistics, int | None, StateSize | None]]:
-        return zip(self.told, self.state_bytes, self.state, strict=True)
-
-    def _facts(self) -> str:
-        plural = "" if len(self) == 1 else "es"
-        events = format_count(sum(each.events for each in self.told))
-        seconds = sum(each.seconds for each in self.told)
-        return f"{format_count(len(self))} batch{plural}, {events} events in {seconds:,.1f} s"
-
-
-_COLUMNS = (
-    "batch",
-    "seconds",
-    "events",
-    "events/s",
-    "findings",
-    "state written",
-    "state rows",
-    "state memory",
-)
-_OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
-
-
-def _html_cells(each: BatchStatistics, written: int | None, held: StateSize | None) -> str:
-    rate = format_count(each.events / each.seconds) if each.seconds else "unknown"
-    state = (
-        "unknown (removed since)" if written is None else format_bytes(written),
-        "unknown (not kept)" if held is None else format_count(held.rows),
-        "unknown (not kept)" if held is None else format_bytes(held.memory_bytes),
-    )
-    told = (str(each.batch), f"{each.seconds:,.2f}", format_count(each.events), rate)
-    return "".join(f"<td>{text}</td>" for text in (*told, format_count(each.findings), *state))
-
-
-def batches_of(folder: RunFolder, sizes: Mapping[int, StateSize]) -> Batches:
-    """Return a run's batches, read from its folder.
-
-    Parameters
-    ----------
-    folder
-        The run's.
-    sizes
-        What a query of this process tells of its batches' state beside, which need not be kept yet.
-    """
-    marked = BatchFolders(folder.path / "statistics").marked()
-    told = tuple(BatchStatistics.load(batch.folder) for batch in marked)
-    newest = marked[-1].epoch if marked else 0
-    written = _written_bytes(folder.checkpoint / "state")
-    # The checkpoint is of the newest epoch; a batch writes the version after its own number.
-    state = (written.get(each.number + 1) if each.epoch == newest else None for each in marked)
-    held = tuple(
-        (sizes.get(each.number) if each.epoch == newest else None) or StateSize.load(each.folder)
-        for each in marked
-    )
-    return Batches(told, tuple(state), held)
-
-
-def _written_bytes(state: Path) -> Counter[int]:
-    """Return what the files of each version of the state take; files that vanish are left out."""
-    written: Counter[int] = Counter()
-    for path in state.rglob("*") if state.is_dir() else ():
-        version = _VERSION.fullmatch(path.name)
-        try:
-            if version is not None:
-                written[int(version[1])] += path.stat().st_size
-        except FileNotFoundError:
-            continue
-    return written
-
-
-def size_bytes(folder: Path) -> int | None:
-    """Return what the files of a folder take; files that vanish meanwhile are left out."""
-    if not folder.is_dir():
-        return None
-    total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total
 
 
 _MOST_BATCHES = 300
@@ -723,17 +402,16 @@ class RunWatch:
 
     def _begin(self) -> None:
         """Know nothing yet."""
-        self._told: deque[BatchStatistics] = deque(maxlen=_MOST_BATCHES)
-        self._folders: deque[Path] = deque(maxlen=_MOST_BATCHES)
+        self._unread = _UnreadBatches(self._run.folder, STATISTICS_FOLDER)
+        self._told: deque[tuple[Path, MicroBatch]] = deque(maxlen=_MOST_BATCHES)
         self._held: dict[Path, StateSize] = {}
         self._progress: dict[int, Mapping[str, Any]] = {}
-        self._known: set[tuple[int, int]] = set()
         self._late: Counter[str] = Counter()
         self._dead: Counter[str] = Counter()
         self._events = self._findings = 0
         self._changes: tuple[int, int] | None = None
         self._newest_event_ms: int | None = None
-        self._waiting = WaitingFiles(self._run.folder)
+        self._waiting = _WaitingFiles(self._run.folder)
 
     @property
     def progress(self) -> Mapping[int, Mapping[str, Any]]:
@@ -773,8 +451,8 @@ class RunWatch:
             state=state,
             why=why,
             at_ms=time.time_ns() // 1_000_000,
-            batches=tuple(map(self._batch, self._told, self._folders)),
-            num_batches=len(self._known),
+            batches=tuple(self._batch(*each) for each in self._told),
+            num_batches=len(self._unread.known),
             events=self._events,
             findings=self._findings,
             late=dict(self._late),
@@ -808,17 +486,8 @@ class RunWatch:
         return RunState.FAILED, self._run.failure().message
 
     def _read_statistics(self) -> None:
-        for batch in BatchFolders(self._run.folder.path / "statistics").marked():
-            key = (batch.epoch, batch.number)
-            if key in self._known:
-                continue
-            try:
-                told = BatchStatistics.load(batch.folder)
-            except FileNotFoundError:  # Spark repeats it just now
-                continue
-            self._known.add(key)
-            self._told.append(told)
-            self._folders.append(batch.folder)
+        for batch, told in self._unread.read(lambda batch: MicroBatch.load(batch.folder)):
+            self._told.append((batch.folder, told))
             self._events += told.events
             self._findings += told.findings
             self._late.update(told.late)
@@ -838,7 +507,7 @@ class RunWatch:
                 self._progress[each["batchId"]] = each
         except JAVA_IS_GONE:
             return
-        oldest = self._told[0].batch if self._told else 0
+        oldest = self._told[0][1].batch if self._told else 0
         self._progress = {n: each for n, each in self._progress.items() if n >= oldest}
 
     def _read_changes(self) -> None:
@@ -860,20 +529,18 @@ class RunWatch:
                     reached = span[1] + finest.size_ms
                     self._newest_event_ms = max(self._newest_event_ms or reached, reached)
 
-    def _batch(self, told: BatchStatistics, folder: Path) -> BatchTimes:
-        is_of_query = folder.parent == self._folders[-1].parent  # not of an epoch before it
+    def _batch(self, folder: Path, told: MicroBatch) -> MicroBatch:
+        """Return a batch with what its query tells of it, and the state that it left."""
+        is_of_query = folder.parent == self._told[-1][0].parent  # not of an epoch before it
         progress = self._progress.get(told.batch) if is_of_query else None
-        spent = {} if progress is None else progress["durationMs"]
-        spent = {name: ms / 1000 for name, ms in spent.items()}
-        held = self._kept(folder) if progress is None else StateSize.of(progress)
-        return BatchTimes(
-            number=told.batch,
-            clock_ms=told.batch_ms,
+        if progress is None:
+            return replace(told, state=self._kept(folder))
+        spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
+        return replace(
+            told,
             seconds=spent.get("triggerExecution", told.seconds),
-            events=told.events,
             parts_seconds=_parts(spent) if spent else {},
-            state_rows=None if held is None else held.rows,
-            memory_bytes=None if held is None else held.memory_bytes,
+            state=StateSize.of(progress),
         )
 
     def _kept(self, folder: Path) -> StateSize | None:

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import REASONS
-from kstoolkit.pipeline.status import NOT_KEPT
+from kstoolkit.pipeline.batches import NOT_KEPT
 from kstoolkit.plots.axes import head, in_counts, label, nothing, shown, title
 from kstoolkit.plots.marks import (
     MOST_ROWS,
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.event import DeadLetters
     from kstoolkit.operations.lag import LagOfPartition, TopicLag
-    from kstoolkit.pipeline.run import Run, RunSummary
-    from kstoolkit.pipeline.status import Batches, BatchTimes, RunStatus
+    from kstoolkit.pipeline.batches import Batches, MicroBatch, RunSummary
+    from kstoolkit.pipeline.run import Run
+    from kstoolkit.pipeline.status import RunStatus
 
     Floats = NDArray[np.float64]
 
@@ -62,10 +63,9 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.status import Batches
-    >>> from kstoolkit.pipeline.statistics import BatchStatistics
-    >>> told = (BatchStatistics(0, 0, 3.0, events=50), BatchStatistics(1, 0, 2.0, events=500))
-    >>> plot_batches(Batches(told, (1024, None), (None, None))).get_title(loc="left")
+    >>> from kstoolkit.pipeline.batches import Batches, MicroBatch
+    >>> told = (MicroBatch(0, 0, 3.0, events=50), MicroBatch(1, 0, 2.0, events=500))
+    >>> plot_batches(Batches(told)).get_title(loc="left")
     '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
     """
     axes = strip_axes(ax, _NUM_STRIPS)
@@ -212,9 +212,8 @@ def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.statistics import BatchStatistics
-    >>> from kstoolkit.pipeline.run import Summary
-    >>> summary = Summary.of([BatchStatistics(0, 0, 2.0, events=500)], 1024)
+    >>> from kstoolkit.pipeline.batches import MicroBatch, RunSummary
+    >>> summary = RunSummary.of([MicroBatch(0, 0, 2.0, events=500)], 1024)
     >>> plot_summary(summary).get_title(loc="left")
     '500 events: 0 late, 0 dead letters, 0 findings'
     """
@@ -289,8 +288,9 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
-    >>> batch = BatchTimes(number=0, clock_ms=0, seconds=2.0, events=500)
+    >>> from kstoolkit.pipeline.batches import MicroBatch
+    >>> from kstoolkit.pipeline.status import RunState, RunStatus
+    >>> batch = MicroBatch(0, 0, 2.0, events=500)
     >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,), num_batches=1)
     >>> plot_status(status).get_title(loc="left")
     'Counting: the last batch took 2.0 s for 500 events'
@@ -315,7 +315,7 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _status_strips(batches: Sequence[BatchTimes], edges: Floats) -> list[Strip]:
+def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
     rates = [each.events_per_second for each in batches]
     rows = [each.state_rows for each in batches]
     memory = [each.memory_bytes for each in batches]
@@ -336,7 +336,7 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s"
 
 
-def _parts(batches: Sequence[BatchTimes], edges: Floats) -> tuple[Steps, ...]:
+def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
     """Return the parts of each batch's time upon each other: drawn first is the whole."""
     whole = np.array([each.seconds for each in batches])
     names = list(dict.fromkeys(name for each in batches for name in each.parts_seconds))

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import Run, RunSummary
+    from kstoolkit.pipeline.batches import RunSummary
+    from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.windows import Window
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.session import spark_session
-from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.benchmarks.broker import RECORDS_PER_BATCH, TOPIC
 from tests.benchmarks.contestant import CORES, WINDOWS, arguments, mark
 from tests.benchmarks.footprint import block_bytes_each, dict_bytes_each
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kstoolkit.events.sources import Files, Frame
     from kstoolkit.events.topics import Topic
     from kstoolkit.kafka.outputs import KafkaChangelog
-    from kstoolkit.pipeline.run import RunSummary
+    from kstoolkit.pipeline.batches import RunSummary
 
 
 def main() -> None:
@@ -120,7 +120,7 @@ class _Watch:
             mark("begun")
         for batch in self.batches.marked()[self.seen :]:
             self.seen += 1
-            self.events += BatchStatistics.load(batch.folder).events
+            self.events += MicroBatch.load(batch.folder).events
             mark("counted", events=self.events)
 
 

@@ -18,7 +18,7 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 from kstoolkit.events.files import Admitted, Ledger
 from kstoolkit.operations.metrics import RestoreProgress
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.batches import MicroBatch
 from tests.operations.scraping import OPENMETRICS, Scrape, scrape_until, values_of
 from tests.plots.made import COUNTS, HOSTILE, OVER, found, made_run
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-def batch(number: int, **changes: object) -> BatchStatistics:
+def batch(number: int, **changes: object) -> MicroBatch:
     facts = {"events": 100, "late": {"1 minute": 2}, "dead_letters": {"no_user": 1}}
-    return BatchStatistics(number, 1_000 * number, 0.5, **facts | changes)  # type: ignore[arg-type]
+    return MicroBatch(number, 1_000 * number, 0.5, **facts | changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture

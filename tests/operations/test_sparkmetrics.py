@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kstoolkit.operations.sparkmetrics import _FIGURES, QueryFigures
-from kstoolkit.pipeline.status import BatchTimes, RunState, RunStatus
+from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.status import RunState, RunStatus
 from kstoolkit.rocksdb.metricnames import metric_names
 from tests.operations.scraping import values_of
 
@@ -27,10 +28,7 @@ def operator(**custom: int) -> dict[str, Any]:
 
 def status(*numbers: int, state: RunState = RunState.COUNTING) -> RunStatus:
     batches = tuple(
-        BatchTimes(
-            number=number, clock_ms=0, seconds=2.0, events=1, parts_seconds={"counting": 1.5}
-        )
-        for number in numbers
+        MicroBatch(number, 0, 2.0, events=1, parts_seconds={"counting": 1.5}) for number in numbers
     )
     return RunStatus(state=state, at_ms=0, batches=batches)
 

@@ -16,8 +16,8 @@ import pytest
 from nbclient import NotebookClient
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.session import Progress, spark_session, streaming_conf
-from kstoolkit.pipeline.statistics import BatchStatistics
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,7 +227,7 @@ def test_a_master_that_does_not_answer_is_found_out_at_once() -> None:
     assert "Connection refused" in done.stderr
 
 
-BATCH = BatchStatistics(batch=0, batch_ms=0, seconds=2.0, events=1_200, findings=3)
+BATCH = MicroBatch(batch=0, batch_ms=0, seconds=2.0, events=1_200, findings=3)
 
 
 def shown(capsys: pytest.CaptureFixture[str], total_bytes: int | None) -> str:

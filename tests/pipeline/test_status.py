@@ -10,17 +10,9 @@ import pytest
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import InputError
 from kstoolkit.events.files import Admitted, Ledger
+from kstoolkit.pipeline.batches import MicroBatch, StateSize, keep_state_size
 from kstoolkit.pipeline.failure import RestartLog
-from kstoolkit.pipeline.statistics import BatchStatistics
-from kstoolkit.pipeline.status import (
-    _MOST_BATCHES,
-    BatchTimes,
-    RunState,
-    RunStatus,
-    RunWatch,
-    StateSize,
-    StateSizes,
-)
+from kstoolkit.pipeline.status import _MOST_BATCHES, RunState, RunStatus, RunWatch
 from tests.plots.made import made_run
 
 if TYPE_CHECKING:
@@ -29,9 +21,9 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-def batch(number: int, **changes: object) -> BatchStatistics:
+def batch(number: int, **changes: object) -> MicroBatch:
     facts = {"events": 100, "late": {"1 minute": 2}, "dead_letters": {"no_user": 1}, "findings": 3}
-    return BatchStatistics(number, 1_000 * number, 0.5, **facts | changes)  # type: ignore[arg-type]
+    return MicroBatch(number, 1_000 * number, 0.5, **facts | changes)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -39,7 +31,7 @@ def run(tmp_path: Path) -> Run:
     return made_run(tmp_path / "out", batches=[batch(0), batch(1, events=40)])
 
 
-def add(run: Run, told: BatchStatistics, *, mark: bool = True) -> None:
+def add(run: Run, told: MicroBatch, *, mark: bool = True) -> None:
     folders = BatchFolders(run.folder.path / "statistics")
     told.save(folders.begin(0, told.batch))
     if mark:
@@ -165,14 +157,13 @@ def test_of_a_long_run_the_newest_batches_are_told_and_all_are_summed_up(run: Ru
 
 def test_text_and_html_state_the_same_facts() -> None:
     parts = {"counting": 1.5, "other": 0.5}
-    newest = BatchTimes(
-        number=7,
-        clock_ms=59_000,
-        seconds=2.0,
+    newest = MicroBatch(
+        7,
+        59_000,
+        2.0,
         events=600,
         parts_seconds=parts,
-        state_rows=12,
-        memory_bytes=3 << 20,
+        state=StateSize(rows=12, memory_bytes=3 << 20),
     )
     status = RunStatus(
         state=RunState.FAILED,
@@ -217,7 +208,7 @@ class Query:
 
 def keep(run: Run, last: dict[str, Any] | None) -> None:
     query: Any = Query(last)
-    StateSizes(run.folder.path, 0, query).keep()
+    keep_state_size(run.folder, 0, query)
 
 
 def operator(rows: int, memory_bytes: int) -> dict[str, int]:
@@ -225,8 +216,8 @@ def operator(rows: int, memory_bytes: int) -> dict[str, int]:
 
 
 TOLD = [
-    BatchStatistics(0, 60_000, 8.0, events=80, late={"1 minute": 2, "1 hour": 1}, findings=1),
-    BatchStatistics(1, 90_000, 2.0, events=400, dead_letters={"no_user": 3}),
+    MicroBatch(0, 60_000, 8.0, events=80, late={"1 minute": 2, "1 hour": 1}, findings=1),
+    MicroBatch(1, 90_000, 2.0, events=400, dead_letters={"no_user": 3}),
 ]
 
 

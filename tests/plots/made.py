@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from kstoolkit.pipeline.statistics import BatchStatistics
+    from kstoolkit.pipeline.batches import MicroBatch
 
 DAY = 24 * HOUR
 MORNING = 1_442_016_000_000  # 12 September 2015, 00:00 UTC
@@ -83,7 +83,7 @@ def made_run(
     *,
     counts: Mapping[int, Rows] = COUNTS,
     findings: Sequence[dict[str, Any]] = (),
-    batches: Sequence[BatchStatistics] = (),
+    batches: Sequence[MicroBatch] = (),
     reasons: Sequence[str] = (),
 ) -> Run:
     """Return a run whose folder is filled without Spark."""

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from kstoolkit.operations.lag import LagOfPartition, TopicLag
-from kstoolkit.pipeline.statistics import BatchStatistics
-from kstoolkit.pipeline.status import Batches, BatchTimes, RunState, RunStatus, StateSize
+from kstoolkit.pipeline.batches import Batches, MicroBatch, StateSize
+from kstoolkit.pipeline.status import RunState, RunStatus
 from kstoolkit.plots.marks import MOST_ROWS
 from kstoolkit.plots.run import _MOST_BARS
 from tests.plots.made import HOSTILE, drawn, legend, made_run, row_names, seen, stays_inside, texts
@@ -18,12 +19,19 @@ if TYPE_CHECKING:
 
 
 def batches(number: int, *, state: int | None = 1024) -> Batches:
-    told = tuple(BatchStatistics(n, 0, 2.0, events=100 * (n + 1)) for n in range(number))
-    held = tuple(
-        None if state is None else StateSize(rows=8 * (n + 1), memory_bytes=state * (n + 1))
-        for n in range(number)
+    return Batches(
+        tuple(
+            MicroBatch(
+                n,
+                0,
+                2.0,
+                events=100 * (n + 1),
+                state=None if state is None else StateSize(8 * (n + 1), state * (n + 1)),
+                state_bytes=state,
+            )
+            for n in range(number)
+        )
     )
-    return Batches(told, (state,) * number, held)
 
 
 def steps(axes: Any) -> list[np.ndarray[Any, Any]]:
@@ -36,7 +44,7 @@ def steps(axes: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def test_a_run_is_drawn_by_batch_with_durations_rates_and_state(tmp_path: Path) -> None:
-    told = [BatchStatistics(0, 0, 8.0, events=80), BatchStatistics(1, 0, 2.0, events=400)]
+    told = [MicroBatch(0, 0, 8.0, events=80), MicroBatch(1, 0, 2.0, events=400)]
     axes: Any = made_run(tmp_path / "out", batches=told).plot()
     assert texts(axes) == [
         *("unknown", "state\nmemory", "unknown", "state rows", "unknown", "written\nto state"),
@@ -77,8 +85,12 @@ def test_state_is_drawn_as_large_as_it_was_after_each_batch() -> None:
 
 
 def test_known_and_unknown_state_stand_each_where_they_belong() -> None:
-    known = batches(4)
-    told = Batches(known.told, (None, 10, None, None), known.state)
+    told = Batches(
+        tuple(
+            replace(each, state_bytes=written)
+            for each, written in zip(batches(4), (None, 10, None, None), strict=True)
+        )
+    )
     axes: Any = told.plot()
     spans = [each for each in axes.patches if each.get_hatch() == "////"]
     assert [(each.get_x(), each.get_width()) for each in spans] == [(0, 1), (2, 2)]
@@ -99,7 +111,7 @@ def test_no_batches_are_said_to_be_none() -> None:
 
 
 def test_a_summary_sets_events_beside_what_was_late_or_not_counted(tmp_path: Path) -> None:
-    told = BatchStatistics(
+    told = MicroBatch(
         0, 0, 2.0, events=85_405, late={"1 minute": 40}, dead_letters={"no_user": 3, "bad_time": 9}
     )
     axes: Any = made_run(tmp_path / "out", batches=[told]).summary().plot()
@@ -145,13 +157,13 @@ def test_dead_letters_state_the_same_facts_as_text_and_html(tmp_path: Path) -> N
 PARTS = {"counting": 1.0, "input": 0.25, "planning": 0.125, "logs": 0.25, "other": 0.125}
 
 
-def batch(number: int, **changes: Any) -> BatchTimes:
-    facts: dict[str, Any] = {"clock_ms": 0, "seconds": 1.75, "events": 350}
-    told = {"parts_seconds": PARTS, "state_rows": 40, "memory_bytes": 5 << 20}
-    return BatchTimes(number=number, **facts | told | changes)
+def batch(number: int, **changes: Any) -> MicroBatch:
+    facts: dict[str, Any] = {"batch_ms": 0, "seconds": 1.75, "events": 350}
+    told = {"parts_seconds": PARTS, "state": StateSize(rows=40, memory_bytes=5 << 20)}
+    return MicroBatch(number, **facts | told | changes)
 
 
-def status(*batches: BatchTimes, more: int = 0) -> RunStatus:
+def status(*batches: MicroBatch, more: int = 0) -> RunStatus:
     return RunStatus(
         state=RunState.COUNTING, at_ms=0, batches=batches, num_batches=len(batches) + more
     )
@@ -171,7 +183,7 @@ def test_the_parts_of_a_batch_lie_upon_each_other() -> None:
 
 
 def test_what_only_the_query_knows_is_hatched_where_it_is_unknown() -> None:
-    untold: dict[str, Any] = {"parts_seconds": {}, "state_rows": None, "memory_bytes": None}
+    untold: dict[str, Any] = {"parts_seconds": {}, "state": None}
     axes = drawn(status(batch(0, **untold), batch(1), batch(2, **untold)).plot())
     assert "parts unknown" in legend(axes)
     assert "unknown" in legend(axes)

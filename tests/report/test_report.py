@@ -17,7 +17,7 @@ from rocksdict import Options, Rdict
 
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, LargeReportWarning, OutputError
-from kstoolkit.pipeline.run import RunSummary
+from kstoolkit.pipeline.batches import RunSummary
 from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory

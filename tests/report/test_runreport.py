@@ -16,9 +16,9 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import REASONS, letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Unusual, rules_to_json
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
-from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.report.runreport import _command_of, report_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
@@ -107,7 +107,7 @@ class Made:
         BatchFolders(self.out / "dead_letters").mark(0, number)
 
     def statistics(self, **told: Any) -> None:
-        BatchStatistics(0, TEN, 1.5, **told).save(self._batch("statistics"))
+        MicroBatch(0, TEN, 1.5, **told).save(self._batch("statistics"))
         BatchFolders(self.out / "statistics").mark(0, 0)
 
     def _batch(self, kind: str, number: int = 0) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.statistics import BatchStatistics
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.plots.lab import FIGURES
 from kstoolkit.widgets.labviews import COSTS
 from tests.plots.made import found, made_run
@@ -73,7 +73,7 @@ PANELS = {
 def test_a_panel_appears_without_what_its_first_picture_does_not_need(
     panel: str, tmp_path: Path
 ) -> None:
-    made_run(tmp_path / "out", findings=[found()], batches=[BatchStatistics(0, 0, 1.0, events=8)])
+    made_run(tmp_path / "out", findings=[found()], batches=[MicroBatch(0, 0, 1.0, events=8)])
     made, unwanted = PANELS[panel]
     code = dedent(SHOWN).format(made=made, unwanted=unwanted)
     done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.events.event import REASONS
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.failure import RestartLog
-from kstoolkit.pipeline.statistics import BatchStatistics
 from kstoolkit.pipeline.status import RunState
 from kstoolkit.widgets.runmonitor import RunMonitor
 from tests.pipeline.harness import source, until, write_lines
@@ -136,7 +136,7 @@ class TestOfALiveRun:
 
 @pytest.fixture
 def ended(tmp_path: Path) -> Run:
-    batches = [BatchStatistics(n, 1_000, 0.5, events=100) for n in range(3)]
+    batches = [MicroBatch(n, 1_000, 0.5, events=100) for n in range(3)]
     return made_run(tmp_path / "<b>out", batches=batches)
 
 
@@ -200,7 +200,7 @@ def test_it_appears_at_once_and_closing_ends_its_thread(ended: Run) -> None:
 
 
 def test_a_run_that_is_gone_is_said_and_the_figures_stay(tmp_path: Path) -> None:
-    told = [BatchStatistics(0, 0, 1.0, events=8)]
+    told = [MicroBatch(0, 0, 1.0, events=8)]
     run = made_run(tmp_path / "out", findings=[], batches=told)
     with RunMonitor(run, seconds=3600) as monitor:
         monitor.look()
@@ -213,7 +213,7 @@ def test_a_run_that_is_gone_is_said_and_the_figures_stay(tmp_path: Path) -> None
 
 def test_the_number_of_every_reason_for_dead_letters_is_seen(tmp_path: Path) -> None:
     numbers = {name: 1_001 + number for number, name in enumerate(REASONS)}
-    told = [BatchStatistics(0, 0, 1.0, events=8, dead_letters=numbers)]
+    told = [MicroBatch(0, 0, 1.0, events=8, dead_letters=numbers)]
     with RunMonitor(made_run(tmp_path / "out", findings=[], batches=told)) as monitor:
         monitor.look()
         for number in numbers.values():

@@ -1,0 +1,542 @@
+"""What each micro-batch of a run came to, and what they come to together.
+
+A batch is a folder of the run, whole once it is marked::
+
+    statistics/epoch=<e>/batch=<n>/part-statistics.json   what came in, and what was written of it
+                                   part-state.json        what the state stores held after it
+                                   part-moments.parquet   what the next batch is judged by
+
+The sink writes the first and the last. Of the state Spark tells once a batch has ended, too late
+for the sink: so that is kept as the next batch ends, and as the query ends, in the folder of the
+batch that it is about.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any, overload
+
+from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.events.event import REASONS
+from kstoolkit.pipeline.failure import JAVA_IS_GONE
+from kstoolkit.records import Viewed
+from kstoolkit.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    import pandas as pd
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kstoolkit.pipeline.runfolder import RunFolder
+
+
+NOT_KEPT = "Spark's figure was not kept"
+"""Why a batch's is unknown: its process ended before it was told, or kept none of them yet."""
+
+STATISTICS_FOLDER = "statistics"
+_STATISTICS_NAME, _STATE_NAME = "part-statistics.json", "part-state.json"
+_BESIDE = {"state", "state_bytes", "parts_seconds"}
+"""What a batch does not keep in its own file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateSize:
+    """What the state stores of a run held after a batch: sums over operators and partitions.
+
+    Parameters
+    ----------
+    rows
+        Rows in the state stores (``numRowsTotal``); each of ours is a block of many counters.
+    memory_bytes
+        RocksDB's native memory, by Spark's estimate (``memoryUsedBytes``).
+    """
+
+    rows: int
+    memory_bytes: int
+
+    @classmethod
+    def of(cls, progress: Mapping[str, Any]) -> StateSize:
+        """Read one of a query's ``recentProgress``.
+
+        Examples
+        --------
+        >>> StateSize.of({"stateOperators": [{"numRowsTotal": 448, "memoryUsedBytes": 2048}]})
+        StateSize(rows=448, memory_bytes=2048)
+        """
+        operators = progress["stateOperators"]
+        return cls(
+            rows=sum(each["numRowsTotal"] for each in operators),
+            memory_bytes=sum(each["memoryUsedBytes"] for each in operators),
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write the size into a batch's folder, which others may be reading."""
+        hidden = folder / f".{os.getpid()}-{_STATE_NAME}"
+        hidden.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        hidden.replace(folder / _STATE_NAME)
+
+    @classmethod
+    def load(cls, folder: Path) -> StateSize | None:
+        """Read what :meth:`save` wrote; None if it did not, or not all of it reached the disk."""
+        try:
+            return cls(**json.loads((folder / _STATE_NAME).read_text(encoding="utf-8")))
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+
+def keep_state_size(folder: RunFolder, epoch: int, query: StreamingQuery | None) -> None:
+    """Keep what a query told last of its state; nothing if nothing was, or of another epoch."""
+    try:
+        last = None if query is None else query.lastProgress
+    except JAVA_IS_GONE:
+        return
+    if last is None:
+        return
+    place = BatchFolders(folder.path / STATISTICS_FOLDER).folder(epoch, last["batchId"])
+    with suppress(OSError):  # a figure that can't be kept is unknown: counting goes on
+        StateSize.of(last).save(place)
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """One micro-batch: when, how long, what it came to over its buckets and tasks, what it left.
+
+    Parameters
+    ----------
+    batch, batch_ms
+        Its number, and its clock, epoch ms UTC.
+    seconds
+        How long the sink took for it; in a status, how long all of it took, if its query tells.
+    events
+        Events that came in; late ones too.
+    counters_in
+        Records that went into the shuffle: counters by pane, collapsed before.
+    late, backlog, changed, left_out
+        By window: events too late for it; counters held back by the flush limit; counters whose
+        latest value was reported; those of them left out of the changelog by ``min_count``.
+    dead_letters
+        By reason.
+    changelog_records, changelog_bytes, findings
+        What was written.
+    state
+        What the state stores held after it, by Spark's figures; ``None`` where that was not kept.
+    state_bytes
+        What it wrote into the checkpoint's state as changelogs, deltas and snapshots, without the
+        SST files that snapshots share; ``None`` where Spark has removed that since.
+    parts_seconds
+        What of its time went where; empty where only its query could tell.
+    """
+
+    batch: int
+    batch_ms: int
+    seconds: float
+    events: int = 0
+    counters_in: int = 0
+    late: dict[str, int] = field(default_factory=dict)
+    backlog: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    changelog_records: int = 0
+    changelog_bytes: int = 0
+    findings: int = 0
+    state: StateSize | None = None
+    state_bytes: int | None = None
+    parts_seconds: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        batch: int,
+        reports: Sequence[Mapping[str, Any]],
+        labels: Sequence[str],
+        *,
+        seconds: float,
+        findings: int,
+    ) -> MicroBatch:
+        """Add up what buckets (they know events) and tasks (they know records) reported."""
+        buckets = [report for report in reports if "events" in report]
+        tasks = [report for report in reports if "records" in report]
+
+        def by_window(name: str) -> dict[str, int]:
+            added = _added(each[name] for each in buckets)
+            return {labels[int(level)]: number for level, number in sorted(added.items())}
+
+        return cls(
+            batch=batch,
+            batch_ms=max((each["now_ms"] for each in buckets), default=0),
+            seconds=round(seconds, 3),
+            events=sum(each["events"] for each in buckets),
+            counters_in=sum(each["counters_in"] for each in buckets),
+            late=by_window("late"),
+            backlog=by_window("backlog"),
+            changed=by_window("changed"),
+            left_out=by_window("left_out"),
+            dead_letters=dict(sorted(_added(each["dead_letters"] for each in tasks).items())),
+            changelog_records=sum(each["records"] for each in tasks),
+            changelog_bytes=sum(each["bytes"] for each in tasks),
+            findings=findings,
+        )
+
+    def save(self, folder: Path) -> None:
+        """Write what it came to into its folder."""
+        told = {name: given for name, given in asdict(self).items() if name not in _BESIDE}
+        (folder / _STATISTICS_NAME).write_text(json.dumps(told), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> MicroBatch:
+        """Read what :meth:`save` wrote."""
+        return cls(**json.loads((folder / _STATISTICS_NAME).read_text(encoding="utf-8")))
+
+    @property
+    def number(self) -> int:
+        """Its number, as a status names it."""
+        return self.batch
+
+    @property
+    def clock_ms(self) -> int:
+        """Its clock, as a status names it."""
+        return self.batch_ms
+
+    @property
+    def events_per_second(self) -> float | None:
+        """Events by how long it took."""
+        return self.events / self.seconds if self.seconds else None
+
+    @property
+    def state_rows(self) -> int | None:
+        """Rows in the state stores after it."""
+        return None if self.state is None else self.state.rows
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """RocksDB's native memory after it."""
+        return None if self.state is None else self.state.memory_bytes
+
+
+def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add up numbers by name, the names in the order in which they come up."""
+    added: Counter[str] = Counter()
+    for each in counts:
+        added.update(each)
+    return dict(added)
+
+
+_STATE_FILE = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
+_SHOWN = 20
+_COLUMNS = (
+    *("batch", "seconds", "events", "events/s", "findings"),
+    *("state written", "state rows", "state memory"),
+)
+_OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Batches(Viewed, Sequence[MicroBatch]):
+    """A run's micro-batches, the oldest first; made by :meth:`kstoolkit.Run.batches`.
+
+    Parameters
+    ----------
+    told
+        Each of them.
+
+    Examples
+    --------
+    >>> held = StateSize(rows=448, memory_bytes=2048)
+    >>> batches = Batches((MicroBatch(0, 0, 2.0, events=500, state=held),))
+    >>> batches
+    Batches(1 batch, 500 events in 2.0 s)
+    >>> batches.to_pandas()["events_per_second"].tolist()
+    [250.0]
+    """
+
+    told: tuple[MicroBatch, ...]
+
+    @property
+    def state_bytes(self) -> tuple[int | None, ...]:
+        """What each wrote into the checkpoint's state."""
+        return tuple(each.state_bytes for each in self.told)
+
+    @property
+    def state(self) -> tuple[StateSize | None, ...]:
+        """What the state stores held after each."""
+        return tuple(each.state for each in self.told)
+
+    def __len__(self) -> int:
+        return len(self.told)
+
+    @overload
+    def __getitem__(self, index: int) -> MicroBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> Batches: ...
+    def __getitem__(self, index: int | slice) -> MicroBatch | Batches:
+        return Batches(self.told[index]) if isinstance(index, slice) else self.told[index]
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return iter(self.told)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a batch; of what is told by window or by reason, the sums."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        rows = [
+            {
+                "batch": each.batch,
+                "clock": pd.Timestamp(each.batch_ms, unit="ms", tz="UTC"),
+                "seconds": each.seconds,
+                "events": each.events,
+                "events_per_second": each.events_per_second,
+                "counters_in": each.counters_in,
+                "late": sum(each.late.values()),
+                "dead_letters": sum(each.dead_letters.values()),
+                "backlog": sum(each.backlog.values()),
+                "changelog_records": each.changelog_records,
+                "changelog_bytes": each.changelog_bytes,
+                "findings": each.findings,
+                "state_bytes": each.state_bytes,
+                "state_rows": each.state_rows,
+                "state_memory_bytes": each.memory_bytes,
+            }
+            for each in self.told
+        ]
+        columns = list(rows[0]) if rows else ["batch", "seconds", "events", *_OF_STATE]
+        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_OF_STATE, "Int64"))
+
+    def __repr__(self) -> str:
+        return f"Batches({self._facts()})"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
+        last = self.told[-_SHOWN:]
+        body = "".join(f"<tr>{_html_cells(each)}</tr>" for each in last)
+        note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
+        return (
+            f"<table><caption>{self._facts()}{note}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        )
+
+    def _facts(self) -> str:
+        plural = "" if len(self) == 1 else "es"
+        events = format_count(sum(each.events for each in self.told))
+        seconds = sum(each.seconds for each in self.told)
+        return f"{format_count(len(self))} batch{plural}, {events} events in {seconds:,.1f} s"
+
+
+def _html_cells(each: MicroBatch) -> str:
+    rate, held, written = each.events_per_second, each.state, each.state_bytes
+    told = (
+        str(each.batch),
+        f"{each.seconds:,.2f}",
+        format_count(each.events),
+        "unknown" if rate is None else format_count(rate),
+        format_count(each.findings),
+        "unknown (removed since)" if written is None else format_bytes(written),
+        "unknown (not kept)" if held is None else format_count(held.rows),
+        "unknown (not kept)" if held is None else format_bytes(held.memory_bytes),
+    )
+    return "".join(f"<td>{text}</td>" for text in told)
+
+
+def batches_of(folder: RunFolder, query: StreamingQuery | None = None) -> Batches:
+    """Return a run's batches from its folder, and what its query tells that is not kept yet."""
+    marked = BatchFolders(folder.path / STATISTICS_FOLDER).marked()
+    newest = marked[-1].epoch if marked else 0
+    written, sizes = _written_bytes(folder.checkpoint / "state"), _told_sizes(query)
+    told = []
+    for each in marked:
+        # The checkpoint and the query are of the newest epoch; a batch writes the version after
+        # its own number.
+        is_newest = each.epoch == newest
+        size = (sizes.get(each.number) if is_newest else None) or StateSize.load(each.folder)
+        state_bytes = written.get(each.number + 1) if is_newest else None
+        told.append(replace(MicroBatch.load(each.folder), state=size, state_bytes=state_bytes))
+    return Batches(tuple(told))
+
+
+def _told_sizes(query: StreamingQuery | None) -> dict[int, StateSize]:
+    try:
+        recent = [] if query is None else query.recentProgress
+    except JAVA_IS_GONE:
+        return {}
+    return {each["batchId"]: StateSize.of(each) for each in recent}
+
+
+def _written_bytes(state: Path) -> dict[int, int]:
+    """Return what the files of each version of the state take; files that vanish are left out."""
+    written: Counter[int] = Counter()
+    for path in state.rglob("*") if state.is_dir() else ():
+        version = _STATE_FILE.fullmatch(path.name)
+        with suppress(FileNotFoundError):
+            if version is not None:
+                written[int(version[1])] += path.stat().st_size
+    return dict(written)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary(Viewed):
+    """A run in figures.
+
+    Parameters
+    ----------
+    events
+        Events that came in.
+    late
+        Events too late for a window, by window; they still count in the longer ones.
+    dead_letters
+        Records that could not be counted, by reason.
+    batches
+        Micro-batches written.
+    findings
+        Windows found abnormal; a window that grew counts each time that it was reported.
+    counters_in
+        Records into the shuffle; ``counters_in / events`` tells what the buffer saves.
+    changelog_records, changelog_bytes
+        What the changelog was given.
+    left_out
+        Records that ``min_count`` kept out of the changelog.
+    backlog
+        Counters that the newest batch held back, by window.
+    state_bytes
+        Size of the state in the checkpoint; ``None`` if it could not be read.
+    state_rows, state_memory_bytes
+        What the state stores held after the newest batch, by Spark's figures: see
+        :class:`~kstoolkit.pipeline.batches.StateSize`; ``None`` if that was not kept.
+    seconds, first_batch_seconds
+        How long the batches took together, and the first one, which carries what starts up.
+    """
+
+    events: int
+    late: dict[str, int]
+    dead_letters: dict[str, int]
+    batches: int
+    findings: int
+    counters_in: int
+    changelog_records: int
+    changelog_bytes: int
+    left_out: int
+    backlog: dict[str, int]
+    state_bytes: int | None
+    seconds: float
+    first_batch_seconds: float | None
+    steady_events_per_second: float | None
+    state_rows: int | None = None
+    state_memory_bytes: int | None = None
+
+    @classmethod
+    def of(cls, batches: Sequence[MicroBatch], state_bytes: int | None) -> RunSummary:
+        """Add up batches, given in their order; ``state_bytes`` is what the checkpoint's take."""
+        first, last = (batches[0], batches[-1]) if batches else (None, None)
+        later = batches[1:]
+        spent = sum(batch.seconds for batch in later)
+        return cls(
+            events=sum(batch.events for batch in batches),
+            late=_added(batch.late for batch in batches),
+            dead_letters=_added(batch.dead_letters for batch in batches),
+            batches=len(batches),
+            findings=sum(batch.findings for batch in batches),
+            counters_in=sum(batch.counters_in for batch in batches),
+            changelog_records=sum(batch.changelog_records for batch in batches),
+            changelog_bytes=sum(batch.changelog_bytes for batch in batches),
+            left_out=sum(sum(batch.left_out.values()) for batch in batches),
+            backlog={} if last is None else last.backlog,
+            state_bytes=state_bytes,
+            seconds=round(sum(batch.seconds for batch in batches), 3),
+            first_batch_seconds=None if first is None else first.seconds,
+            steady_events_per_second=sum(b.events for b in later) / spent if spent else None,
+            state_rows=None if last is None else last.state_rows,
+            state_memory_bytes=None if last is None else last.memory_bytes,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return one row a figure: ``figure``, ``of`` (a window or a reason) and ``value``."""
+        import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
+
+        rows = [
+            (name, of, value)
+            for name, told in self.to_dict().items()
+            for of, value in (told.items() if isinstance(told, dict) else [(None, told)])
+        ]
+        return pd.DataFrame(rows, columns=["figure", "of", "value"])
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return (what, figure) for people, in the order of the text."""
+        dead = [
+            (f"dead letters: {REASONS.get(reason, reason)}", format_count(number))
+            for reason, number in self.dead_letters.items()
+        ]
+        late = [
+            (f"late for {window}", format_count(number)) for window, number in self.late.items()
+        ]
+        held = [(f"backlog of {window}", format_count(n)) for window, n in self.backlog.items()]
+        return [
+            ("events", format_count(self.events)),
+            *late,
+            *dead,
+            ("findings reported", format_count(self.findings)),
+            ("micro-batches", self._batches()),
+            ("records into the shuffle", self._per_event(self.counters_in)),
+            ("changelog", self._changelog()),
+            *held,
+            ("state", format_bytes(self.state_bytes)),
+            ("state in memory", self._held()),
+            ("speed", self._speed()),
+        ]
+
+    def _batches(self) -> str:
+        return f"{self.batches:,} in {self.seconds:,.1f} s"
+
+    def _per_event(self, records: int) -> str:
+        share = f" ({records / self.events:.2f} an event)" if self.events else ""
+        return f"{records:,}{share}"
+
+    def _changelog(self) -> str:
+        told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"
+        if not self.left_out:
+            return told
+        share = self.left_out / (self.left_out + self.changelog_records)
+        each = self.changelog_bytes / max(self.changelog_records, 1)
+        saved = format_bytes(each * self.left_out)
+        return f"{told}; min_count saved {share:.0%} of the records, about {saved}"
+
+    def _held(self) -> str:
+        if self.state_rows is None:
+            return f"unknown ({NOT_KEPT})"
+        rows = format_count(self.state_rows)
+        return f"{format_bytes(self.state_memory_bytes)} for {rows} rows after the last batch"
+
+    def _speed(self) -> str:
+        if self.steady_events_per_second is None:
+            return "unknown (the first batch carries what starts up, and there was no other)"
+        return f"{self.steady_events_per_second:,.0f} events/s after the first batch"
+
+    def __str__(self) -> str:
+        width = max(len(what) for what, _ in self.rows())
+        return "\n".join(f"{what:<{width}}  {figure}" for what, figure in self.rows())
+
+    def __repr__(self) -> str:
+        dead = sum(self.dead_letters.values())
+        late = sum(self.late.values())
+        return (
+            f"Summary({self.events:,} events, {late:,} late, {dead:,} dead letters, "
+            f"{self.batches:,} batches, {self.findings:,} findings)"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(what)}</th><td>{escape(figure)}</td></tr>"
+            for what, figure in self.rows()
+        )
+        return f"<table><caption>Summary of the run</caption>{rows}</table>"
