@@ -1,33 +1,34 @@
-"""Events of any DataFrame, counted by pane before the shuffle: what ``mapInArrow`` runs.
+"""Rows that Spark hands on, counted by pane before the shuffle: what ``mapInArrow`` runs.
 
-Records of a topic, counted by pane before the shuffle: what ``mapInArrow`` runs.
-
-A value is read here, in Python, when it is JSON whose fields are named plainly, or when a function
-of the user's reads it. Columns that are SQL expressions go by :mod:`kstoolkit.pipeline.counting`.
+Two kinds of rows come: the three columns of any DataFrame, which Spark evaluated, and a topic's
+records, whose values are read here, in Python: as JSON whose fields are named plainly, or by a
+function of the user's. Either way events are judged, those that are none become dead letters, and
+the rest is counted.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ColumnError
 from kstoolkit.events.event import Limits, judge, letters
 from kstoolkit.events.json import Values, read_json_values, unreadable_values
-from kstoolkit.pipeline.feeds import panes
-from kstoolkit.pipeline.parcels import Tally
+from kstoolkit.pipeline.shuffle import Grain, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from kstoolkit.events.event import Columns
+    from kstoolkit.events.event import Columns, Judged
     from kstoolkit.events.topics import Reader
+
+    _Places = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 
 COLUMNS = ("time", "user", "action", "now_ms", "raw", "file", "broken")
@@ -42,28 +43,44 @@ _OTHER_TYPE = "a field is not of the type that was said of it, or that earlier r
 
 
 def counting(
-    pane_ms: int, buckets: int, limits: Limits, *, processing_time: bool, is_json: bool = False
+    grain: Grain, limits: Limits, *, is_json: bool = False
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow``: rows of :data:`COLUMNS` in, parcels out.
+    """Return a function for ``mapInArrow``: rows of :data:`COLUMNS` in, the shuffle's records out.
 
     With ``is_json``, the raw texts are judged as those that Python reads: Spark's parser takes more
     than JSON.
     """
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = Tally(buckets)
+        tally = Tally(grain)
         for batch in batches:
             broken = _broken(batch, is_json=is_json)
             if broken:
-                tally.add(Counters.empty(), [_unreadable(batch, broken, is_json=is_json)])
+                tally.set_aside(_unreadable(batch, broken, is_json=is_json))
             good = np.ones(batch.num_rows, bool)
             good[list(broken)] = False
             readable = batch.filter(pa.array(good)) if broken else batch
             if readable.num_rows:
-                _count_columns(readable, tally, pane_ms, limits, processing_time=processing_time)
-        yield from tally.parcels()
+                now_ms = pc.max(readable.column("now_ms")).as_py()
+                judged = judge(*readable.columns[:3], now_ms=now_ms, limits=limits)
+                _count(judged, tally, partial(_rejected, readable))
+        yield from tally.records()
 
     return count
+
+
+def _count(
+    judged: Judged, tally: Tally, rejected: Callable[[_Places, Sequence[str]], pa.RecordBatch]
+) -> None:
+    """Count events; what is none of them is set aside as what ``rejected`` makes of it."""
+    if judged.bad.size:
+        tally.set_aside(rejected(judged.bad, judged.reasons))
+    tally.count(judged.time_ms, judged.users, judged.actions)
+
+
+def _rejected(batch: pa.RecordBatch, bad: _Places, reasons: Sequence[str]) -> pa.RecordBatch:
+    rows = batch.take(pa.array(bad))
+    return letters(reasons, _raw(rows), file=rows.column("file").to_pylist())
 
 
 def _broken(batch: pa.RecordBatch, *, is_json: bool) -> dict[int, str]:
@@ -91,29 +108,18 @@ def _without_utf8(column: pa.Array) -> list[int]:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        return [n for n, each in enumerate(_bytes(column)) if each is not None and _is_none(each)]
+        return [
+            n for n, each in enumerate(_bytes(column)) if each is not None and not _is_utf8(each)
+        ]
     return []
 
 
-def _is_none(text: bytes) -> bool:
+def _is_utf8(text: bytes) -> bool:
     try:
         text.decode()
     except UnicodeDecodeError:
-        return True
-    return False
-
-
-def _count_columns(
-    batch: pa.RecordBatch, tally: Tally, pane_ms: int, limits: Limits, *, processing_time: bool
-) -> None:
-    times, users, actions, now_ms = batch.columns[:4]
-    judged = judge(times, users, actions, now_ms=pc.max(now_ms).as_py(), limits=limits)
-    starts = panes(judged.time_ms, pane_ms, processing_time=processing_time)
-    dead = []
-    if judged.bad.size:
-        chosen = batch.take(pa.array(judged.bad))
-        dead.append(letters(judged.reasons, _raw(chosen), file=chosen.column("file").to_pylist()))
-    tally.add(Counters.of(starts, judged.users, judged.actions), dead)
+        return False
+    return True
 
 
 def _unreadable(batch: pa.RecordBatch, broken: dict[int, str], *, is_json: bool) -> pa.RecordBatch:
@@ -178,8 +184,8 @@ class RecordPlan:
         What is what, and what an event may look like.
     reader
         What reads values; ``None`` where they are JSON.
-    pane_ms, buckets, processing_time
-        As of :class:`kstoolkit.pipeline.feeds.FileFeedPlan`.
+    grain
+        How finely events are counted.
     skipped
         By partition, offsets of records that are dead letters, whatever they hold.
     """
@@ -188,22 +194,20 @@ class RecordPlan:
     columns: Columns
     limits: Limits
     reader: Reader | None
-    pane_ms: int
-    buckets: int
-    processing_time: bool
+    grain: Grain
     skipped: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def counting_records(
     plan: RecordPlan,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow``: a topic's records in, parcels out."""
+    """Return a function for ``mapInArrow``: a topic's records in, the shuffle's out."""
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = Tally(plan.buckets)
+        tally = Tally(plan.grain)
         types = dict.fromkeys(plan.columns, pa.string())
         for records in batches:
-            batch = _without(records, plan, tally)
+            batch = _without_skipped(records, plan, tally)
             if not batch.num_rows:
                 continue
             if plan.reader is None:
@@ -212,7 +216,7 @@ def counting_records(
                 parts = _read(batch, 0, plan.reader, plan.columns)
             for part in parts:
                 _count_values(batch, part, plan, tally)
-        yield from tally.parcels()
+        yield from tally.records()
 
     return count
 
@@ -228,7 +232,7 @@ def place_of(topic: str, partition: int, offset: int) -> str:
     return f"topic {topic}, partition {partition}, offset {offset}"
 
 
-def _without(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.RecordBatch:
+def _without_skipped(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.RecordBatch:
     """Return the records without those to skip, which become dead letters."""
     if not plan.skipped or not batch.num_rows:
         return batch
@@ -239,38 +243,36 @@ def _without(batch: pa.RecordBatch, plan: RecordPlan, tally: Tally) -> pa.Record
     (rows,) = np.nonzero(out)
     if not rows.size:
         return batch
-    told = [POISONED] * rows.size
-    poison = _letters(plan.topic, batch, rows, ["poison"] * rows.size, told)
-    tally.add(Counters.empty(), [poison])
+    reasons, details = ["poison"] * rows.size, [POISONED] * rows.size
+    tally.set_aside(_rejected_records(plan.topic, batch, rows, reasons, details))
     return batch.filter(pa.array(~out))
 
 
 def _count_values(batch: pa.RecordBatch, part: Values, plan: RecordPlan, tally: Tally) -> None:
+    def rejected(bad: _Places, reasons: Sequence[str]) -> pa.RecordBatch:
+        return _rejected_records(plan.topic, batch, part.rows[bad], reasons)
+
     now_ms = pc.max(batch.column(NOW)).as_py()
     judged = judge(part.times, part.users, part.actions, now_ms=now_ms, limits=plan.limits)
-    starts = panes(judged.time_ms, plan.pane_ms, processing_time=plan.processing_time)
-    dead = []
-    if judged.bad.size:
-        dead.append(_letters(plan.topic, batch, part.rows[judged.bad], judged.reasons, None))
+    _count(judged, tally, rejected)
     if part.unreadable:
         rows, details = zip(*part.unreadable, strict=True)
         reasons = ["unparseable"] * len(rows)
-        dead.append(_letters(plan.topic, batch, np.array(rows), reasons, list(details)))
-    tally.add(Counters.of(starts, judged.users, judged.actions), dead)
+        tally.set_aside(_rejected_records(plan.topic, batch, np.array(rows), reasons, details))
 
 
-def _letters(
+def _rejected_records(
     topic: str,
     batch: pa.RecordBatch,
-    rows: np.ndarray[tuple[int], np.dtype[np.intp]],
+    rows: _Places,
     reasons: Sequence[str],
-    details: Sequence[str | None] | None,
+    details: Sequence[str | None] | None = None,
 ) -> pa.RecordBatch:
-    told = batch.take(pa.array(rows)).select(["partition", "offset", "value"])
+    chosen = batch.take(pa.array(rows)).select(["partition", "offset", "value"])
     places, raws = [], []
-    for row in told.to_pylist():  # the bad ones: few
+    for row in chosen.to_pylist():  # the bad ones: few
         places.append(place_of(topic, row["partition"], row["offset"]))
-        raws.append((row["value"] or b"").decode(errors="backslashreplace"))
+        raws.append(_text(row["value"] or b""))
     return letters(reasons, raws, file=places, details=details)
 
 
@@ -286,7 +288,7 @@ def _read(batch: pa.RecordBatch, first: int, reader: Reader, columns: Columns) -
         given = reader(batch)
     except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises
         if batch.num_rows == 1:
-            yield _none([(first, f"{type(error).__name__}: {error}")])
+            yield _unread([(first, f"{type(error).__name__}: {error}")])
             return
         middle = batch.num_rows // 2
         yield from _read(batch.slice(0, middle), first, reader, columns)
@@ -307,6 +309,6 @@ def _column(given: pa.RecordBatch | pa.Table, name: str) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _none(unreadable: list[tuple[int, str]]) -> Values:
+def _unread(unreadable: list[tuple[int, str]]) -> Values:
     nothing = pa.array([], pa.string())
     return Values(nothing, nothing, nothing, np.zeros(0, np.intp), unreadable)

@@ -18,7 +18,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ColumnError
 from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.files import (
@@ -32,13 +31,11 @@ from kstoolkit.events.files import (
     read_events,
     read_rows,
 )
-from kstoolkit.pipeline.parcels import PARCEL_DDL, Tally
+from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
     from pyspark.sql.streaming.datasource import ReadLimit
 
 
@@ -52,14 +49,12 @@ class FileFeedPlan:
         As in :class:`kstoolkit.events.sources.Files`.
     ledger
         Where the ledger of admitted files lies.
-    pane_ms, buckets
-        The grain of counting, and among how many buckets users are spread.
+    grain
+        How finely events are counted.
     tasks
         How many tasks a micro-batch may have.
     max_files, max_bytes
         What a micro-batch may take in; at least one file.
-    processing_time
-        Whether windows go by the batch's clock instead of the event's time.
     row_schema
         The files' columns as Spark's JSON, where expressions are evaluated over them.
     """
@@ -69,12 +64,10 @@ class FileFeedPlan:
     columns: Columns
     limits: Limits
     ledger: str
-    pane_ms: int
-    buckets: int
+    grain: Grain
     tasks: int
     max_files: int
     max_bytes: int
-    processing_time: bool = False
     row_schema: str | None = None
 
     @property
@@ -92,6 +85,7 @@ class FileFeedPlan:
         read = json.loads(text)
         read["columns"] = Columns(**read["columns"])
         read["limits"] = Limits(**read["limits"])
+        read["grain"] = Grain(**read["grain"])
         return cls(**read)
 
 
@@ -104,8 +98,8 @@ class FileFeed(DataSource):
         return "kstoolkit_files"
 
     def schema(self) -> str:
-        """Return the columns of a parcel."""
-        return PARCEL_DDL
+        """Return the columns of the shuffle."""
+        return SHUFFLE_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         """Return the reader of one query."""
@@ -197,16 +191,16 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class _CountingReader(_LedgerReader):
-    """Reads files as parcels."""
+    """Reads files as records of the shuffle."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Count the files of one task."""
         if not isinstance(partition, _Slice):
             return
-        tally = Tally(self.plan.buckets)
+        tally = Tally(self.plan.grain)
         for path, admitted_ms in partition.files:
             _count_file(path, admitted_ms, self.plan, tally)
-        yield from tally.parcels()
+        yield from tally.records()
 
 
 class _LineReader(_LedgerReader):
@@ -224,23 +218,18 @@ class _LineReader(_LedgerReader):
 
 def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -> None:
     """Count a file into the tally; nothing of it if it is damaged."""
-    whole = Tally(plan.buckets)
+    whole = Tally(plan.grain)
     try:
         pieces = read_events(
             path, plan.columns, now_ms=admitted_ms, limits=plan.limits, file_format=plan.file_format
         )
         for good in pieces:
-            starts = panes(good.time_ms, plan.pane_ms, processing_time=plan.processing_time)
-            whole.add(Counters.of(starts, good.users, good.actions), good.letters)
+            whole.count(good.time_ms, good.users, good.actions)
+            for each in good.letters:
+                whole.set_aside(each)
     except OSError as error:
-        tally.add(Counters.empty(), [broken_file(path, str(error))])
+        tally.set_aside(broken_file(path, str(error)))
     except ColumnError as error:
-        tally.add(Counters.empty(), [broken_file(path, error.message)])
+        tally.set_aside(broken_file(path, error.message))
     else:
         tally.absorb(whole)
-
-
-def panes(time_ms: NDArray[np.int64], pane_ms: int, *, processing_time: bool) -> NDArray[np.int64]:
-    """Return the pane of each event; by processing time just one, which the operator dates."""
-    # Dividing by one number and multiplying again is several times faster than a remainder.
-    return time_ms * 0 if processing_time else time_ms // pane_ms * pane_ms

@@ -279,11 +279,11 @@ def _probing(folder: str, prefix: str) -> Any:
 
 
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""Where files are read in Python, Java handles parcels of bytes only: its optimising compiler would
+"""Where files are read in Python, Java handles blocks of bytes only: its optimising compiler would
 cost more than it saves, a third of the CPU of a run of some minutes."""
 
 _QUICK_COLLECTOR = "-XX:+UseSerialGC"
-"""Parcels are large and short-lived. Java's usual collector takes each of them for a reason to mark
+"""Blocks are large and short-lived. Java's usual collector takes each of them for a reason to mark
 all there is, beside the work: up to a tenth of the CPU of a run."""
 
 _COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")

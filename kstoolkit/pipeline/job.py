@@ -45,15 +45,15 @@ from kstoolkit.pipeline.inputs import (
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit, offsets_reached
 from kstoolkit.pipeline.session import InputProgress, spark_session, streaming_conf
+from kstoolkit.pipeline.shuffle import Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Mending, SupervisedQuery
 from kstoolkit.pipeline.topicfeed import (
-    Grain,
     SkipList,
     culprits,
     needs_schema,
     sampled_schema,
-    topic_parcels,
+    topic_feed,
 )
 
 if TYPE_CHECKING:
@@ -133,15 +133,11 @@ def _at_hand(job: Job, topic: Topic) -> Ranges:
 
 def _counted(job: Job, topic: Topic, tried: Ranges, skipped: SkipList) -> DataFrame:
     pipeline = job.pipeline
-    grain = Grain(
-        pane_ms=pipeline.cascade.pane_ms,
-        buckets=pipeline.buckets,
-        processing_time=pipeline.time == "processing",
-    )
+    grain = _grain(pipeline)
     spark = spark_session(log_path=job.folder.log)
     begins = {each: first for each, (first, _) in tried.items()}
     ends = {each: end for each, (_, end) in tried.items()}
-    return topic_parcels(
+    return topic_feed(
         spark,
         topic,
         begins,
@@ -152,9 +148,9 @@ def _counted(job: Job, topic: Topic, tried: Ranges, skipped: SkipList) -> DataFr
     )
 
 
-def _works(parcels: DataFrame) -> bool:
+def _works(counted: DataFrame) -> bool:
     try:
-        parcels.write.format("noop").mode("overwrite").save()
+        counted.write.format("noop").mode("overwrite").save()
     except (PySparkException, Py4JJavaError) as error:
         if is_kafkas(error):
             raise KafkaError(cause_in_words(error)) from error
@@ -170,7 +166,7 @@ class Job:
     ----------
     pipeline, folder, settings
         What is run, and where.
-    parcels
+    feed
         The feed and the ticks.
     live
         Whether it is without an end.
@@ -181,7 +177,7 @@ class Job:
     pipeline: Pipeline
     folder: RunFolder
     settings: Settings
-    parcels: DataFrame
+    feed: DataFrame
     live: bool
     ending: Ending | None = None
 
@@ -189,7 +185,7 @@ class Job:
         self, on_batch: Callable[[MicroBatch], None], gate: Gate, **trigger: Any
     ) -> StreamingQuery:
         """Start the query, whose batches pass the gate; ``trigger`` is Spark's."""
-        pipeline, spark = self.pipeline, self.parcels.sparkSession
+        pipeline, spark = self.pipeline, self.feed.sparkSession
         query: StreamingQuery | None = None
 
         def ended(batch: MicroBatch) -> None:
@@ -209,7 +205,7 @@ class Job:
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         with stream.settings_of(spark, conf):
             plan = _operator_plan(pipeline, live=self.live)
-            output = stream.cascade(self.parcels, plan, self.settings.partitions)
+            output = stream.cascade(self.feed, plan, self.settings.partitions)
             step = gate.before(sink, self._check)
             writer = output.writeStream.foreachBatch(step).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
@@ -289,6 +285,11 @@ def _start(job: Job, gate: Gate, **options: Any) -> StreamingQuery:
     return job.start(gate=gate, **options)
 
 
+def _grain(pipeline: Pipeline) -> Grain:
+    is_processing = pipeline.time == "processing"
+    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing)
+
+
 def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
     rules, windows = pipeline.judged_by, pipeline.cascade.windows
     return Plan(
@@ -359,9 +360,9 @@ def prepare(
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts)
-    parcels = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
+    feed = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
     ending = None if live else _ending(facts, folder)
-    return Job(pipeline, folder, settings, parcels, live, ending)
+    return Job(pipeline, folder, settings, feed, live, ending)
 
 
 def _ending(facts: TopicFacts | None, folder: RunFolder) -> Ending | None:
@@ -456,19 +457,15 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     limits: BatchLimits,
     facts: TopicFacts | None,
 ) -> DataFrame:
-    grain: dict[str, Any] = {
-        "pane_ms": pipeline.cascade.pane_ms,
-        "buckets": pipeline.buckets,
-        "processing_time": pipeline.time == "processing",
-    }
+    grain = _grain(pipeline)
     if isinstance(source, Topic):
         told = settings.starting_offsets
         starting = "earliest" if facts is None else starting_of(source, facts, told)
         skipped = SkipList(folder.skipped, settings.topic_id).read()
         schema = settings.input_schema
-        return topic_parcels(spark, source, starting, Grain(**grain), schema, skipped=skipped)
+        return topic_feed(spark, source, starting, grain, schema, skipped=skipped)
     if isinstance(source, Frame):
-        counted = stream.frame_parcels(source.df, source.columns, source.limits, **grain)
+        counted = stream.frame_feed(source.df, source.columns, source.limits, grain)
         return counted if source.df.isStreaming else _staged(counted, folder)
     plan = FileFeedPlan(
         path=os.path.abspath(source.path),  # noqa: PTH100 - links and globs stay as they are
@@ -480,12 +477,12 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
         max_files=limits.files,
         max_bytes=limits.size_bytes,
         row_schema=settings.input_schema,
-        **grain,
+        grain=grain,
     )
     if settings.feed == "files":
-        return stream.file_parcels(spark, plan)
+        return stream.file_feed(spark, plan)
     plan = replace(plan, file_format=format_of(input_paths(source, folder)[0], source.file_format))
-    return stream.line_parcels(spark, plan)
+    return stream.line_feed(spark, plan)
 
 
 def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
@@ -501,4 +498,4 @@ def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
             counted.write.mode("overwrite").parquet(str(folder.staged))
         except PySparkException as error:
             raise run_failed(error, folder) from error
-    return stream.staged_parcels(counted.sparkSession, str(folder.staged))
+    return stream.staged_feed(counted.sparkSession, str(folder.staged))

@@ -1,10 +1,9 @@
 """The one stateful operator: a bucket's cascade in Spark's state store.
 
-A group is a bucket, its state one map of binary blocks, its input and output parcels. The
-operator runs without a time mode of Spark's: event time would drop a whole CountBlock as one late
-row, and processing time never comes to an end under ``availableNow``.
-
-Blocks of bytes in a map of Spark's state store.
+A group is a bucket, its state one map of binary blocks, its input the shuffle's records, and its
+output rows of a kind, a level and bytes. The operator runs without a time mode of Spark's: event
+time would drop a whole CountBlock as one late row, and processing time never comes to an end under
+``availableNow``.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.bucket import Bucket, Changes
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.pipeline.parcels import BLOCK, LETTERS, bucket_of, spare_collector, to_ipc
+from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, bucket_of, spare_collector, to_ipc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +109,7 @@ class CascadeOperator(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # noqa: ARG002, N803 - called by keyword
     ) -> Iterator[pd.DataFrame]:
-        """Count a bucket's parcels of one micro-batch."""
+        """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
         arrivals, letters, now_ms = _unpack(rows)
         if self.plan.processing_time:
@@ -125,7 +124,7 @@ class CascadeOperator(StatefulProcessor):
             whole=self.plan.whole,
         )
         done = cascade.advance(arrivals, now_ms=now_ms)
-        out = [(LETTERS, -1, payload) for payload in letters]
+        out = [(DEAD_LETTERS, -1, payload) for payload in letters]
         left_out: dict[int, int] = {}
         for changes in done.changes:
             out.extend(self._reported(changes, left_out))
@@ -203,7 +202,7 @@ def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == BLOCK:
                 blocks.append(Counters.decode(bytes(payload)))
-            elif kind == LETTERS:
+            elif kind == DEAD_LETTERS:
                 letters.append(bytes(payload))
     return Counters.merge(blocks), letters, now_ms
 

@@ -1,19 +1,15 @@
 """What becomes of a micro-batch: its output is written where it stays, then judged.
 
-One Spark action runs the operator and writes; a second one, over the little that rules could flag,
-scores it. Between the two the buckets' moments are pooled, which is all that the driver computes.
-A batch that Spark repeats writes the same again.
+::
 
-What a task does with the operator's output: each parcel goes to its file, the rest is reported.
+    the operator's output ── one Spark action: each task writes its files, and reports ──┐
+    findings ◀── a second one scores what rules could flag ◀── the buckets' moments, pooled
 
-A file is written under a hidden name of this attempt and moved to its place when it is whole, so
-that two attempts at one task can't spoil each other's work: they move the same content there.
-
-What a batch came to, sent to topics through Spark's connector: counts, and findings.
-
-Whoever is ended on the way sends the same again: of each key the last record counts.
-
-What a micro-batch came to: events, lateness, savings, and the buckets' moments.
+The driver computes the pooled moments and nothing else. A batch that Spark repeats writes the same
+again: a file is written under a hidden name of this attempt and moved to its place when it is
+whole, so that two attempts at one task can't spoil each other's work. Where counts or findings go
+to a topic, they are sent through Spark's connector; whoever is ended on the way sends the same
+again: of each key the last record counts.
 """
 
 from __future__ import annotations
@@ -42,10 +38,10 @@ from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
 from kstoolkit.findings.scoring import score
 from kstoolkit.kafka.connection import for_java
-from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
-from kstoolkit.pipeline.parcels import LETTERS, from_ipc, spare_collector, to_ipc
+from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
 from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:
@@ -98,7 +94,7 @@ class Places:
 
 
 def _writing(places: Places) -> Any:
-    """Return a function for ``mapInArrow``: the operator's parcels in, reports out."""
+    """Return a function for ``mapInArrow``: the operator's output in, reports out."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = TaskContext.get()
@@ -106,12 +102,12 @@ def _writing(places: Places) -> Any:
             return
         spare_collector()
         reports: list[tuple[str, int, int, bytes]] = []
-        part = _Part(places, task.partitionId(), task.taskAttemptId())
-        with ExitStack() as part.open_files:
+        files = _TaskFiles(places, task.partitionId(), task.taskAttemptId())
+        with ExitStack() as files.open_files:
             for batch in batches:
-                rows = batch.to_pylist()  # parcels: a handful for each bucket
-                reports.extend(_reported(row) for row in rows if not part.write(row))
-        reports.append((STATISTICS, -1, -1, json.dumps(part.publish()).encode()))
+                rows = batch.to_pylist()  # a handful for each bucket
+                reports.extend(_reported(row) for row in rows if not files.write(row))
+        reports.append((STATISTICS, -1, -1, json.dumps(files.publish()).encode()))
         yield _as_batch(reports)
 
     return write
@@ -127,8 +123,8 @@ def _as_batch(reports: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:
 
 
 @dataclass(slots=True)
-class _Part:
-    """One task's part of a batch."""
+class _TaskFiles:
+    """The files that one task writes of a batch."""
 
     places: Places
     number: int
@@ -137,10 +133,10 @@ class _Part:
     moves: list[tuple[Path, Path]] = field(default_factory=list)
     dead_letters: dict[str, int] = field(default_factory=dict)
     changelog: Any = None
-    letters: pq.ParquetWriter | None = None
+    dead_letters_file: pq.ParquetWriter | None = None
 
     def write(self, row: dict[str, Any]) -> bool:
-        """Write a parcel to its file; ``False`` if it is of a kind that has none."""
+        """Write a row to its file; ``False`` if it is of a kind that has none."""
         kind = row["kind"]
         if kind == COUNTS:
             length_ms = self.places.lengths_ms[row["level"]]
@@ -151,13 +147,13 @@ class _Part:
             if self.places.outbox is not None:
                 length_ms = self.places.lengths_ms[row["level"]]
                 changelog.forget(length_ms, Counters.decode(row["payload"]))
-        elif kind == LETTERS:
-            self._write_letters(from_ipc(row["payload"]))
+        elif kind == DEAD_LETTERS:
+            self._write_dead_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
             length_ms = self.places.lengths_ms[row["level"]]
             name = f"{row['bucket']:05d}-{length_ms}{_MATERIAL_SUFFIX}"
             self._path(self.places.findings, name).write_bytes(row["payload"])
-        return kind in {COUNTS, GONE, LETTERS, MATERIAL}
+        return kind in {COUNTS, GONE, DEAD_LETTERS, MATERIAL}
 
     def publish(self) -> dict[str, Any]:
         """Move the files to their places, and return what they came to."""
@@ -188,12 +184,12 @@ class _Part:
             self.open_files.callback(self.changelog.close)
         return self.changelog
 
-    def _write_letters(self, table: pa.Table) -> None:
-        if self.letters is None:
+    def _write_dead_letters(self, table: pa.Table) -> None:
+        if self.dead_letters_file is None:
             path = self._path(self.places.dead_letters, f"{self.number:05d}.parquet")
             writer = pq.ParquetWriter(path, table.schema, compression="zstd")
-            self.letters = self.open_files.enter_context(writer)
-        self.letters.write_table(table)
+            self.dead_letters_file = self.open_files.enter_context(writer)
+        self.dead_letters_file.write_table(table)
         for each in table.column("reason").combine_chunks().value_counts().to_pylist():
             known = self.dead_letters.get(each["values"], 0)
             self.dead_letters[each["values"]] = known + each["counts"]
@@ -272,9 +268,8 @@ def _send(records: DataFrame, topic: OutputTopic) -> None:
         raise
 
 
-CHANGELOG, _FINDINGS, _DEAD_LETTERS, _TOLD = "changelog", "findings", "dead_letters", "statistics"
-_OUTBOX = "outbox"
-_KINDS = (_FINDINGS, _DEAD_LETTERS, _TOLD, CHANGELOG)
+_CHANGELOG, _FINDINGS, _REJECTED, _OUTBOX = "changelog", "findings", "dead_letters", "outbox"
+_KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 """The folders of a run, in the order in which a batch is marked in them."""
 
 
@@ -364,12 +359,12 @@ class Sink:
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in _KINDS}
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         if self.topic is not None:
-            _send_counts(frame.sparkSession, place[CHANGELOG], self.topic)
-        moments = _Moments.load(folders[_TOLD].folder(self.epoch, batch - 1))
+            _send_counts(frame.sparkSession, place[_CHANGELOG], self.topic)
+        moments = _Moments.load(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
                 moments.report(row.level, row.bucket, bytes(row.payload))
-        moments.save(place[_TOLD])
+        moments.save(place[STATISTICS_FOLDER])
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         found = self._judge(frame, place[_FINDINGS], moments, now_ms)
@@ -378,20 +373,20 @@ class Sink:
         statistics = MicroBatch.of(
             batch, told, self.cascade.labels, seconds=time.monotonic() - began, findings=found
         )
-        statistics.save(place[_TOLD])
+        statistics.save(place[STATISTICS_FOLDER])
         for kind in _KINDS:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
 
     def _folder(self, kind: str) -> str:
-        return _OUTBOX if kind == CHANGELOG and self.topic is not None else kind
+        return _OUTBOX if kind == _CHANGELOG and self.topic is not None else kind
 
     def _places(self, place: dict[str, Path], batch: int) -> Places:
         topic = self.topic
         return Places(
-            changelog=str(place[CHANGELOG]),
+            changelog=str(place[_CHANGELOG]),
             findings=str(place[_FINDINGS]),
-            dead_letters=str(place[_DEAD_LETTERS]),
+            dead_letters=str(place[_REJECTED]),
             lengths_ms=tuple(window.size_ms for window in self.cascade.windows),
             buckets=self.buckets,
             outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),

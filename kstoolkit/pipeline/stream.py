@@ -1,9 +1,8 @@
-"""The streaming query: a feed, the ticks, the operator.
+"""The streaming query: a feed, the ticks beside it, the operator over both.
 
-The tick feed: one row for every bucket, so that a bucket nobody writes to still gets its turn.
-
-A bucket without rows in a micro-batch is not called at all; in a live run it may still hold
-counters that wait for their flush.
+A tick is one row for every bucket, so that a bucket nobody writes to still gets its turn: without
+rows in a micro-batch it is not called at all, and in a live run it may still hold counters that
+wait for their flush.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
-from kstoolkit.pipeline.parcels import PARCEL_DDL, TICK, lanes, parcel
+from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,8 +47,8 @@ class TickFeed(DataSource):
         return "kstoolkit_ticks"
 
     def schema(self) -> str:
-        """Return the columns of a parcel."""
-        return PARCEL_DDL
+        """Return the columns of the shuffle."""
+        return SHUFFLE_DDL
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         """Return the reader of one query."""
@@ -86,20 +85,22 @@ class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         for bucket in range(self.buckets):
-            yield parcel(bucket, TICK, b"")
+            yield shuffle_record(bucket, TICK, b"")
 
 
 _PARSED = "_parsed"
+_KEY = "lane"
+"""The shuffle key's column: its name is in checkpoints, with the schema of the state."""
 
 
-def file_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
-    """Return files as a stream of parcels; their events never enter the JVM."""
+def file_feed(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
+    """Return files as a stream for the shuffle; their events never enter the JVM."""
     spark.dataSource.register(FileFeed)
     return spark.readStream.format(FileFeed.name()).option("plan", plan.to_json()).load()
 
 
-def line_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
-    """Return files as a stream of parcels, their columns being SQL expressions."""
+def line_feed(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
+    """Return files as a stream for the shuffle, their columns being SQL expressions."""
     spark.dataSource.register(LineFeed)
     rows = spark.readStream.format(LineFeed.name()).option("plan", plan.to_json()).load()
     broken = sf.col(BROKEN)
@@ -107,20 +108,12 @@ def line_parcels(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
         rows = _parsed(rows, plan.row_type)
         broken = sf.coalesce(sf.col(BROKEN), sf.col(f"{_PARSED}.{BROKEN}"))
     beside = [sf.col(NOW), sf.col(RAW), sf.col(FILE), broken]
-    count = counting(plan.pane_ms, plan.buckets, plan.limits, processing_time=plan.processing_time)
+    count = counting(plan.grain, plan.limits)
     return counted_columns(rows, plan.columns, beside, count)
 
 
-def frame_parcels(
-    df: DataFrame,
-    columns: Columns,
-    limits: Limits,
-    *,
-    pane_ms: int,
-    buckets: int,
-    processing_time: bool,
-) -> DataFrame:
-    """Return anyone's DataFrame as parcels.
+def frame_feed(df: DataFrame, columns: Columns, limits: Limits, grain: Grain) -> DataFrame:
+    """Return anyone's DataFrame, counted for the shuffle.
 
     Raises
     ------
@@ -132,7 +125,7 @@ def frame_parcels(
     nothing = sf.lit(None).cast("string")
     clock = sf.unix_millis(sf.current_timestamp())
     broken, raw = _marked(df) if BROKEN in df.columns else (nothing, nothing)
-    count = counting(pane_ms, buckets, limits, processing_time=processing_time)
+    count = counting(grain, limits)
     return counted_columns(df, columns, [clock, raw, nothing, broken], count)
 
 
@@ -144,9 +137,9 @@ def _marked(df: DataFrame) -> tuple[Column, Column]:
     return broken, sf.when(broken.isNotNull(), row)
 
 
-def staged_parcels(spark: SparkSession, folder: str) -> DataFrame:
-    """Return parcels that were written to a folder as a stream, each file once."""
-    return spark.readStream.schema(PARCEL_DDL).parquet(folder)
+def staged_feed(spark: SparkSession, folder: str) -> DataFrame:
+    """Return what was written to a folder for the shuffle as a stream, each file once."""
+    return spark.readStream.schema(SHUFFLE_DDL).parquet(folder)
 
 
 def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
@@ -157,23 +150,22 @@ def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
     return feed.unionByName(ticks.option("live", str(live)).load())
 
 
-def cascade(parcels: DataFrame, plan: Plan, partitions: int) -> DataFrame:
-    """Return the operator's output over a stream of parcels.
+def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
+    """Return the operator's output over a stream of the shuffle's records.
 
     Parameters
     ----------
-    parcels, plan
+    feed, plan
         What comes, and what becomes of it.
     partitions
         How many partitions the query has: ``spark.sql.shuffle.partitions`` as it starts.
     """
-    lane = sf.element_at(
-        sf.array(*map(sf.lit, lanes(plan.buckets, partitions))), sf.col("bucket") + 1
-    )
+    keys = sf.array(*map(sf.lit, shuffle_keys(plan.buckets, partitions)))
+    key = sf.element_at(keys, sf.col("bucket") + 1)
     # Spark fixes the batch's clock in its offset log, so a repeated batch reads the same time.
     clock = sf.unix_millis(sf.current_timestamp())
-    timed = parcels.select(lane.alias("lane"), "kind", "payload", clock.alias("now_ms"))
-    return timed.groupBy("lane").transformWithStateInPandas(
+    timed = feed.select(key.alias(_KEY), "kind", "payload", clock.alias("now_ms"))
+    return timed.groupBy(_KEY).transformWithStateInPandas(
         CascadeOperator(plan), OUTPUT_DDL, "Append", "None"
     )
 
@@ -223,7 +215,7 @@ def json_fields(text: Column, schema: StructType) -> Column:
 def counted_columns(
     df: DataFrame, columns: Columns, beside: list[Column], count: Counting
 ) -> DataFrame:
-    """Return parcels of what expressions over a DataFrame's columns give.
+    """Return what expressions over a DataFrame's columns give, counted for the shuffle.
 
     Raises
     ------
@@ -240,4 +232,4 @@ def counted_columns(
         _ = rows.schema  # over Connect, only this makes Spark look at the expressions
     except AnalysisException as error:
         raise unreadable(error, given, df) from error
-    return rows.mapInArrow(count, PARCEL_DDL)
+    return rows.mapInArrow(count, SHUFFLE_DDL)

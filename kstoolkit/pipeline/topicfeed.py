@@ -1,8 +1,8 @@
-"""A Kafka topic as a stream of parcels, through Spark's own connector.
+"""A Kafka topic as a feed, through Spark's own connector.
 
-Spark's connector to Kafka, in any session: also in one that was started without it.
-
-The records of a topic that a run leaves out, as counting them ends whatever counts them.
+Values that are JSON with plainly named fields, or that a function of the user's reads, are read in
+Python, by :mod:`kstoolkit.pipeline.counting`; SQL expressions over them are evaluated by Spark. The
+connector is had in any session, also in one that was started without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.kafka.jars import connector_jars, to_stderr
 from kstoolkit.pipeline.counting import NOW, POISONED, RecordPlan, counting, counting_records
-from kstoolkit.pipeline.parcels import PARCEL_DDL
+from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
 from kstoolkit.pipeline.stream import counted_columns, json_fields
 
 if TYPE_CHECKING:
@@ -76,15 +76,6 @@ _GIVING_UP = {
 query notices: some 6 s, or 15 s amid a batch. By default it is two minutes and more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grain:
-    """How finely events are counted: as of :class:`kstoolkit.pipeline.feeds.FileFeedPlan`."""
-
-    pane_ms: int
-    buckets: int
-    processing_time: bool
-
-
 def needs_schema(topic: Topic) -> bool:
     """Return whether Spark has to know the fields of the topic's JSON values."""
     return topic.value == "json" and not _is_read_here(topic)
@@ -108,7 +99,7 @@ def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -
         raise ConfigurationError(message, hint="Write it as 'at long, who string'.") from error
 
 
-def topic_parcels(
+def topic_feed(
     spark: SparkSession,
     topic: Topic,
     starting: str | Mapping[int, int],
@@ -118,7 +109,7 @@ def topic_parcels(
     skipped: Mapping[int, Sequence[int]] | None = None,
     ending: Mapping[int, int] | None = None,
 ) -> DataFrame:
-    """Return a topic's events as a stream of parcels, or as a table of them up to some offsets.
+    """Return a topic's events, counted for the shuffle: a stream, or a table up to some offsets.
 
     Parameters
     ----------
@@ -150,23 +141,15 @@ def topic_parcels(
             columns=topic.columns,
             limits=topic.limits,
             reader=topic.value if callable(topic.value) else None,
-            pane_ms=grain.pane_ms,
-            buckets=grain.buckets,
-            processing_time=grain.processing_time,
+            grain=grain,
             skipped=skipped or {},
         )
         clock = sf.unix_millis(sf.current_timestamp()).alias(NOW)
         # What is not looked at is left out: each column costs Java and the way to Python.
         wanted = RECORD_COLUMNS if plan.reader else ("value", "partition", "offset")
-        return records.select(*wanted, clock).mapInArrow(counting_records(plan), PARCEL_DDL)
+        return records.select(*wanted, clock).mapInArrow(counting_records(plan), SHUFFLE_DDL)
     rows = _fields(records, topic, input_schema, _poisoned(skipped or {}))
-    count = counting(
-        grain.pane_ms,
-        grain.buckets,
-        topic.limits,
-        processing_time=grain.processing_time,
-        is_json=topic.value == "json",
-    )
+    count = counting(grain, topic.limits, is_json=topic.value == "json")
     return counted_columns(rows, topic.columns, _beside(rows), count)
 
 

@@ -15,7 +15,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.pipeline.dataframes import EventColumns
 from kstoolkit.pipeline.operator import StateBlocks
-from kstoolkit.pipeline.parcels import spare_collector
+from kstoolkit.pipeline.shuffle import spare_collector
 from kstoolkit.pipeline.stream import ship_by_value
 from kstoolkit.units import Duration, parse_duration
 from kstoolkit.windows import Hop, Window, as_window
@@ -116,11 +116,10 @@ def ask_unless(
 
     def ask(requests: DataFrame) -> DataFrame:
         _prepare(requests.sparkSession)
-        told = _told(columns.of(requests), passed=False).unionByName(
-            _told(columns.of(passes), passed=True)
-        )
+        asked, passed = columns.of(requests), columns.of(passes)
+        both = _events(asked, passed=False).unionByName(_events(passed, passed=True))
         # One watermark over both: with one each, it would wait for a topic where nothing happens.
-        timed = told.withWatermark("time", f"{lateness_ms} milliseconds")
+        timed = both.withWatermark("time", f"{lateness_ms} milliseconds")
         bucket = sf.pmod(sf.xxhash64("user"), sf.lit(buckets))
         decided = (
             timed.withColumns({"time_ms": sf.unix_millis("time"), "bucket": bucket})
@@ -191,7 +190,7 @@ def _taken_in(rows: Iterator[pd.DataFrame], every_ms: int) -> tuple[Counters, Co
     return Counters.merge(requests), Counters.merge(passes)
 
 
-def _told(events: DataFrame, *, passed: bool) -> DataFrame:
+def _events(events: DataFrame, *, passed: bool) -> DataFrame:
     who: Column = sf.col("user").cast("string").alias("user")
     return events.select("time", who, sf.lit(passed).alias("passed"))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kstoolkit.events.event import Limits
 from kstoolkit.pipeline.counting import COLUMNS, POISONED, counting
-from kstoolkit.pipeline.parcels import LETTERS, from_ipc
+from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
 
 GOOD = b'{"t": 1}'
 
@@ -31,9 +31,9 @@ def batch(*rows: tuple[bytes, bytes | None, str | None, str | None]) -> pa.Recor
 
 def told(given: pa.RecordBatch, **options: Any) -> list[tuple[str, str, str | None]]:
     """Return (reason, raw text, detail) of the dead letters that come of some rows."""
-    count = counting(60_000, 1, Limits(), processing_time=False, **options)
-    parcels = [row for out in count(iter([given])) for row in out.to_pylist()]
-    kept = [from_ipc(row["payload"]) for row in parcels if row["kind"] == LETTERS]
+    count = counting(Grain(60_000, 1), Limits(), **options)
+    records = [row for out in count(iter([given])) for row in out.to_pylist()]
+    kept = [from_ipc(row["payload"]) for row in records if row["kind"] == DEAD_LETTERS]
     rows = [row for table in kept for row in table.to_pylist()]
     return [(row["reason"], row["raw"], row["detail"]) for row in rows]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.parcels import spare_collector
+from kstoolkit.pipeline.shuffle import spare_collector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,228 @@
+"""What travels through Spark's shuffle, and where it goes: rows of bucket, kind and bytes.
+
+Spark never sees an event or a counter, only these records::
+
+    bucket int · kind string · payload binary
+
+    block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
+    letters  dead letters, as an Arrow IPC stream
+    tick     nothing: it has the bucket's turn come
+
+A payload carries a version of its own, so a new kstoolkit changes no schema of Spark's.
+
+Spark puts a group into the partition that its key's hash says. Sixteen buckets by their number
+would come to seven and nine of two partitions, sixty-four to 37 of 64, and each micro-batch would
+wait for the fullest. So a bucket's group has a *shuffle key*: the smallest number that is the
+bucket modulo how many there are, and whose hash leads where it should.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kstoolkit.counters.counters import Counters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+_SHUFFLE_SCHEMA = pa.schema(
+    [
+        pa.field("bucket", pa.int32()),
+        pa.field("kind", pa.string()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+SHUFFLE_DDL = "bucket int, kind string, payload binary"
+"""The columns of what a feed hands to the operator, as Spark writes them."""
+
+BLOCK, DEAD_LETTERS, TICK = "block", "letters", "tick"
+
+_MOST_COUNTERS = 4_000_000
+"""So many counters are held as columns before they are put aside as bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grain:
+    """How finely events are counted before the shuffle.
+
+    Parameters
+    ----------
+    pane_ms, buckets
+        The grain of counting, and among how many buckets users are spread.
+    processing_time
+        Whether windows go by the batch's clock instead of the event's time.
+    """
+
+    pane_ms: int
+    buckets: int
+    processing_time: bool = False
+
+    def panes(self, time_ms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the pane of each event; by processing time just one, which the operator dates."""
+        # Dividing by one number and multiplying again is several times faster than a remainder.
+        return time_ms * 0 if self.processing_time else time_ms // self.pane_ms * self.pane_ms
+
+
+class Tally:
+    """The counters of a file, or of a task's files, while they are read.
+
+    Counts are merged as they come; when there are many they are put aside as CountBlocks, a few
+    bytes each. So a file can be counted whole, and dropped whole if its end is damaged.
+
+    Parameters
+    ----------
+    grain
+        How finely events are counted.
+    """
+
+    def __init__(self, grain: Grain) -> None:
+        self.grain = grain
+        self._dead_letters: list[bytes] = []
+        self._open: list[Counters] = []
+        self._open_rows = 0
+        self._aside: list[tuple[int, bytes]] = []
+
+    def count(self, time_ms: NDArray[np.int64], users: pa.Array, actions: pa.Array) -> None:
+        """Count events that were judged to be some."""
+        self._add(Counters.of(self.grain.panes(time_ms), users, actions))
+
+    def set_aside(self, dead_letters: pa.RecordBatch) -> None:
+        """Keep what can't be counted."""
+        self._dead_letters.append(to_ipc(dead_letters))
+
+    def absorb(self, other: Tally) -> None:
+        """Take over all that another tally holds."""
+        self._aside.extend(other._aside)
+        for counters in other._open:
+            self._add(counters)
+        self._dead_letters.extend(other._dead_letters)
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield everything for the shuffle: a CountBlock a bucket, and the dead letters."""
+        self._put_aside()
+        for bucket, block in self._aside:
+            yield shuffle_record(bucket, BLOCK, block)
+        for number, payload in enumerate(self._dead_letters):
+            yield shuffle_record(number % self.grain.buckets, DEAD_LETTERS, payload)
+
+    def _add(self, counters: Counters) -> None:
+        self._open.append(counters)
+        self._open_rows += len(counters)
+        if self._open_rows > _MOST_COUNTERS:
+            self._merge()
+
+    def _merge(self) -> None:
+        merged = Counters.merge(self._open)
+        self._open, self._open_rows = [merged], len(merged)
+        if len(merged) > _MOST_COUNTERS // 2:
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        merged = Counters.merge(self._open)
+        parts = merged.by_bucket(self.grain.buckets)
+        self._aside.extend((bucket, part.encode()) for bucket, part in parts)
+        self._open, self._open_rows = [], 0
+
+
+def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
+    """Return one record of the shuffle, as a batch of one row."""
+    columns = [
+        pa.array([bucket], pa.int32()),
+        pa.array([kind], pa.string()),
+        pa.array([payload], pa.binary()),
+    ]
+    return pa.record_batch(columns, schema=_SHUFFLE_SCHEMA)
+
+
+def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
+    """Return columns as the bytes of an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")  # as a global it could not be pickled
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def from_ipc(payload: bytes) -> pa.Table:
+    """Return the columns of an Arrow IPC stream."""
+    return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+
+
+_SEED, _WORD, _SIGN = 42, 0xFFFF_FFFF, 0x8000_0000
+
+
+def shuffle_keys(buckets: int, partitions: int) -> list[int]:
+    """Return the shuffle key of each bucket: bucket b is counted in partition b mod partitions.
+
+    Examples
+    --------
+    >>> [_spark_partition(key, 2) for key in shuffle_keys(6, 2)]
+    [0, 1, 0, 1, 0, 1]
+    >>> [bucket_of(key, 6) for key in shuffle_keys(6, 2)]
+    [0, 1, 2, 3, 4, 5]
+    """
+    return [
+        next(
+            key
+            for key in count(bucket, buckets)
+            if _spark_partition(key, partitions) == bucket % partitions
+        )
+        for bucket in range(buckets)
+    ]
+
+
+def bucket_of(key: int, buckets: int) -> int:
+    """Return the bucket whose shuffle key this is."""
+    return key % buckets
+
+
+def _spark_partition(number: int, partitions: int) -> int:
+    """Return the partition into which Spark shuffles an int: Murmur3 with seed 42, modulo.
+
+    As ``HashPartitioning`` does it, with ``org.apache.spark.unsafe.hash.Murmur3_x86_32``.
+
+    Examples
+    --------
+    >>> [_spark_partition(number, 5) for number in range(8)]
+    [1, 3, 4, 1, 2, 1, 4, 2]
+    """
+    mixed = _rotated(number * 0xCC9E2D51 & _WORD, 15) * 0x1B873593 & _WORD
+    hashed = (_rotated(_SEED ^ mixed, 13) * 5 + 0xE6546B64) & _WORD
+    hashed ^= 4  # bytes in an int
+    hashed = (hashed ^ hashed >> 16) * 0x85EBCA6B & _WORD
+    hashed = (hashed ^ hashed >> 13) * 0xC2B2AE35 & _WORD
+    hashed ^= hashed >> 16
+    return (hashed - (hashed & _SIGN) * 2) % partitions
+
+
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> (32 - bits)) & _WORD
+
+
+def spare_collector() -> None:
+    """Take all that is loaded by now out of the garbage collector's sight, once in a process.
+
+    Spark's workers live from task to task and collect all garbage after each one. To go through
+    the modules of pandas, Arrow and Spark takes 40 ms every time, as long as a small task's work.
+    What a task makes itself is collected as ever.
+
+    To be called by a task that needs most of these modules: what is loaded later stays in sight.
+
+    Examples
+    --------
+    >>> spare_collector()
+    >>> gc.get_freeze_count() > 0
+    True
+    >>> gc.unfreeze()
+    """
+    if not gc.get_freeze_count():
+        gc.freeze()
