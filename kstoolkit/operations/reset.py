@@ -437,7 +437,7 @@ def _reset_run(
         message = f"The run {str(folder.path)!r} is counting at present."
         raise CheckpointError(message, hint="Stop it first; then reset it, and start it again.")
     with folder.hold():
-        folder.mend_epoch()
+        folder.repair_epoch()
         plan, settings = _planned_for_run(reader, to)
         folder.begin_epoch(settings)
     return replace(plan, done=True)

@@ -1,10 +1,8 @@
-"""What Spark's Java is told for a run, by what it has to do for it.
+"""Whether a run can begin, or go on, with its input; checked before any of it is counted.
 
-The files of a run's input: which they are, whether they will do, and what columns they have.
-
-Whether a run can begin with its topic, or go on with it where it was.
-
-Whether a cluster and its driver see the same output folder.
+Files: which they are, whether they will do, what columns they have. A topic: whether it is the one
+that the run began with, and still has what comes next. A cluster: whether it and its driver see the
+same output folder. What Java is told for the run goes by the input, too.
 """
 
 from __future__ import annotations
@@ -35,8 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kstoolkit.events.sources import Files
-    from kstoolkit.kafka.cluster import Reach, Rest, Tell, TopicFacts
+    from kstoolkit.kafka.cluster import Reach, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
+    from kstoolkit.pipeline.supervising import Log, Sleep
 
 
 _SEEN_FILES = 3
@@ -99,7 +98,7 @@ _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted 
 
 
 def check_topic(
-    topic: Topic, folder: RunFolder, earlier: Settings | None, tell: Tell, rest: Rest
+    topic: Topic, folder: RunFolder, earlier: Settings | None, say: Log, sleep: Sleep
 ) -> TopicFacts:
     """Wait for the topic's broker, and return what the topic is.
 
@@ -113,7 +112,7 @@ def check_topic(
         If it is another topic than that of the run's earlier batches, or has lost what comes next.
     """
     cluster = Cluster(topic.address.bootstrap, topic.options)
-    cluster.wait(topic.patience_ms, tell, rest)
+    cluster.wait(topic.patience_ms, say, sleep)
     following = _next_offsets(folder, topic.address.topic)
     try:
         facts = cluster.facts(topic.address.topic)
@@ -210,7 +209,7 @@ def _next_offsets(folder: RunFolder, topic: str) -> dict[int, int]:
 
 def _check_offsets(following: Mapping[int, int], facts: TopicFacts, out: Path) -> None:
     wrong = [
-        _told(each, at, facts.reach.get(each))
+        _gone(each, at, facts.reach.get(each))
         for each, at in sorted(following.items())
         if (reach := facts.reach.get(each)) is None or not reach.first <= at <= reach.end
     ]
@@ -219,7 +218,7 @@ def _check_offsets(following: Mapping[int, int], facts: TopicFacts, out: Path) -
         raise CheckpointError(message, hint=f"See {_RESET.format(out=out)}.")
 
 
-def _told(partition: int, at: int, reach: Reach | None) -> str:
+def _gone(partition: int, at: int, reach: Reach | None) -> str:
     if reach is None:
         return f"partition {partition} is gone"
     if at < reach.first:

@@ -1,109 +1,92 @@
 """A pipeline: a source of events, a cascade that counts them, rules that judge the counts.
 
-Whether what a pipeline is given is of the right kind: said before Spark is started.
+One counting has four names, each of what is there at its time::
 
-Whether the topics that a pipeline reads and writes are topics apart.
+    Pipeline ── what to count, and how: checked as it is made, and nothing is started yet
+       │ run(out), start(out)
+       ▼
+    _Job ────── the same made ready for one output folder: settings settled, Spark there, its feed;
+       │        made anew whenever its query has to be
+       ▼
+    SupervisedQuery ── Spark's query over a job's feed, replaced underneath when it dies
+       │
+       ▼
+    Run ─────── the output folder, to be asked; of a live one also its query, to be stopped
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.events.event import Columns, Limits
+from kstoolkit.events.opening import format_of
 from kstoolkit.events.simulator import Simulation
-from kstoolkit.events.sources import Files, Frame
+from kstoolkit.events.sources import Files, Frame, is_plain
 from kstoolkit.events.topics import Topic
-from kstoolkit.findings.rules import DEFAULT_RULES, Ceiling, Exempt, Unusual, check_windows
+from kstoolkit.findings.rules import (
+    DEFAULT_RULES,
+    Ceiling,
+    Exempt,
+    Unusual,
+    check_windows,
+    material_floor,
+    needs_baseline,
+    rules_to_json,
+)
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
-from kstoolkit.pipeline.failure import Restart
-from kstoolkit.pipeline.job import BatchLimits, prepare
+from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.batches import keep_state_size
+from kstoolkit.pipeline.failure import Restart, run_failed
+from kstoolkit.pipeline.feeds import FileFeedPlan
+from kstoolkit.pipeline.inputs import (
+    check_input,
+    check_same,
+    check_shared,
+    check_topic,
+    input_paths,
+    java_options,
+    sample_values,
+    schema_of,
+    starting_of,
+)
+from kstoolkit.pipeline.operator import Plan
+from kstoolkit.pipeline.poison import PoisonSearch, SkipList
 from kstoolkit.pipeline.run import Run
-from kstoolkit.pipeline.runfolder import RunFolder
-from kstoolkit.pipeline.session import Progress
+from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
+from kstoolkit.pipeline.session import InputProgress, Progress, spark_session, streaming_conf
+from kstoolkit.pipeline.shuffle import Grain
+from kstoolkit.pipeline.sink import Sink
+from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
+from kstoolkit.pipeline.topicfeed import needs_schema, sampled_schema, topic_feed
 from kstoolkit.units import Duration, format_duration, parse_duration
 from kstoolkit.windows import Cascade
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.events.topics import Address
     from kstoolkit.findings.rules import Rule
+    from kstoolkit.kafka.cluster import TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
+    from kstoolkit.pipeline.batches import MicroBatch
+    from kstoolkit.pipeline.supervising import Gate, Log, Sleep
 
-
-def _check_kinds(pipeline: Pipeline) -> None:
-    """Raise if something of a pipeline was given for something else.
-
-    Raises
-    ------
-    ConfigurationError
-        What it is, and what it should be.
-    """
-    checks = {
-        "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
-        "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
-        "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
-        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
-        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
-        "buckets": (lambda given: type(given) is int, "a whole number"),
-        "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
-    }
-    for name, (is_right, wanted) in checks.items():
-        if not is_right(getattr(pipeline, name)):
-            message = f"{name} is {getattr(pipeline, name)!r}."
-            raise ConfigurationError(message, hint=f"Give {wanted}.")
-
-
-def _is_source(given: object) -> bool:
-    if isinstance(given, Frame):
-        return hasattr(given.df, "sparkSession")
-    return isinstance(given, Files | Simulation | Topic)
-
-
-def _is_findings_topic(given: object) -> bool:
-    return given is None or isinstance(given, KafkaFindings)
-
-
-def _is_changelog(given: object) -> bool:
-    return given is None or isinstance(given, KafkaChangelog)
-
-
-def _are_rules(given: object) -> bool:
-    if not isinstance(given, Iterable):
-        return given is None
-    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)
-
-
-def _check_apart(
-    source: object, changelog: OutputTopic | None, findings_to: OutputTopic | None
-) -> None:
-    """Raise if two of a pipeline's topics are the same one: it would read what it wrote, say.
-
-    Raises
-    ------
-    ConfigurationError
-        Which two.
-    """
-    given = {"source": source if isinstance(source, Topic) else None}
-    named = {**given, "changelog": changelog, "findings_to": findings_to}
-    topics = {name: each.address for name, each in named.items() if each is not None}
-    for (one, mine), (other, theirs) in combinations(topics.items(), 2):
-        if _are_same(mine, theirs):
-            message = f"{one} and {other} are the same topic, {mine}."
-            raise ConfigurationError(message, hint="Give each a topic of its own.")
-
-
-def _are_same(one: Address, other: Address) -> bool:
-    servers = set(one.bootstrap.split(",")) & set(other.bootstrap.split(","))
-    return one.topic == other.topic and bool(servers)
+    Prepare = Callable[[Log, Sleep], "_Job"]
 
 
 _BUCKETS = 8
@@ -208,8 +191,8 @@ class Pipeline:
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
-            ready = partial(prepare, self, folder, master=master, limits=limits, live=False)
-            ready(tell=shown.say).finish(shown, lambda tell, rest: ready(tell=tell, rest=rest))
+            ready = partial(_prepare, self, folder, master=master, limits=limits, live=False)
+            ready(shown.say).finish(shown, ready)
         return Run(folder, options=_connection(self))
 
     def start(
@@ -254,15 +237,11 @@ class Pipeline:
         with ExitStack() as undone:
             hold = undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
-            ready = partial(prepare, self, folder, master=master, limits=limits, live=True)
-            job = ready(tell=shown.say)
+            ready = partial(_prepare, self, folder, master=master, limits=limits, live=True)
+            job = ready(shown.say)
             shown.begin(None)
             query = job.supervised(
-                lambda tell, rest: ready(tell=tell, rest=rest),
-                shown.batch,
-                shown.say,
-                restart=_restart(restart),
-                processingTime=every,
+                ready, shown.batch, shown.say, restart=_restart(restart), processingTime=every
             )
             query.begin().lead_beside()
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
@@ -286,11 +265,367 @@ def _restart(given: object) -> Restart | None:
     raise ConfigurationError(message, hint="Give kst.Restart(most_per_hour=5), True or False.")
 
 
-def _limits(max_files: int | None, max_bytes: int) -> BatchLimits:
-    return BatchLimits(_MAX_FILES if max_files is None else max_files, max_bytes)
+def _limits(max_files: int | None, max_bytes: int) -> _BatchLimits:
+    return _BatchLimits(_MAX_FILES if max_files is None else max_files, max_bytes)
 
 
 def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
     """Return the default rules; where there is no hour, on the window that comes nearest to one."""
     nearest = min(cascade.windows, key=lambda window: abs(log(window.size_ms / _HOUR_MS)))
     return DEFAULT_RULES if nearest.size_ms == _HOUR_MS else (Unusual(nearest),)
+
+
+def _check_kinds(pipeline: Pipeline) -> None:
+    """Raise, before Spark is started, if something was given for something else."""
+    checks = {
+        "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
+        "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
+        "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
+        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
+        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
+        "buckets": (lambda given: type(given) is int, "a whole number"),
+        "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
+    }
+    for name, (is_right, wanted) in checks.items():
+        if not is_right(getattr(pipeline, name)):
+            message = f"{name} is {getattr(pipeline, name)!r}."
+            raise ConfigurationError(message, hint=f"Give {wanted}.")
+
+
+def _is_source(given: object) -> bool:
+    if isinstance(given, Frame):
+        return hasattr(given.df, "sparkSession")
+    return isinstance(given, Files | Simulation | Topic)
+
+
+def _is_findings_topic(given: object) -> bool:
+    return given is None or isinstance(given, KafkaFindings)
+
+
+def _is_changelog(given: object) -> bool:
+    return given is None or isinstance(given, KafkaChangelog)
+
+
+def _are_rules(given: object) -> bool:
+    if not isinstance(given, Iterable):
+        return given is None
+    return all(isinstance(each, Ceiling | Unusual | Exempt) for each in given)
+
+
+def _check_apart(
+    source: object, changelog: OutputTopic | None, findings_to: OutputTopic | None
+) -> None:
+    """Raise if two of a pipeline's topics are the same one: it would read what it wrote, say."""
+    given = {"source": source if isinstance(source, Topic) else None}
+    named = {**given, "changelog": changelog, "findings_to": findings_to}
+    topics = {name: each.address for name, each in named.items() if each is not None}
+    for (one, mine), (other, theirs) in combinations(topics.items(), 2):
+        if _are_same(mine, theirs):
+            message = f"{one} and {other} are the same topic, {mine}."
+            raise ConfigurationError(message, hint="Give each a topic of its own.")
+
+
+def _are_same(one: Address, other: Address) -> bool:
+    servers = set(one.bootstrap.split(",")) & set(other.bootstrap.split(","))
+    return one.topic == other.topic and bool(servers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One run, ready to start: ``feed`` has the ticks beside it, ``ending`` is of a topic alone."""
+
+    pipeline: Pipeline
+    folder: RunFolder
+    settings: Settings
+    feed: DataFrame
+    live: bool
+    ending: Ending | None = None
+
+    def start(
+        self, on_batch: Callable[[MicroBatch], None], gate: Gate, **trigger: Any
+    ) -> StreamingQuery:
+        """Start the query, whose batches pass the gate; ``trigger`` is Spark's."""
+        pipeline, spark = self.pipeline, self.feed.sparkSession
+        query: StreamingQuery | None = None
+
+        def ended(batch: MicroBatch) -> None:
+            keep_state_size(self.folder, self.settings.epoch, query)  # of the one before
+            on_batch(batch)
+
+        sink = Sink(
+            out=self.folder.path,
+            epoch=self.settings.epoch,
+            cascade=pipeline.cascade,
+            buckets=pipeline.buckets,
+            rules=pipeline.judged_by,
+            on_batch=ended,
+            topic=pipeline.changelog,
+            findings_to=pipeline.findings_to,
+        )
+        conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
+        with stream.settings_of(spark, conf):
+            plan = _operator_plan(pipeline, live=self.live)
+            output = stream.cascade(self.feed, plan, self.settings.partitions)
+            step = gate.before(sink, self._check)
+            writer = output.writeStream.foreachBatch(step).outputMode("append")
+            writer = writer.queryName("kstoolkit").trigger(**trigger)
+            query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+            return query
+
+    def supervised(
+        self,
+        prepare: Prepare,
+        on_batch: Callable[[MicroBatch], None],
+        say: Log,
+        restart: Restart | None = None,
+        **trigger: Any,
+    ) -> SupervisedQuery:
+        """Return the query as one that outlives what it can, not begun yet.
+
+        ``prepare`` makes the same job anew; ``say`` is told when the query dies and goes on.
+        """
+        source = self.pipeline.source
+        patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
+        retries = Retries(self.folder, patience_ms, say, restart)
+
+        def start(job: _Job) -> Callable[[Gate], StreamingQuery]:
+            return lambda gate: job.start(on_batch, gate, **trigger)
+
+        query = SupervisedQuery(
+            start(self), lambda log, sleep: start(prepare(log, sleep)), retries, say
+        )
+        if isinstance(source, Topic):
+            retries.set_aside = PoisonSearch(
+                source, _grain(self.pipeline), self.folder, self.settings, query.check_wanted
+            ).set_aside
+        return query
+
+    def finish(self, progress: Progress, prepare: Prepare) -> None:
+        """Run to the end of the input, whatever of it passes."""
+        source = self.pipeline.source
+        paths = input_paths(source, self.folder) if isinstance(source, Files) else []
+        reached = InputProgress(self.folder.ledger, self.folder.checkpoint, paths)
+        progress.begin(reached.total_bytes)
+
+        def on_batch(done: MicroBatch) -> None:
+            progress.reach(reached.after(done.batch))
+            progress.batch(done)
+
+        def again(log: Log, sleep: Sleep) -> _Job:
+            return replace(prepare(log, sleep), ending=self.ending)  # the run is the same
+
+        query = self.supervised(again, on_batch, progress.say, availableNow=True)
+        query.lead()
+        keep_state_size(self.folder, self.settings.epoch, query)
+        self.folder.save(replace(self.settings, was_live=False))
+
+    def _check(self, batch: int) -> None:
+        """Raise if a topic is another one by now, or the batch at hand reaches past the end."""
+        source = self.pipeline.source
+        if isinstance(source, Topic):  # another one's offsets would mean other records
+            check_same(source, self.folder, self.settings)
+        if self.ending is not None:
+            self.ending.check(batch)
+
+
+def _grain(pipeline: Pipeline) -> Grain:
+    is_processing = pipeline.time == "processing"
+    return Grain(pipeline.cascade.pane_ms, pipeline.buckets, is_processing)
+
+
+def _operator_plan(pipeline: Pipeline, *, live: bool) -> Plan:
+    rules, windows = pipeline.judged_by, pipeline.cascade.windows
+    return Plan(
+        cascade=pipeline.cascade,
+        buckets=pipeline.buckets,
+        live=live,
+        floors=tuple(material_floor(rules, window) for window in windows),
+        baselines=tuple(needs_baseline(rules, window) for window in windows),
+        processing_time=pipeline.time == "processing",
+        whole=pipeline.changelog is not None and not pipeline.changelog.blocks,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchLimits:
+    """What a micro-batch may take in: at least one file, whatever its size."""
+
+    files: int
+    size_bytes: int
+
+    def __post_init__(self) -> None:
+        if min(self.files, self.size_bytes) < 1:
+            message = (
+                f"A micro-batch of {self.files} files or {self.size_bytes} bytes holds nothing."
+            )
+            raise ConfigurationError(message, hint="Give 1 or more.")
+
+
+def _prepare(
+    pipeline: Pipeline,
+    folder: RunFolder,
+    say: Log,
+    sleep: Sleep = time.sleep,
+    *,
+    master: str | None,
+    limits: _BatchLimits,
+    live: bool,
+) -> _Job:
+    """Check the input and the folder, start Spark, and return the run, ready to start.
+
+    Brokers that do not answer are waited for by ``sleep``, a while each time, and ``say`` is told.
+    """
+    folder.repair_epoch()
+    source = _source_of(pipeline, folder)
+    earlier = folder.settings() if folder.has_begun else None
+    mine = _settings(pipeline, source)
+    settings = mine if earlier is None else mine.continued(earlier)
+    facts = None
+    if isinstance(source, Files):
+        check_input(source, folder, live=live)
+    elif isinstance(source, Topic):
+        facts = check_topic(source, folder, earlier, say, sleep)
+        settings = replace(settings, topic_id=facts.topic_id)
+    for topic in (pipeline.changelog, pipeline.findings_to):
+        if topic is not None:
+            topic.made(say, sleep)
+    spark = _session(source, folder, master)
+    if earlier is None:
+        settings = _settled(settings, source, folder, spark, pipeline.buckets)
+    # What a live run held back is flushed by the ticks of the next one, of whatever kind.
+    settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
+    folder.save(settings)
+    feed = _feed(pipeline, source, settings, folder, spark, limits, facts)
+    feed = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
+    ending = None if live else _ending(facts, folder)
+    return _Job(pipeline, folder, settings, feed, live, ending)
+
+
+def _ending(facts: TopicFacts | None, folder: RunFolder) -> Ending | None:
+    if facts is None:
+        return None
+    committed = newest_commit(folder.checkpoint)
+    ends = {each: at.end for each, at in facts.reach.items()}
+    first = 0 if committed is None else committed + 1
+    return Ending(facts.name, ends, folder.checkpoint, first)
+
+
+def _source_of(pipeline: Pipeline, folder: RunFolder) -> Files | Frame | Topic:
+    source = pipeline.source
+    if isinstance(source, Files | Frame | Topic):
+        return source
+    place = folder.path / "simulated"
+    if not (place / "labels.json").exists():  # written last: then the events are whole
+        source.write(place / "events")
+    columns = Columns(source.event_time, source.user, source.action)
+    return Files(str(place / "events"), columns, None, Limits())
+
+
+def _settings(pipeline: Pipeline, source: Files | Frame | Topic) -> Settings:
+    event_time, user, action = source.columns
+    return Settings(
+        windows=pipeline.cascade.labels,
+        buckets=pipeline.buckets,
+        columns={"event_time": event_time, "user": user, "action": action},
+        time=pipeline.time,
+        feed=_kind_of(source),
+        partitions=0,
+        rules=rules_to_json(pipeline.judged_by),
+        source=_in_words(source),
+        min_count=pipeline.cascade.min_count,
+        changelog=None if pipeline.changelog is None else str(pipeline.changelog.address),
+    )
+
+
+def _kind_of(source: Files | Frame | Topic) -> str:
+    if isinstance(source, Topic):
+        return "topic"
+    if isinstance(source, Files):
+        return "files" if is_plain(source.columns) else "lines"
+    return "frame" if source.df.isStreaming else "staged"
+
+
+def _in_words(source: Files | Frame | Topic) -> str:
+    if isinstance(source, Topic):
+        return str(source.address)
+    return source.path if isinstance(source, Files) else "a DataFrame"
+
+
+def _settled(
+    settings: Settings,
+    source: Files | Frame | Topic,
+    folder: RunFolder,
+    spark: SparkSession,
+    buckets: int,
+) -> Settings:
+    """Return the settings with what a run's first start decides for good."""
+    is_local = str(spark.sparkContext.master).startswith("local")
+    # A cluster's executors may yet be arriving: what they are together by now says little.
+    partitions = min(buckets, spark.sparkContext.defaultParallelism) if is_local else buckets
+    settings = replace(settings, partitions=partitions)
+    if settings.feed == "lines" and isinstance(source, Files):
+        settings = replace(settings, input_schema=schema_of(source, folder, spark))
+    if isinstance(source, Topic) and needs_schema(source):
+        values = sample_values(source) if source.schema is None else []
+        settings = replace(settings, input_schema=sampled_schema(spark, source, values))
+    return settings
+
+
+def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | None) -> SparkSession:
+    if isinstance(source, Frame):
+        spark = source.df.sparkSession
+    else:
+        options = java_options(source)
+        extra = {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
+        spark = spark_session(master, log_path=folder.log, extra=extra)
+    if not str(spark.sparkContext.master).startswith("local"):
+        stream.ship_by_value()
+        check_shared(spark, folder.path)
+    return spark
+
+
+def _feed(  # noqa: PLR0917 - all that a run is made of
+    pipeline: Pipeline,
+    source: Files | Frame | Topic,
+    settings: Settings,
+    folder: RunFolder,
+    spark: SparkSession,
+    limits: _BatchLimits,
+    facts: TopicFacts | None,
+) -> DataFrame:
+    grain = _grain(pipeline)
+    if isinstance(source, Topic):
+        reset = settings.starting_offsets
+        starting = "earliest" if facts is None else starting_of(source, facts, reset)
+        skipped = SkipList(folder.skipped, settings.topic_id).read()
+        schema = settings.input_schema
+        return topic_feed(spark, source, starting, grain, schema, skipped=skipped)
+    if isinstance(source, Frame):
+        counted = stream.frame_feed(source.df, source.columns, source.limits, grain)
+        return counted if source.df.isStreaming else _staged(counted, folder)
+    plan = FileFeedPlan(
+        path=os.path.abspath(source.path),  # noqa: PTH100 - links and globs stay as they are
+        file_format=source.file_format,
+        columns=source.columns,
+        limits=source.limits,
+        ledger=str(folder.ledger),
+        tasks=spark.sparkContext.defaultParallelism,
+        max_files=limits.files,
+        max_bytes=limits.size_bytes,
+        row_schema=settings.input_schema,
+        grain=grain,
+    )
+    if settings.feed == "files":
+        return stream.file_feed(spark, plan)
+    plan = replace(plan, file_format=format_of(input_paths(source, folder)[0], source.file_format))
+    return stream.line_feed(spark, plan)
+
+
+def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
+    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there."""
+    if not (folder.staged / "_SUCCESS").exists():
+        try:
+            counted.write.mode("overwrite").parquet(str(folder.staged))
+        except PySparkException as error:
+            raise run_failed(error, folder) from error
+    return stream.staged_feed(counted.sparkSession, str(folder.staged))

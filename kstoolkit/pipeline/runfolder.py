@@ -284,9 +284,9 @@ class RunFolder:
         try:
             self.save(settings)
         finally:
-            self.mend_epoch()
+            self.repair_epoch()
 
-    def mend_epoch(self) -> None:
+    def repair_epoch(self) -> None:
         """Take back what was begun of a new epoch by a process that died; the folder is held.
 
         The checkpoint of the epoch that the settings name is set aside only until they are saved.

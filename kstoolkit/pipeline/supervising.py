@@ -1,17 +1,18 @@
-"""A query that outlives what ends it: it is started again, and looks like one query all the while.
+"""A query that outlives what ends it, and looks like one query all the while.
 
-What a dead query may be started again after is decided by :mod:`kstoolkit.pipeline.supervising`.
+::
 
-Where a bounded run on a topic ends: at the offsets that were there as it began.
-
-Spark plans up to where the topic ends as a query starts. That is later: Java has to start first,
-and after an outage the query starts anew. A batch that is planned too far is cut in Spark's offset
-log before any of it is counted, and the query started again takes it as it is written there.
-
-What is done about a query that died: wait and go on, or say why that would not help.
+    begin ──▶ it counts ──▶ it died ──▶ Retries: wait for Kafka, or after what else ends it
+                 ▲                          │ as often as was said; or raise why that won't help
+                 └── made ready anew ◀──────┘
 
 A broker that goes away is waited for, as long as its topic says. Whatever else ends a query is left
 to whoever started it, unless they said how often it may be started again.
+
+A bounded run on a topic ends at the offsets that were there as it began. Spark plans up to where
+the topic ends as a query starts, which is later: Java has to start first, and after an outage the
+query starts anew. A batch that is planned too far is cut in Spark's offset log before any of it is
+counted, and the query started again takes it as it is written there.
 """
 
 from __future__ import annotations
@@ -54,15 +55,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kstoolkit.pipeline.failure import Restart
-    from kstoolkit.pipeline.job import Job
     from kstoolkit.pipeline.runfolder import RunFolder
 
     Step = Callable[[DataFrame, int], None]
-    Tell = Callable[[str], None]
-    Rest = Callable[[float], None]
-    Ready = Callable[[Tell, Rest], Job]
-    Start = Callable[[Job, "Gate"], StreamingQuery]
-    Mend = Callable[[Exception, Event], None]
+    Log = Callable[[str], None]
+    Sleep = Callable[[float], None]
+    Start = Callable[["Gate"], StreamingQuery]
+    Ready = Callable[[Log, Sleep], Start]
 
 
 class AtItsEnd(KstoolkitError):  # noqa: N818 - it is none: it ends a query
@@ -149,7 +148,7 @@ class _Closed(Exception):  # noqa: N818 - it is none: it ends a query between tw
     """The run is to end: no further batch begins."""
 
 
-class _Told(logging.Filter):
+class _NoTraceback(logging.Filter):
     """Keeps py4j from logging with a traceback what is told in other ways."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -157,7 +156,7 @@ class _Told(logging.Filter):
         return not isinstance(raised, (_Closed, KstoolkitError))
 
 
-_TOLD = _Told()
+_NO_TRACEBACK = _NoTraceback()
 
 
 class Gate:
@@ -171,7 +170,7 @@ class Gate:
         self.closing = Event()
         self.turned_away = Event()
         self._raised: KstoolkitError | None = None
-        logging.getLogger("py4j.clientserver").addFilter(_TOLD)
+        logging.getLogger("py4j.clientserver").addFilter(_NO_TRACEBACK)
 
     def before(self, count: Step, check: Callable[[int], None]) -> Step:
         """Return the function for ``foreachBatch``: checks, then counts."""
@@ -200,22 +199,19 @@ class SupervisedQuery(StreamingQuery):
 
     Parameters
     ----------
-    job
-        The run, ready to start.
-    ready
-        Makes it ready anew: checks its input, starts Spark where that is gone.
     start
-        Starts its query; each batch is to pass the gate.
-    mend
-        Waits until another try makes sense, or raises why none does; it is told what the query
-        ended with, and what is set once the run is to end.
-    tell
+        Starts the query; each batch is to pass the gate.
+    ready
+        Makes it ready anew: checks its input, starts Spark where that is gone, and returns what
+        starts the query then.
+    retries
+        Waits until another try makes sense, or raises why none does.
+    log
         Called with a line while the input is waited for.
     """
 
-    def __init__(self, job: Job, ready: Ready, start: Start, mend: Mend, tell: Tell) -> None:
-        self._job, self._ready, self._start, self._mend = job, ready, start, mend
-        self._tell = tell
+    def __init__(self, start: Start, ready: Ready, retries: Retries, log: Log) -> None:
+        self._start, self._ready, self._retries, self._log = start, ready, retries, log
         self._gate = Gate()
         self._begun, self._ended = Event(), Event()
         self._starting = Lock()
@@ -226,7 +222,7 @@ class SupervisedQuery(StreamingQuery):
         """Start the query, unless the run is to end already."""
         with self._starting:
             if not self._gate.closing.is_set():
-                super().__init__(self._start(self._job, self._gate)._jsq)  # noqa: SLF001 - what it wraps
+                super().__init__(self._start(self._gate)._jsq)  # noqa: SLF001 - what it wraps
                 self._begun.set()
         return self
 
@@ -242,7 +238,7 @@ class SupervisedQuery(StreamingQuery):
         try:
             while not self._gate.closing.is_set():
                 if death is not None:
-                    self._mend(death, self._gate.closing)
+                    self._retries.wait(death, self._gate.closing)
                 death = self._live(again=death is not None)
                 if death is None:
                     return
@@ -258,11 +254,11 @@ class SupervisedQuery(StreamingQuery):
         return self
 
     def say(self, line: str) -> None:
-        """Tell what is waited for, while anybody waits."""
+        """Say what is waited for, while anybody waits."""
         self.check_wanted()
-        self._tell(line)
+        self._log(line)
 
-    def rest(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> None:
         """Wait for so long, unless the run is to end."""
         self._gate.closing.wait(seconds)
         self.check_wanted()
@@ -304,7 +300,7 @@ class SupervisedQuery(StreamingQuery):
         """Have the query run to its end, and return what it died of."""
         try:
             if again:
-                self._job = self._ready(self.say, self.rest)
+                self._start = self._ready(self.say, self.sleep)
             if again or not self._begun.is_set():
                 self.begin()
             self._wait()
@@ -347,11 +343,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
 
 
 def _nothing() -> None:
-    """Set nothing aside."""
+    pass
 
 
 @dataclass(slots=True)
-class Mending:
+class Retries:
     """Decides about one run's deaths.
 
     Parameters
@@ -360,25 +356,25 @@ class Mending:
         The run's.
     patience_ms
         How long Kafka may stay away that is read; a topic that is written says so itself.
-    tell
+    log
         Called with a line about each.
     restart
         How often the query is started again after what else ends it; ``None`` for not at all.
     set_aside
         Sets the records aside that the batch at hand dies of, and says which; ``None`` if there
-        are none. It is asked when a batch died :data:`POISONOUS` times. What it calls with a line
-        raises once the run is to end.
+        are none. It is asked when a batch died thrice. What it calls with a line raises once the
+        run is to end.
     """
 
     folder: RunFolder
     patience_ms: int
-    tell: Callable[[str], None]
+    log: Log
     restart: Restart | None = None
     set_aside: Callable[[], str | None] = _nothing
     _outage: _Outage | None = field(default=None, init=False)
     _deaths: _Deaths | None = field(default=None, init=False)
 
-    def __call__(self, death: Exception, closing: Event) -> None:
+    def wait(self, death: Exception, closing: Event) -> None:
         """Return when the query may be started again, or when the run is to end.
 
         Raises
@@ -416,9 +412,9 @@ class Mending:
             message = f"Kafka could not be {what} for {lasted}: {why}."
             hint = "Nothing is lost: when it can, run again, it goes on from the last whole batch."
             raise KafkaError(message, hint=hint) from death
-        self.tell(f"Kafka can't be {what} ({why}); the run goes on when it can.")
+        self.log(f"Kafka can't be {what} ({why}); the run goes on when it can.")
         if not closing.wait(self._outage.next_pause()):
-            self._log.add(f"Kafka could not be {what}: {why}.", batch, counts=False)
+            self._restarts.add(f"Kafka could not be {what}: {why}.", batch, counts=False)
 
     def _wait_after(self, failed: KstoolkitError, restart: Restart, closing: Event) -> None:
         batch = newest_commit(self.folder.checkpoint)
@@ -426,29 +422,29 @@ class Mending:
             self._deaths = _Deaths(batch)
         self._deaths.number += 1
         if self._deaths.number % _POISONOUS == 0:
-            self.tell(
+            self.log(
                 f"{failed.message} The batch has died thrice: looking for the record it dies of."
             )
-            if told := self.set_aside():
-                self.tell(told)
-                self._log.add(told, batch, counts=False)
+            if found := self.set_aside():
+                self.log(found)
+                self._restarts.add(found, batch, counts=False)
                 self._deaths = None
                 return
-        before = self._log.within_an_hour()
+        before = self._restarts.within_an_hour()
         if before >= restart.most_per_hour:
             message = f"{failed.message} It was started again {before} times within an hour."
-            hint = f"Why, each time, is in {self._log.path}. {failed.hint or ''}".rstrip()
+            hint = f"Why, each time, is in {self._restarts.path}. {failed.hint or ''}".rstrip()
             raise RestartsSpent(message, hint=hint) from failed
         pause_ms = restart.pause_ms(self._deaths.number)
-        self.tell(
+        self.log(
             f"{failed.message} Starting again after {format_duration(pause_ms)} "
             f"(number {before + 1} of {restart.most_per_hour} within an hour)."
         )
         if not closing.wait(pause_ms / 1_000):
-            self._log.add(failed.message, batch, counts=True)
+            self._restarts.add(failed.message, batch, counts=True)
 
     @property
-    def _log(self) -> RestartLog:
+    def _restarts(self) -> RestartLog:
         return RestartLog(self.folder.restarts)
 
     def _in_words(self, death: Exception) -> KstoolkitError:

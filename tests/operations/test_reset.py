@@ -188,7 +188,7 @@ def test_a_reset_that_dies_half_way_or_can_not_be_saved_is_none(
     before = files(mine.out)
     folder = RunFolder(mine.out)
     folder.checkpoint.rename(mine.out / "checkpoint.epoch=0")  # as far as it got
-    folder.mend_epoch()
+    folder.repair_epoch()
     assert files(mine.out) == before
     (mine.out / ".run.json").mkdir()  # the settings can't be written
     with pytest.raises(OutputError, match=r"run\.json can't be written"):
@@ -204,7 +204,7 @@ def test_without_the_old_checkpoint_the_new_epoch_still_begins_where_it_was_told
     kst.reset(mine.out, to={0: 3, 1: 4}, dry_run=False)
     shutil.rmtree(mine.out / "checkpoint.epoch=0")
     folder = RunFolder(mine.out)
-    folder.mend_epoch()
+    folder.repair_epoch()
     assert folder.has_begun
     again = kst.reset(mine.out, to="earliest", dry_run=False)
     assert [position for position, *_ in moves(again)] == [3, 4]

@@ -15,7 +15,7 @@ import kstoolkit as kst
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.pipeline.job import BatchLimits, prepare
+from kstoolkit.pipeline.pipeline import _BatchLimits, _prepare
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.pipeline.session import Progress
 from tests.kafka.clients import make_topic, topics_of
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.kafka.broker import Broker
-    from kstoolkit.kafka.cluster import Rest, Tell
-    from kstoolkit.pipeline.job import Job
+    from kstoolkit.pipeline.pipeline import _Job
+    from kstoolkit.pipeline.supervising import Log, Sleep
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("spark")]
 
@@ -113,11 +113,9 @@ def test_a_run_ends_where_its_topic_ended_as_it_began_and_the_next_goes_on_there
     given = kst.kafka_topic("topics-more", bootstrap=broker.bootstrap, **NAMED)
     pipeline, folder = kst.Pipeline(source=given, cascade=CASCADE), RunFolder(tmp_path / "out")
 
-    def ready(tell: Tell, rest: Rest) -> Job:
-        limits = BatchLimits(files=1, size_bytes=1)
-        return prepare(
-            pipeline, folder, master=None, limits=limits, live=False, tell=tell, rest=rest
-        )
+    def ready(say: Log, sleep: Sleep) -> _Job:
+        limits = _BatchLimits(files=1, size_bytes=1)
+        return _prepare(pipeline, folder, say, sleep, master=None, limits=limits, live=False)
 
     with folder.hold(), Progress(shown=False) as shown:
         job = ready(shown.say, time.sleep)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.pipeline.topicfeed import _MOST_CULPRITS, SkipList, culprits
+from kstoolkit.pipeline.poison import _MOST_FOUND, SkipList, bisect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.pipeline.topicfeed import Ranges
+    from kstoolkit.pipeline.poison import Ranges
 
-OFFSETS = st.sets(st.integers(100, 400), max_size=_MOST_CULPRITS // 2)
+OFFSETS = st.sets(st.integers(100, 400), max_size=_MOST_FOUND // 2)
 
 
 @given(st.fixed_dictionaries({0: OFFSETS, 3: OFFSETS}))
@@ -22,7 +22,7 @@ def test_each_culprit_is_found_and_nothing_else(bad: dict[int, set[int]]) -> Non
     def works(tried: Ranges) -> bool:
         return not any(bad[each] & set(range(*span)) for each, span in tried.items())
 
-    found = culprits(works, {0: (100, 401), 3: (90, 401)})
+    found = bisect(works, {0: (100, 401), 3: (90, 401)})
     assert found == {each: sorted(offsets) for each, offsets in bad.items() if offsets}
 
 
@@ -33,7 +33,7 @@ def test_a_few_trials_find_one_among_a_million() -> None:
         tried.append(ranges)
         return not any(first <= 765_432 < end for first, end in ranges.values())
 
-    assert culprits(works, {0: (0, 1_000_000), 1: (0, 9)}) == {0: [765_432]}
+    assert bisect(works, {0: (0, 1_000_000), 1: (0, 9)}) == {0: [765_432]}
     assert len(tried) < 45
 
 
@@ -44,14 +44,14 @@ def test_what_fails_for_every_record_is_no_fault_of_records() -> None:
         tried.append(ranges)
         return False
 
-    assert culprits(fails, {0: (0, 1_000_000)}) == {}
+    assert bisect(fails, {0: (0, 1_000_000)}) == {}
     assert len(tried) < 100
-    assert culprits(fails, {0: (0, 2), 1: (5, 7)}) == {}
-    assert culprits(fails, {0: (4, 5)}) == {0: [4]}  # alone, it can't be told from the rest
+    assert bisect(fails, {0: (0, 2), 1: (5, 7)}) == {}
+    assert bisect(fails, {0: (4, 5)}) == {0: [4]}  # alone, it can't be told from the rest
 
 
 def test_what_fails_together_only_has_no_culprit() -> None:
-    assert culprits(lambda tried: 0 not in tried or tried[0] != (0, 8), {0: (0, 8)}) == {}
+    assert bisect(lambda tried: 0 not in tried or tried[0] != (0, 8), {0: (0, 8)}) == {}
 
 
 def test_the_list_grows_and_is_of_one_topic(tmp_path: Path) -> None:
