@@ -1,6 +1,8 @@
-"""One counting from the command line: made, waited for, told, and ended as a terminal expects.
+"""One counting from the command line: waited for, told, and ended as a terminal expects.
 
-It loads Spark; :mod:`kstoolkit.cli.run`, which says what can be asked for, does not.
+What is counted is a :class:`~kstoolkit.pipeline.pipeline.Pipeline`, and what comes of it a
+:class:`~kstoolkit.pipeline.run.Run`: this has no record of its own. It loads Spark;
+:mod:`kstoolkit.cli.run`, which says what can be asked for, does not.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import signal
 import socketserver
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -37,17 +38,8 @@ _EVERY_SECONDS = 2.0
 _LEAST_SECONDS, _TRIGGERS = 300.0, 10
 
 
-class AliveFile:
-    """Touches a file while batches end.
-
-    Parameters
-    ----------
-    path
-        The file; it is made.
-    trigger_ms
-        How often a batch begins: the run is well for ten times that after one ended, and for five
-        minutes in any case.
-    """
+class _AliveFile:
+    """Touches a file while a run is well: for ten triggers after a batch, five minutes at least."""
 
     def __init__(self, path: Path, trigger_ms: int) -> None:
         self._path = path
@@ -57,13 +49,7 @@ class AliveFile:
         self._due = self._ended
 
     def look(self, run: Run) -> None:
-        """Touch the file if it is time to, and the run is well.
-
-        Raises
-        ------
-        InputError
-            If the file can't be written.
-        """
+        """Touch the file if it is time to, and the run is well."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -87,108 +73,84 @@ _LOOK_SECONDS = 0.5
 _GO_ON = "The same command goes on from here."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """A pipeline to run, and how.
+def events_before(out: str) -> int | None:
+    """Return how many events earlier runs counted into a folder; ``None`` if there was none."""
+    run = _run_in(out)
+    return None if run.folder.settings() is None else run.summary().events
 
-    Parameters
-    ----------
-    pipeline, out
-        What, and the output folder.
-    master, max_files_per_batch
-        As the pipeline's own verbs take them.
-    shown
-        Whether to show progress on stderr.
-    metrics_port
-        Where to serve the run's figures meanwhile; 0 is any port that is free, ``None`` none.
-    restarts_per_hour
-        How often what died is started again within an hour; ``None`` for not at all.
-    alive_file
-        What is touched while a run without an end is well.
+
+def finish(
+    pipeline: Pipeline, out: str, *, metrics_port: int | None, progress: bool, **limits: Any
+) -> Run:
+    """Run to the end of the input, and return the run; ``limits`` are as :meth:`Pipeline.run`'s.
+
+    Raises
+    ------
+    typer.Exit
+        If Ctrl-C stopped it.
     """
+    _quieten_pyspark()
+    words = f"Stopped; nothing is lost. {_GO_ON}"
+    with (
+        _serving(pipeline, out, metrics_port, progress=progress),
+        _interruptible(INTERRUPTED, words),
+    ):
+        return pipeline.run(out, progress=progress, **limits)
 
-    pipeline: Pipeline
-    out: str
-    master: str | None
-    max_files_per_batch: int | None
-    shown: bool
-    metrics_port: int | None = None
-    restarts_per_hour: int | None = None
-    alive_file: str | None = None
 
-    def events_before(self) -> int | None:
-        """Return how many events earlier runs counted; ``None`` if there was none."""
-        run = self._run()
-        return None if run.folder.settings() is None else run.summary().events
+def follow(
+    pipeline: Pipeline,
+    out: str,
+    trigger: str,
+    *,
+    metrics_port: int | None,
+    progress: bool,
+    restarts_per_hour: int | None,
+    alive_file: str | None,
+    **limits: Any,
+) -> Run:
+    """Keep counting what arrives until SIGINT or SIGTERM comes, and return the run.
 
-    def finish(self) -> Run:
-        """Run to the end of the input, and return the run.
+    Raises
+    ------
+    typer.Exit
+        If it was stopped before it began.
+    KstoolkitError
+        Why it can't go on.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
+    _quieten_pyspark()
+    restart = False if restarts_per_hour is None else Restart(most_per_hour=restarts_per_hour)
+    with _serving(pipeline, out, metrics_port, progress=progress):
+        with _interruptible(0, f"Stopped before it began. {_GO_ON}"):
+            run = pipeline.start(out, trigger=trigger, progress=progress, restart=restart, **limits)
+        try:
+            alive = None
+            if alive_file is not None:
+                alive = _AliveFile(Path(alive_file), parse_duration(trigger))
+            _wait(run, alive)
+        finally:
+            run.stop()
+    note(f"Stopped. {_GO_ON}")
+    return run
 
-        Raises
-        ------
-        typer.Exit
-            If Ctrl-C stopped it.
-        """
-        _quieten_pyspark()
-        words = f"Stopped; nothing is lost. {_GO_ON}"
-        with self._serving(), _interruptible(INTERRUPTED, words):
-            return self.pipeline.run(
-                self.out,
-                master=self.master,
-                max_files_per_batch=self.max_files_per_batch,
-                progress=self.shown,
-            )
 
-    def follow(self, trigger: str) -> Run:
-        """Keep counting what arrives until SIGINT or SIGTERM comes, and return the run.
+def _run_in(out: str) -> Run:
+    return Run(RunFolder(Path(out).absolute()))
 
-        Raises
-        ------
-        typer.Exit
-            If it was stopped before it began.
-        KstoolkitError
-            Why it can't go on.
-        """
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
-        _quieten_pyspark()
-        with self._serving():
-            with _interruptible(0, f"Stopped before it began. {_GO_ON}"):
-                run = self.pipeline.start(
-                    self.out,
-                    trigger=trigger,
-                    master=self.master,
-                    max_files_per_batch=self.max_files_per_batch,
-                    progress=self.shown,
-                    restart=_restart(self.restarts_per_hour),
-                )
-            try:
-                _wait(run, self._alive(trigger))
-            finally:
-                run.stop()
-        note(f"Stopped. {_GO_ON}")
-        return run
 
-    def _alive(self, trigger: str) -> AliveFile | None:
-        if self.alive_file is None:
-            return None
-        return AliveFile(Path(self.alive_file), parse_duration(trigger))
-
-    def _run(self) -> Run:
-        """Return the run as its folder has it."""
-        return Run(RunFolder(Path(self.out).absolute()))
-
-    @contextmanager
-    def _serving(self) -> Iterator[None]:
-        """Serve the run's figures meanwhile, if that is asked for, and say where."""
-        if self.metrics_port is None:
-            yield
-            return
-        source = self.pipeline.source
-        options = source.options if isinstance(source, Topic) else None
-        with self._run().serve_metrics(self.metrics_port, options=options) as server:
-            if self.shown or not self.metrics_port:  # nobody else could say which port was free
-                note(f"Metrics: {server.url}")
-            yield
+@contextmanager
+def _serving(pipeline: Pipeline, out: str, port: int | None, *, progress: bool) -> Iterator[None]:
+    """Serve the run's figures meanwhile, if that is asked for, and say where."""
+    if port is None:
+        yield
+        return
+    source = pipeline.source
+    options = source.options if isinstance(source, Topic) else None
+    with _run_in(out).serve_metrics(port, options=options) as server:
+        if progress or not port:  # nobody else could say which port was free
+            note(f"Metrics: {server.url}")
+        yield
 
 
 @contextmanager
@@ -224,11 +186,7 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def _restart(per_hour: int | None) -> Restart | bool:
-    return False if per_hour is None else Restart(most_per_hour=per_hour)
-
-
-def _wait(run: Run, alive: AliveFile | None) -> None:
+def _wait(run: Run, alive: _AliveFile | None) -> None:
     """Wait until somebody asks a live run to stop; who asks twice does not wait for the batch."""
     asked = Event()
 

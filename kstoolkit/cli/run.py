@@ -170,7 +170,7 @@ def run(
     """
     if not follow:
         _check_bounded(trigger=trigger, restarts_per_hour=restarts_per_hour, alive_file=alive_file)
-    from kstoolkit.cli.counting import Work, tell  # noqa: PLC0415 - loads Spark
+    from kstoolkit.cli import counting  # noqa: PLC0415 - loads Spark
     from kstoolkit.events.sources import files  # noqa: PLC0415 - loads Arrow
     from kstoolkit.findings.rules import load_rules  # noqa: PLC0415
     from kstoolkit.pipeline.pipeline import Pipeline  # noqa: PLC0415
@@ -208,22 +208,28 @@ def run(
         buckets=buckets,
         time="processing" if processing_time else "event",
     )
-    work = Work(
-        pipeline=pipeline,
-        out=out,
-        master=master,
-        max_files_per_batch=max_files_per_batch,
-        shown=not quiet,
-        metrics_port=metrics_port,
-        restarts_per_hour=restarts_per_hour,
-        alive_file=alive_file,
-    )
-    before = work.events_before()
-    done = work.follow(trigger or _TRIGGER) if follow else work.finish()
+    how: dict[str, Any] = {
+        "master": master,
+        "max_files_per_batch": max_files_per_batch,
+        "metrics_port": metrics_port,
+        "progress": not quiet,
+    }
+    before = counting.events_before(out)
+    if follow:
+        done = counting.follow(
+            pipeline,
+            out,
+            trigger or _TRIGGER,
+            restarts_per_hour=restarts_per_hour,
+            alive_file=alive_file,
+            **how,
+        )
+    else:
+        done = counting.finish(pipeline, out, **how)
     if as_json:
         print_json([done.summary().to_dict()])
     elif not quiet:
-        tell(done, out, before)
+        counting.tell(done, out, before)
 
 
 def _lengths(windows: str) -> list[str]:
