@@ -10,8 +10,6 @@ streaming ones where Spark can, and over Spark Connect.
 - An event without a time, user or action is not counted (with ``action=None`` its action does not
   matter). ``events.where("user IS NULL")`` finds such events.
 - The columns keep the types that they had, so that the counts join with the user's own tables.
-
-Which columns of anyone's DataFrame are the time, the user and the action of its events.
 """
 
 from __future__ import annotations

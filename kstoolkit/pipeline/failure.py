@@ -1,6 +1,7 @@
-"""Why Spark gave up, as one sentence: the cause, and where the rest of its words are.
+"""Why Spark gave up, and how often a query that died may be started again.
 
-How often a query that died may be started again, and what is known of each time.
+The cause is said in one sentence, with where the rest of Spark's words are. Each restart is a line
+of the run's ``restarts.jsonl``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""."""
+"""What rules find in a changelog that is already there: nothing is counted again."""
 
 from __future__ import annotations
 

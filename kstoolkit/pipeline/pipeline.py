@@ -63,9 +63,10 @@ from kstoolkit.pipeline.inputs import (
 )
 from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.poison import PoisonSearch, SkipList
+from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
-from kstoolkit.pipeline.session import InputProgress, Progress, spark_session, streaming_conf
+from kstoolkit.pipeline.session import spark_session, streaming_conf
 from kstoolkit.pipeline.shuffle import Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery

@@ -1,14 +1,7 @@
 """A run, to be asked: what was counted, who was found, what could not be counted.
 
-Counts as DataFrames for people.
-
-Reading a run's dead letters: never more of their raw text than was asked for.
-
-The rules over a changelog that is already there: nothing is counted again.
-
-One user over time: the counts of every level of the cascade, and what was found in them.
-
-A run in figures: what came in, what was late or could not be counted, what was saved.
+All of it is read from the run's output folder, by whatever process; a live run also has its query,
+by which it can be stopped. Of raw text no more is held than was asked for.
 """
 
 from __future__ import annotations
@@ -39,7 +32,7 @@ from kstoolkit.findings.stories import (
 from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
-from kstoolkit.pipeline.runfolder import Hold, RunFolder, Settings, size_bytes
+from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, size_bytes
 from kstoolkit.records import Viewed
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
@@ -55,21 +48,12 @@ if TYPE_CHECKING:
     from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.operations.metrics import MetricsServer
-    from kstoolkit.pipeline.session import Progress
+    from kstoolkit.pipeline.progress import Progress
     from kstoolkit.units import Duration
 
 
 def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
-    """Return counters as a DataFrame for people.
-
-    Examples
-    --------
-    >>> from kstoolkit.counters.counters import Counters
-    >>> from kstoolkit.windows import as_window
-    >>> counts = Counters.of(np.array([0]), pa.array(["Anna"]), pa.array(["read"]))
-    >>> _tidy(counts, as_window("1 minute")).to_dict("records")[0]["window_end"]
-    Timestamp('1970-01-01 00:01:00+0000', tz='UTC')
-    """
+    """Return counters as a DataFrame for people."""
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
     batch = counters.to_batch()
@@ -86,13 +70,6 @@ def _tidy(counters: Counters, window: Window) -> pd.DataFrame:
 
 
 def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
-    """Return epoch ms as timestamps of UTC.
-
-    Examples
-    --------
-    >>> _utc_times(np.array([0]))[0]
-    Timestamp('1970-01-01 00:00:00+0000', tz='UTC')
-    """
     import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
     # In nanoseconds, as is pandas' habit, there would be no year 1 and no year 2300.
@@ -102,31 +79,31 @@ def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
 _ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
 
 
-def _read_letters(out: Path, *, limit: int) -> DeadLetters:
+def _read_dead_letters(out: Path, *, limit: int) -> DeadLetters:
     """Return a run's dead letters: the first ``limit``, and how many there are of each reason."""
     counted: Counter[str] = Counter()
-    for _, path in _files(out):
+    for _, path in _dead_letter_files(out):
         counted.update(count_reasons(pq.read_table(path, columns=["reason"], partitioning=None)))
     held, room = [SCHEMA.append(pa.field("batch", pa.int64())).empty_table()], limit
-    for number, letters in iter_letters(out):
+    for number, dead in iter_dead_letters(out):
         if not room:
             break
-        taken = letters.slice(0, room)
+        taken = dead.slice(0, room)
         numbers = pa.repeat(pa.scalar(number, pa.int64()), taken.num_rows)
         held.append(pa.table(taken).append_column("batch", numbers))
         room -= taken.num_rows
     return DeadLetters(pa.concat_tables(held), counted)
 
 
-def iter_letters(out: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
+def iter_dead_letters(out: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield a run's dead letters, some at a time, each time with the number of their batch."""
-    for number, path in _files(out):
+    for number, path in _dead_letter_files(out):
         with pq.ParquetFile(path) as file:
-            for letters in file.iter_batches(batch_size=_ROWS_AT_ONCE):
-                yield number, letters
+            for dead in file.iter_batches(batch_size=_ROWS_AT_ONCE):
+                yield number, dead
 
 
-def _files(out: Path) -> Iterator[tuple[int, Path]]:
+def _dead_letter_files(out: Path) -> Iterator[tuple[int, Path]]:
     for batch in BatchFolders(out / "dead_letters").marked():
         for path in batch.files(".parquet"):
             yield batch.number, path
@@ -176,8 +153,8 @@ class LevelCounts:
         ]
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{what} {figure}" for what, figure in self.rows())
-        return f"LevelCounts({self.window.label}: {told})"
+        facts = ", ".join(f"{what} {figure}" for what, figure in self.rows())
+        return f"LevelCounts({self.window.label}: {facts})"
 
     def to_pandas(self) -> pd.DataFrame:
         """Return ``window``, ``window_start``, ``window_end`` (UTC), ``count``, ``flagged``."""
@@ -252,19 +229,10 @@ class UserHistory(Viewed):
 def _user_history(
     run: Run, user: str, action: str | None, *, findings: pa.Table, about: Finding | None = None
 ) -> UserHistory:
-    """Return a user's counts at every level of a run's cascade.
+    """Return a user's counts at every level; ``findings`` are of all users.
 
-    Parameters
-    ----------
-    run
-        The run.
-    user, action
-        Whose, and of what; all actions together if ``action`` is ``None``.
-    findings
-        What was found, of all users; of :data:`~kstoolkit.findings.finding.FINDINGS_SCHEMA`.
-    about
-        The finding whose expected range and ceiling count at its level; by default the one that
-        most deserves a look.
+    The expected range and ceiling of ``about`` count at its level, by default those of the finding
+    that most deserves a look.
     """
     wanted = pc.equal(findings["user"], user)
     if action is not None:
@@ -297,24 +265,20 @@ def _level(
     counts = np.zeros(times.size, np.int64)
     np.add.at(counts, place, table["count"].to_numpy().astype(np.int64))
     here = Findings(found.table.filter(pc.equal(found.table["window"], window.label)))
-    told = _told(here, about if about and about.window == window.label else None)
+    expecting = about if about and about.window == window.label else next(iter(here.top(1)), None)
     # A range is of one action: beside the sum of several it would mislead.
     if not comparable:
-        told = None
+        expecting = None
     return LevelCounts(
         window=window,
         times_ms=times,
         counts=counts,
         flagged_ms=np.unique(here.table["window_start_ms"].to_numpy()),
-        expected_low=told.expected_low if told else None,
-        expected_high=told.expected_high if told else None,
-        ceiling=told.ceiling if told else None,
+        expected_low=expecting.expected_low if expecting else None,
+        expected_high=expecting.expected_high if expecting else None,
+        ceiling=expecting.ceiling if expecting else None,
         min_count=min_count,
     )
-
-
-def _told(here: Findings, about: Finding | None) -> Finding | None:
-    return about or next(iter(here.top(1)), None)
 
 
 _SHOWN_ROWS = 100_000
@@ -339,7 +303,7 @@ class Run(Viewed):
 
     folder: RunFolder
     query: StreamingQuery | None = field(default=None, repr=False)
-    hold: Hold | None = field(default=None, repr=False)
+    hold: RunLock | None = field(default=None, repr=False)
     progress: Progress | None = field(default=None, repr=False)
     closes: ExitStack = field(default_factory=ExitStack, repr=False, compare=False)
     options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
@@ -381,12 +345,12 @@ class Run(Viewed):
         action
             Only this action; by default all of them together.
         """
-        return _user_history(self, user, action, findings=self._told())
+        return _user_history(self, user, action, findings=self._reported())
 
     def story(self, finding: Finding) -> UserHistory:
         """Return the counts around a finding: its user's of its action, at every level."""
-        told = self._told()
-        return _user_history(self, finding.user, finding.action, findings=told, about=finding)
+        reported = self._reported()
+        return _user_history(self, finding.user, finding.action, findings=reported, about=finding)
 
     def counts(
         self,
@@ -436,17 +400,17 @@ class Run(Viewed):
     @property
     def findings(self) -> Findings:
         """What was found: each story once, with its newest count."""
-        told = self._told()
-        if not told.num_rows:
-            return Findings(told)
-        users = set(told["user"].to_pylist())
+        reported = self._reported()
+        if not reported.num_rows:
+            return Findings(reported)
+        users = set(reported["user"].to_pylist())
         levels = {
             window: self.changelog.counters(window.size_ms, users=users).to_table()
             for window in self.settings.cascade.windows
         }
-        return Findings(with_other_levels(fold_stories(told), levels))
+        return Findings(with_other_levels(fold_stories(reported), levels))
 
-    def _told(self) -> pa.Table:
+    def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
         folders = BatchFolders(self.folder.path / "findings").marked()
@@ -461,7 +425,7 @@ class Run(Viewed):
         folder ``dead_letters``.
         """
         self.folder.check()
-        found = _read_letters(self.folder.path, limit=_SHOWN_ROWS)
+        found = _read_dead_letters(self.folder.path, limit=_SHOWN_ROWS)
         if found.table.num_rows < len(found):
             warnings.warn(
                 f"The first {format_count(found.table.num_rows)} of {format_count(len(found))} "

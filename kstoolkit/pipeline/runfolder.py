@@ -1,13 +1,14 @@
-"""A run's folder: who may write to it, and which configuration it belongs to.
+"""A run's folder: who may write to it, what it belongs to, and how far Spark's logs say it is.
 
 ::
 
-    run.json · checkpoint/ · changelog/ · findings/ · dead_letters/ · statistics/ · spark.log
+    run.json       the settings: what can't change between runs, and a note of the rest
+    checkpoint/    Spark's own; its offset log says which files or offsets each batch had taken
+    changelog/ · findings/ · dead_letters/ · statistics/    by epoch and batch
+    files.jsonl · skip.json · restarts.jsonl · spark.log
 
 While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
 however it ended.
-
-What Spark's offset log says of a run: how many files, or which offsets, a batch had taken.
 """
 
 from __future__ import annotations
@@ -138,8 +139,8 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Hold:
-    """A hold on a run's folder; the kernel lets go of it when the process ends."""
+class RunLock:
+    """The lock on a run's folder; the kernel lets go of it when the process ends."""
 
     descriptor: int | None
 
@@ -309,7 +310,7 @@ class RunFolder:
             os.fsync(file.fileno())
         hidden.replace(self.path / "run.json")
 
-    def hold(self) -> Hold:
+    def hold(self) -> RunLock:
         """Hold the folder for one run, until the returned hold is released.
 
         Raises
@@ -317,7 +318,7 @@ class RunFolder:
         OutputError
             If another run holds it, it can't be written, or it holds something else.
         """
-        return Hold(self._lock())
+        return RunLock(self._lock())
 
     def is_held(self) -> bool:
         """Whether a run writes to it at present, of whatever process."""

@@ -1,8 +1,6 @@
 """A Spark session that counts well, starts anywhere, and keeps the terminal quiet.
 
-Spark's Java: started as it serves us best, and forgotten when it died.
-
-How far a run is: a bar where the end is known, a line where it is not.
+Spark's Java is started as it serves us best, and forgotten when it died.
 """
 
 from __future__ import annotations
@@ -19,9 +17,8 @@ import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -29,17 +26,12 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
-from tqdm import tqdm
 
 from kstoolkit.environment import check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
-from kstoolkit.events.files import Ledger
-from kstoolkit.pipeline.runfolder import files_taken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from kstoolkit.pipeline.batches import MicroBatch
+    from collections.abc import Iterator, Mapping
 
 
 _LAST_LINES = 3
@@ -359,139 +351,3 @@ def _start(conf: SparkConf, log: Path) -> SparkSession:
         raise EnvironmentFault(
             message, hint="Run kstoolkit doctor, which says what is missing here."
         ) from error
-
-
-_LINE = "{desc}: {elapsed}{postfix}"
-"""What shows where no end is known."""
-
-
-class _CellLine:
-    """A line below a cell of a notebook, for a bar; in the end nothing is left of it.
-
-    What went to stderr would stay there as a box in red, were it the blanks that wipe a bar out.
-    """
-
-    encoding = "utf-8"  # as tqdm asks, before it draws a bar with more than ASCII
-
-    def __init__(self) -> None:
-        from IPython.display import display  # noqa: PLC0415 - only where there is one
-
-        self._line = ""
-        self._handle: Any = display({"text/plain": ""}, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-
-    def write(self, told: str) -> None:
-        """Take what would go to a terminal: what stands in the line after it is shown."""
-        _, begins_anew, line = told.rpartition("\r")
-        if begins_anew and line.rstrip() != self._line:
-            self._line = line.rstrip()
-            self._handle.update({"text/plain": self._line}, raw=True)
-
-    def flush(self) -> None:
-        """Do nothing: it is shown already."""
-
-
-def _place(*, shown: bool) -> Any:
-    """Return where a bar goes: to stderr, and in a notebook below the cell."""
-    shell = sys.modules.get("IPython.core.getipython")  # loaded already, if this is a notebook
-    kernel = None if shell is None else getattr(shell.get_ipython(), "kernel", None)
-    return sys.stderr if kernel is None or not shown else _CellLine()
-
-
-class Progress:
-    """Shows a run's progress as text: on stderr, in a notebook below the cell.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything.
-    """
-
-    def __init__(self, *, shown: bool) -> None:
-        self.events = 0
-        self.batches = 0
-        self._lock = threading.Lock()
-        self._bar = tqdm(
-            desc="starting Spark",
-            unit="B",
-            unit_scale=True,
-            disable=not shown,
-            file=_place(shown=shown),
-            dynamic_ncols=True,
-            leave=False,
-            bar_format=_LINE,
-        )
-
-    def begin(self, total_bytes: int | None) -> None:
-        """Take in that counting begins, and the input's size: ``None`` where no end is known."""
-        with self._lock:
-            self._bar.total = total_bytes
-            if total_bytes is not None:
-                self._bar.bar_format = None  # a whole bar
-            self._bar.set_description_str("counting")
-
-    def batch(self, done: MicroBatch) -> None:
-        """Take in that a micro-batch is done."""
-        with self._lock:
-            self.events += done.events
-            self.batches += 1
-            rate = done.events / done.seconds if done.seconds else 0
-            self._bar.set_postfix_str(
-                f"{self.events:,} events, {rate:,.0f}/s, {done.findings:,} findings"
-            )
-
-    def say(self, line: str) -> None:
-        """Print a line on stderr, beside the bar; also where none is shown."""
-        with self._lock:
-            self._bar.write(line, file=sys.stderr)
-
-    def reach(self, done_bytes: int) -> None:
-        """Take in how many bytes of the input are done."""
-        with self._lock:
-            self._bar.update(done_bytes - self._bar.n)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self._bar.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-class InputProgress:
-    """How much of a bounded run's input is done, by Spark's own offset log.
-
-    Parameters
-    ----------
-    ledger, checkpoint
-        The run's list of files, and Spark's checkpoint.
-    paths
-        The files that there are.
-    """
-
-    def __init__(self, ledger: Path, checkpoint: Path, paths: Sequence[str]) -> None:
-        self.ledger, self.checkpoint = ledger, checkpoint
-        known = Ledger(ledger)
-        before = {entry.path for entry in known.entries(0, len(known))}
-        sizes = [_size_bytes(path) for path in paths if path not in before]
-        self.total_bytes = sum(sizes) if sizes else None
-        self._before = len(known)
-        self._done: list[int] | None = None
-
-    def after(self, batch: int) -> int:
-        """Return how many bytes are done after a micro-batch."""
-        if self._done is None:  # the first batch: by now all files of this run are admitted
-            admitted = Ledger(self.ledger)
-            fresh = admitted.entries(self._before, len(admitted))
-            self._done = [0, *accumulate(entry.size_bytes for entry in fresh)]
-        taken = (files_taken(self.checkpoint, batch) or 0) - self._before
-        return self._done[min(max(taken, 0), len(self._done) - 1)]
-
-
-def _size_bytes(path: str) -> int:
-    try:
-        return Path(path).stat().st_size
-    except FileNotFoundError:  # gone since it was listed, or a link to nowhere: it will be told
-        return 0

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
-from kstoolkit.pipeline.run import LevelCounts, iter_letters
+from kstoolkit.pipeline.run import LevelCounts, iter_dead_letters
 from kstoolkit.report.runs import (
     DeadLetters,
     DeadLetterSample,
@@ -149,7 +149,7 @@ def _reported_letters(out: Path, counted: Mapping[str, int]) -> DeadLetters:
 def _samples(out: Path, counts: Mapping[str, int]) -> list[DeadLetterSample]:
     """Return some dead letters; of millions, no more are read than it takes to find these."""
     held: dict[str, list[DeadLetterSample]] = {reason: [] for reason in counts}
-    for number, letters in iter_letters(out):
+    for number, letters in iter_dead_letters(out):
         for reason in letters["reason"].unique().to_pylist():
             room = _SAMPLES - len(held.setdefault(reason, []))
             first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)

@@ -17,7 +17,8 @@ from nbclient import NotebookClient
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from kstoolkit.pipeline.batches import MicroBatch
-from kstoolkit.pipeline.session import Progress, spark_session, streaming_conf
+from kstoolkit.pipeline.progress import Progress
+from kstoolkit.pipeline.session import spark_session, streaming_conf
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -264,7 +265,7 @@ def test_nothing_shows_if_nothing_is_to(capsys: pytest.CaptureFixture[str]) -> N
 
 
 IN_A_CELL = """
-from kstoolkit.pipeline.session import Progress
+from kstoolkit.pipeline.progress import Progress
 with Progress(shown=True) as progress:
     progress.begin(1_000)
     progress.say("by the way")

@@ -16,8 +16,8 @@ from kstoolkit.errors import CheckpointError, ConfigurationError, InputError
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline.pipeline import _BatchLimits, _prepare
+from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.runfolder import RunFolder
-from kstoolkit.pipeline.session import Progress
 from tests.kafka.clients import make_topic, topics_of
 from tests.pipeline.harness import (
     check_exact,
