@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import nbformat
+from nbclient import NotebookClient
+
+from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.progress import Progress
+
+if TYPE_CHECKING:
+    import pytest
+
+
+BATCH = MicroBatch(batch=0, batch_ms=0, seconds=2.0, events=1_200, findings=3)
+
+
+def shown(capsys: pytest.CaptureFixture[str], total_bytes: int | None) -> str:
+    with Progress(shown=True) as progress:
+        progress.begin(total_bytes)
+        progress.reach(500)
+        progress.batch(BATCH)
+        return capsys.readouterr().err.rpartition("\r")[2]
+
+
+def test_where_an_end_is_known_a_bar_tells_how_far_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = shown(capsys, 1_000)
+    assert "50%" in told
+    assert "1,200 events, 600/s, 3 findings" in told
+
+
+def test_where_no_end_is_known_a_line_tells_what_was_done(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = shown(capsys, None)
+    assert told.startswith("counting: 00:00")
+    assert "1,200 events, 600/s, 3 findings" in told
+    assert "B" not in told
+
+
+def test_nothing_shows_if_nothing_is_to(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(shown=False) as progress:
+        progress.begin(None)
+        progress.batch(BATCH)
+    assert progress.events == 1_200
+    assert capsys.readouterr().err == ""
+
+
+IN_A_CELL = """
+from kstoolkit.pipeline.progress import Progress
+with Progress(shown=True) as progress:
+    progress.begin(1_000)
+    progress.say("by the way")
+    progress.reach(500)
+    print("meanwhile:", progress._bar.fp._line[:22])
+"""
+
+
+def test_in_a_notebook_the_bar_is_below_the_cell_and_leaves_nothing_on_stderr() -> None:
+    cell = nbformat.v4.new_code_cell(IN_A_CELL)  # type: ignore[no-untyped-call]
+    notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
+    NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
+    told = {each.get("name", each.output_type): each for each in cell.outputs}
+    assert told["stderr"].text == "by the way\n"
+    assert told["stdout"].text.startswith("meanwhile: counting:")
+    assert told["display_data"].data == {"text/plain": ""}
