@@ -233,18 +233,7 @@ def run(
 
 
 def _lengths(windows: str) -> list[str]:
-    """Return the windows that a text names, with commas between.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is nothing between two commas.
-
-    Examples
-    --------
-    >>> _lengths("1 minute, 5 minutes every 1 minute")
-    ['1 minute', '5 minutes every 1 minute']
-    """
+    """Return the windows that a text names, with commas between."""
     named = [part.strip() for part in windows.split(",")]
     if not all(named):
         message = f"--windows {windows!r} has an empty place."

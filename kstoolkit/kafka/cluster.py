@@ -86,8 +86,8 @@ _FIRST_SECONDS = 1.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0
 _GLANCES, _GLANCE_SECONDS, _LOOK_SECONDS = 3, 0.5, 2.0
 
-Tell = Callable[[str], None]
-Rest = Callable[[float], None]
+Log = Callable[[str], None]
+Sleep = Callable[[float], None]
 
 
 def _answered(cluster: Cluster) -> Any:
@@ -115,21 +115,21 @@ def _answered(cluster: Cluster) -> Any:
         raise KafkaError(message, hint="Start it, or mend the address.") from error
 
 
-def _wait_for(cluster: Cluster, patience_ms: int, tell: Tell, rest: Rest) -> None:
+def _wait_for(cluster: Cluster, patience_ms: int, tell: Log, sleep: Sleep) -> None:
     """Wait until a broker answers, as :meth:`~kstoolkit.kafka.cluster.Cluster.wait` says."""
     began, pause = time.monotonic(), _SHORTEST_PAUSE
-    while (why := _silence(cluster, rest)) is not None:
+    while (why := _silence(cluster, sleep)) is not None:
         waited_ms = round((time.monotonic() - began) * 1_000)
         if waited_ms >= patience_ms:
             waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
             message = f"No Kafka broker answers at {cluster.bootstrap!r} ({why}); tried {waited}."
             raise KafkaError(message, hint="Start it, or mend the address, and run again.")
         tell(f"No Kafka broker answers at {cluster.bootstrap} ({why}); trying again.")
-        rest(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
+        sleep(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def _silence(cluster: Cluster, rest: Rest) -> str | None:
+def _silence(cluster: Cluster, sleep: Sleep) -> str | None:
     """Return why no broker answers; ``None`` if one does."""
     lib, heard = clients(), list[str]()
     admin = cluster.admin(error_cb=lambda error: heard.append(error.str()))
@@ -146,7 +146,7 @@ def _silence(cluster: Cluster, rest: Rest) -> str | None:
                 return last_words(heard) or said(error).message
         else:
             return None
-        rest(0)
+        sleep(0)
     return None
 
 
@@ -209,7 +209,7 @@ class Cluster:
     bootstrap: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def wait(self, patience_ms: int, tell: Tell, rest: Rest = time.sleep) -> None:
+    def wait(self, patience_ms: int, tell: Log, sleep: Sleep = time.sleep) -> None:
         """Wait until a broker answers, with growing pauses, and say so.
 
         Parameters
@@ -218,7 +218,7 @@ class Cluster:
             For how long.
         tell
             Called with a line each time that none answers.
-        rest
+        sleep
             Waits so many seconds; it may raise, which ends it all within two seconds.
 
         Raises
@@ -228,7 +228,7 @@ class Cluster:
         ConfigurationError
             If one is there that does not let this client in, by a password or a certificate, say.
         """
-        _wait_for(self, patience_ms, tell, rest)
+        _wait_for(self, patience_ms, tell, sleep)
 
     def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
         """Return what a topic is.

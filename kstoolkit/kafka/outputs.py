@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.counters.counters import Counters
     from kstoolkit.events.topics import Address
-    from kstoolkit.kafka.cluster import Reach, Rest, Tell, TopicFacts
+    from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.units import Duration
 
 
@@ -106,14 +106,14 @@ class OutputTopic:
         """What the broker does with old records."""
         return "delete"
 
-    def made(self, tell: Tell, rest: Rest = time.sleep) -> TopicFacts:
+    def made(self, tell: Log, sleep: Sleep = time.sleep) -> TopicFacts:
         """Make the topic if it is missing, and return what it is.
 
         Parameters
         ----------
         tell
             Called with a line when no broker answers, and when it was made.
-        rest
+        sleep
             Waits so many seconds for a broker.
 
         Raises
@@ -122,7 +122,7 @@ class OutputTopic:
             If no broker answers, or it can't be made.
         """
         cluster, name = self.cluster, self.address.topic
-        cluster.wait(self.patience_ms, tell, rest)
+        cluster.wait(self.patience_ms, tell, sleep)
         if topic_made(cluster, name, self.partitions, tell, cleanup=self.cleanup):
             tell(f"Made the topic {name!r}, with cleanup.policy={self.cleanup}.")
         return cluster.facts(name)

@@ -277,13 +277,7 @@ def _rejected_records(
 
 
 def _read(batch: pa.RecordBatch, first: int, reader: Reader, columns: Columns) -> Iterator[Values]:
-    """Read records by the user's function: at once; else each half; a single one's failure tells.
-
-    Raises
-    ------
-    ColumnError
-        If what it gives lacks a column, or has not a row for each record.
-    """
+    """Read records by the user's function: at once; else each half; one's own failure tells."""
     try:
         given = reader(batch)
     except Exception as error:  # noqa: BLE001 - whatever a function of the user's raises

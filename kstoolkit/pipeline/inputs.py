@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kstoolkit.events.sources import Files
-    from kstoolkit.kafka.cluster import Reach, TopicFacts
+    from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
-    from kstoolkit.pipeline.supervising import Log, Sleep
 
 
 _SEEN_FILES = 3
@@ -98,7 +97,7 @@ _RESET = "kstoolkit reset {out} --to earliest, which says what would be counted 
 
 
 def check_topic(
-    topic: Topic, folder: RunFolder, earlier: Settings | None, say: Log, sleep: Sleep
+    topic: Topic, folder: RunFolder, earlier: Settings | None, tell: Log, sleep: Sleep
 ) -> TopicFacts:
     """Wait for the topic's broker, and return what the topic is.
 
@@ -112,7 +111,7 @@ def check_topic(
         If it is another topic than that of the run's earlier batches, or has lost what comes next.
     """
     cluster = Cluster(topic.address.bootstrap, topic.options)
-    cluster.wait(topic.patience_ms, say, sleep)
+    cluster.wait(topic.patience_ms, tell, sleep)
     following = _next_offsets(folder, topic.address.topic)
     try:
         facts = cluster.facts(topic.address.topic)

@@ -82,10 +82,10 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Address
     from kstoolkit.findings.rules import Rule
-    from kstoolkit.kafka.cluster import TopicFacts
+    from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
     from kstoolkit.pipeline.batches import MicroBatch
-    from kstoolkit.pipeline.supervising import Gate, Log, Sleep
+    from kstoolkit.pipeline.supervising import Gate
 
     Prepare = Callable[[Log, Sleep], "_Job"]
 
@@ -377,23 +377,23 @@ class _Job:
         self,
         prepare: Prepare,
         on_batch: Callable[[MicroBatch], None],
-        say: Log,
+        tell: Log,
         restart: Restart | None = None,
         **trigger: Any,
     ) -> SupervisedQuery:
         """Return the query as one that outlives what it can, not begun yet.
 
-        ``prepare`` makes the same job anew; ``say`` is told when the query dies and goes on.
+        ``prepare`` makes the same job anew; ``tell`` is told when the query dies and goes on.
         """
         source = self.pipeline.source
         patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
-        retries = Retries(self.folder, patience_ms, say, restart)
+        retries = Retries(self.folder, patience_ms, tell, restart)
 
         def start(job: _Job) -> Callable[[Gate], StreamingQuery]:
             return lambda gate: job.start(on_batch, gate, **trigger)
 
         query = SupervisedQuery(
-            start(self), lambda log, sleep: start(prepare(log, sleep)), retries, say
+            start(self), lambda tell, sleep: start(prepare(tell, sleep)), retries, tell
         )
         if isinstance(source, Topic):
             retries.set_aside = PoisonSearch(
@@ -412,8 +412,8 @@ class _Job:
             progress.reach(reached.after(done.batch))
             progress.batch(done)
 
-        def again(log: Log, sleep: Sleep) -> _Job:
-            return replace(prepare(log, sleep), ending=self.ending)  # the run is the same
+        def again(tell: Log, sleep: Sleep) -> _Job:
+            return replace(prepare(tell, sleep), ending=self.ending)  # the run is the same
 
         query = self.supervised(again, on_batch, progress.say, availableNow=True)
         query.lead()
@@ -465,7 +465,7 @@ class _BatchLimits:
 def _prepare(
     pipeline: Pipeline,
     folder: RunFolder,
-    say: Log,
+    tell: Log,
     sleep: Sleep = time.sleep,
     *,
     master: str | None,
@@ -474,7 +474,7 @@ def _prepare(
 ) -> _Job:
     """Check the input and the folder, start Spark, and return the run, ready to start.
 
-    Brokers that do not answer are waited for by ``sleep``, a while each time, and ``say`` is told.
+    Brokers that do not answer are waited for by ``sleep``, a while each time, and ``tell`` is told.
     """
     folder.repair_epoch()
     source = _source_of(pipeline, folder)
@@ -485,11 +485,11 @@ def _prepare(
     if isinstance(source, Files):
         check_input(source, folder, live=live)
     elif isinstance(source, Topic):
-        facts = check_topic(source, folder, earlier, say, sleep)
+        facts = check_topic(source, folder, earlier, tell, sleep)
         settings = replace(settings, topic_id=facts.topic_id)
     for topic in (pipeline.changelog, pipeline.findings_to):
         if topic is not None:
-            topic.made(say, sleep)
+            topic.made(tell, sleep)
     spark = _session(source, folder, master)
     if earlier is None:
         settings = _settled(settings, source, folder, spark, pipeline.buckets)

@@ -70,20 +70,8 @@ _REPORT = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where a batch's parts go.
-
-    Parameters
-    ----------
-    changelog, findings, dead_letters
-        The batch's folders.
-    lengths_ms
-        The window length of each level.
-    buckets
-        Among how many buckets users are spread.
-    outbox
-        Whose records wait here, where the changelog is a topic.
-    """
+class _BatchPlaces:
+    """Where a batch's parts go: its folders, and by which levels; an outbox is of a topic."""
 
     changelog: str
     findings: str
@@ -93,7 +81,7 @@ class Places:
     outbox: Outbox | None = None
 
 
-def _writing(places: Places) -> Any:
+def _writing(places: _BatchPlaces) -> Any:
     """Return a function for ``mapInArrow``: the operator's output in, reports out."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -126,7 +114,7 @@ def _as_batch(reports: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:
 class _TaskFiles:
     """The files that one task writes of a batch."""
 
-    places: Places
+    places: _BatchPlaces
     number: int
     attempt: int
     open_files: ExitStack = field(default_factory=ExitStack)
@@ -277,15 +265,13 @@ _KINDS = (_FINDINGS, _REJECTED, STATISTICS_FOLDER, _CHANGELOG)
 class _Moments:
     """The newest moments that each bucket reported of each level; kept with every batch.
 
-    A batch starts from those of the batch before and adds its own, so that a repeated batch
-    judges by the same ones.
+    A batch starts from those of the one before, so that a repeated one judges by the same.
     """
 
     held: dict[tuple[int, int], pa.Table] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: Path) -> _Moments:
-        """Read what :meth:`save` wrote into a batch's folder; nothing if there is none."""
         path = folder / _MOMENTS_NAME
         if not path.exists():
             return cls()
@@ -294,7 +280,6 @@ class _Moments:
         return cls({key: _of_bucket(table, *key) for key in sorted(keys)})
 
     def save(self, folder: Path) -> None:
-        """Write the moments into a batch's folder."""
         tables = [
             table.append_column("level", pa.repeat(pa.scalar(level), table.num_rows)).append_column(
                 "bucket", pa.repeat(pa.scalar(bucket), table.num_rows)
@@ -305,18 +290,15 @@ class _Moments:
             pq.write_table(pa.concat_tables(tables), folder / _MOMENTS_NAME, compression="zstd")
 
     def report(self, level: int, bucket: int, payload: bytes) -> None:
-        """Take in what a bucket reported."""
         table = from_ipc(payload)
         if table.num_rows:
             self.held[level, bucket] = table
 
     def of_level(self, level: int) -> list[pa.Table]:
-        """Return the buckets' moments of one level."""
         return [table for (each, _), table in self.held.items() if each == level]
 
     @property
     def levels(self) -> set[int]:
-        """The levels of which there are moments."""
         return {level for level, _ in self.held}
 
 
@@ -381,9 +363,9 @@ class Sink:
     def _folder(self, kind: str) -> str:
         return _OUTBOX if kind == _CHANGELOG and self.topic is not None else kind
 
-    def _places(self, place: dict[str, Path], batch: int) -> Places:
+    def _places(self, place: dict[str, Path], batch: int) -> _BatchPlaces:
         topic = self.topic
-        return Places(
+        return _BatchPlaces(
             changelog=str(place[_CHANGELOG]),
             findings=str(place[_FINDINGS]),
             dead_letters=str(place[_REJECTED]),

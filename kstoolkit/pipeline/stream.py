@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class TickFeed(DataSource):
+class _TickFeed(DataSource):
     """One row for every bucket, each time that a micro-batch is asked for."""
 
     @classmethod
@@ -145,8 +145,8 @@ def staged_feed(spark: SparkSession, folder: str) -> DataFrame:
 def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
     """Return the feed with one row for each bucket beside it, in every micro-batch if ``live``."""
     spark = feed.sparkSession
-    spark.dataSource.register(TickFeed)
-    ticks = spark.readStream.format(TickFeed.name()).option("buckets", str(buckets))
+    spark.dataSource.register(_TickFeed)
+    ticks = spark.readStream.format(_TickFeed.name()).option("buckets", str(buckets))
     return feed.unionByName(ticks.option("live", str(live)).load())
 
 

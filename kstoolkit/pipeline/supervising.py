@@ -54,12 +54,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from kstoolkit.kafka.cluster import Log, Sleep
     from kstoolkit.pipeline.failure import Restart
     from kstoolkit.pipeline.runfolder import RunFolder
 
     Step = Callable[[DataFrame, int], None]
-    Log = Callable[[str], None]
-    Sleep = Callable[[float], None]
     Start = Callable[["Gate"], StreamingQuery]
     Ready = Callable[[Log, Sleep], Start]
 
@@ -206,12 +205,12 @@ class SupervisedQuery(StreamingQuery):
         starts the query then.
     retries
         Waits until another try makes sense, or raises why none does.
-    log
+    tell
         Called with a line while the input is waited for.
     """
 
-    def __init__(self, start: Start, ready: Ready, retries: Retries, log: Log) -> None:
-        self._start, self._ready, self._retries, self._log = start, ready, retries, log
+    def __init__(self, start: Start, ready: Ready, retries: Retries, tell: Log) -> None:
+        self._start, self._ready, self._retries, self._tell = start, ready, retries, tell
         self._gate = Gate()
         self._begun, self._ended = Event(), Event()
         self._starting = Lock()
@@ -256,7 +255,7 @@ class SupervisedQuery(StreamingQuery):
     def say(self, line: str) -> None:
         """Say what is waited for, while anybody waits."""
         self.check_wanted()
-        self._log(line)
+        self._tell(line)
 
     def sleep(self, seconds: float) -> None:
         """Wait for so long, unless the run is to end."""
@@ -356,7 +355,7 @@ class Retries:
         The run's.
     patience_ms
         How long Kafka may stay away that is read; a topic that is written says so itself.
-    log
+    tell
         Called with a line about each.
     restart
         How often the query is started again after what else ends it; ``None`` for not at all.
@@ -368,7 +367,7 @@ class Retries:
 
     folder: RunFolder
     patience_ms: int
-    log: Log
+    tell: Log
     restart: Restart | None = None
     set_aside: Callable[[], str | None] = _nothing
     _outage: _Outage | None = field(default=None, init=False)
@@ -412,7 +411,7 @@ class Retries:
             message = f"Kafka could not be {what} for {lasted}: {why}."
             hint = "Nothing is lost: when it can, run again, it goes on from the last whole batch."
             raise KafkaError(message, hint=hint) from death
-        self.log(f"Kafka can't be {what} ({why}); the run goes on when it can.")
+        self.tell(f"Kafka can't be {what} ({why}); the run goes on when it can.")
         if not closing.wait(self._outage.next_pause()):
             self._restarts.add(f"Kafka could not be {what}: {why}.", batch, counts=False)
 
@@ -422,11 +421,11 @@ class Retries:
             self._deaths = _Deaths(batch)
         self._deaths.number += 1
         if self._deaths.number % _POISONOUS == 0:
-            self.log(
+            self.tell(
                 f"{failed.message} The batch has died thrice: looking for the record it dies of."
             )
             if found := self.set_aside():
-                self.log(found)
+                self.tell(found)
                 self._restarts.add(found, batch, counts=False)
                 self._deaths = None
                 return
@@ -436,7 +435,7 @@ class Retries:
             hint = f"Why, each time, is in {self._restarts.path}. {failed.hint or ''}".rstrip()
             raise RestartsSpent(message, hint=hint) from failed
         pause_ms = restart.pause_ms(self._deaths.number)
-        self.log(
+        self.tell(
             f"{failed.message} Starting again after {format_duration(pause_ms)} "
             f"(number {before + 1} of {restart.most_per_hour} within an hour)."
         )

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kstoolkit.kafka.broker import Broker
+    from kstoolkit.kafka.cluster import Log, Sleep
     from kstoolkit.pipeline.pipeline import _Job
-    from kstoolkit.pipeline.supervising import Log, Sleep
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.usefixtures("spark")]
 
