@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.pipeline import Pipeline
 
-
 _EVERY_SECONDS = 2.0
 _LEAST_SECONDS, _TRIGGERS = 300.0, 10
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, overload
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.pipeline.runfolder import RunFolder
-
 
 NOT_KEPT = "Spark's figure was not kept"
 """Why a batch's is unknown: its process ended before it was told, or kept none of them yet."""
@@ -325,10 +324,9 @@ class Batches(Viewed, Sequence[MicroBatch]):
         )
 
     def _facts(self) -> str:
-        plural = "" if len(self) == 1 else "es"
         events = format_count(sum(each.events for each in self.told))
         seconds = sum(each.seconds for each in self.told)
-        return f"{format_count(len(self))} batch{plural}, {events} events in {seconds:,.1f} s"
+        return f"{counted(len(self), 'batches')}, {events} events in {seconds:,.1f} s"
 
 
 def _html_cells(each: MicroBatch) -> str:

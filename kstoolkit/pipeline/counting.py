@@ -30,10 +30,8 @@ if TYPE_CHECKING:
 
     _Places = np.ndarray[tuple[int], np.dtype[np.intp]]
 
-
 COLUMNS = ("time", "user", "action", "now_ms", "raw", "file", "broken")
 """What a row brings: the event; the clock to judge by; where it came from, or why it is none."""
-
 
 POISONED = "whatever counted it came to its end, time and again"
 """Why a row is broken that is on the run's skip list."""

@@ -31,7 +31,6 @@ from kstoolkit.windows import Hop, Window, as_window
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
 _QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""")
 _BARE_USER = re.compile(r"(?<![\w.])user(?!\s*\(|[\w.])", re.IGNORECASE)
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.runfolder import RunFolder
 
-
 JAVA_IS_GONE = (Py4JError, ConnectionError)
 """What any call of Spark raises once its Java has ended."""
 

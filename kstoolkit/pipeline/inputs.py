@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Log, Reach, Sleep, TopicFacts
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
-
 _SEEN_FILES = 3
 
 

@@ -89,7 +89,6 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[Log, Sleep], "_Job"]
 
-
 _BUCKETS = 8
 _MAX_FILES, _MAX_BYTES = 10_000, 256 << 20
 """What a micro-batch takes in, unless told otherwise."""

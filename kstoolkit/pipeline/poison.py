@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.pipeline.shuffle import Grain
 
-
 _SHOWN = 3
 _MOST_FOUND = 20
 """If there are more, it is not single records that are at fault."""

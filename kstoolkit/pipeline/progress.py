@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.pipeline.batches import MicroBatch
 
-
 _LINE = "{desc}: {elapsed}{postfix}"
 """What shows where no end is known."""
 

@@ -33,7 +33,7 @@ from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, size_bytes
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
 
@@ -222,8 +222,7 @@ class UserHistory(Viewed):
         what = "all actions" if self.action is None else repr(self.action)
         flagged = sum(level.flagged_ms.size for level in self.levels)
         labels = ", ".join(level.window.label for level in self.levels)
-        plural = "" if flagged == 1 else "s"
-        return f"{self.user!r}, {what}: {labels}; {format_count(flagged)} flagged window{plural}"
+        return f"{self.user!r}, {what}: {labels}; {counted(flagged, 'flagged windows')}"
 
 
 def _user_history(

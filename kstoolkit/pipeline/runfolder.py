@@ -28,7 +28,6 @@ from kstoolkit.windows import Cascade, as_window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
 _FORMAT = 1
 _WHAT = "run folder"
 _BEFORE = {".lock", ".run.json", "spark.log", "simulated"}

@@ -33,7 +33,6 @@ from kstoolkit.errors import ConfigurationError, EnvironmentFault
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-
 _LAST_LINES = 3
 _LAST_BREATH_SECONDS = 0.5
 

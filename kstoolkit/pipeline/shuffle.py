@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 _SHUFFLE_SCHEMA = pa.schema(
     [
         pa.field("bucket", pa.int32()),

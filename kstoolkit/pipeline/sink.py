@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
     from kstoolkit.windows import Cascade, Window
 
-
 _REPORT_DDL = "kind string, bucket int, level int, payload binary"
 """What a writing task tells the driver."""
 

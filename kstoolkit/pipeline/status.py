@@ -26,7 +26,7 @@ from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit, size_bytes
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, counted
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.failure import Restarted
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import RunFolder
-
 
 _Read = TypeVar("_Read")
 
@@ -149,7 +148,7 @@ class RunStatus(Viewed):
             ("findings reported", format_count(self.findings)),
             ("state rows", self._held("state_rows", format_count)),
             ("state memory", self._held("memory_bytes", format_bytes)),
-            ("state on disk", self._bytes_or_why(self.state_bytes, "state_bytes")),
+            ("state on disk", self._on_disk()),
         ]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -190,48 +189,44 @@ class RunStatus(Viewed):
         return [("restarts", f"{format_count(self.restarts)}, the last {ago} ago: {last.reason}")]
 
     def _batches(self) -> str:
-        return f"{format_count(self.num_batches)} batch{'' if self.num_batches == 1 else 'es'}"
+        return counted(self.num_batches, "batches")
 
     def _rate(self) -> str:
         busy = [each for each in self.batches if each.events and each.seconds]
         if not busy:
             return f"unknown ({'no event' if self.batches else 'no batch'} yet)"
-        told = f"{format_count(busy[-1].events_per_second)} in the last batch with events"
+        rate = f"{format_count(busy[-1].events_per_second)} in the last batch with events"
         arriving = self.arriving_per_second
-        return (
-            told
-            if arriving is None
-            else f"{told}; {arriving:,.1f} a second came in during the last minute"
-        )
+        if arriving is None:
+            return rate
+        return f"{rate}; {arriving:,.1f} a second came in during the last minute"
 
     def _lag(self) -> str:
         if self.newest_event_ms is None or self.lag_ms is None:
             return f"unknown ({self.unknown.get('newest_event_ms', 'no counts yet')})"
         reached = moment_of(self.newest_event_ms)
-        if not self.lag_ms:
-            return f"none: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"
-        return f"{_length(self.lag_ms)}: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"
+        lag = _length(self.lag_ms) if self.lag_ms else "none"
+        return f"{lag}: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"
 
     def _waiting(self) -> str:
         if self.waiting_files is None:
-            return self._or_why(None, "waiting_files")
-        files = f"{format_count(self.waiting_files)} file{'' if self.waiting_files == 1 else 's'}"
-        return f"{files}, {format_bytes(self.waiting_bytes)}"
+            return self._why("waiting_files")
+        return f"{counted(self.waiting_files, 'files')}, {format_bytes(self.waiting_bytes)}"
 
     def _held(self, name: str, printed: Callable[[float], str]) -> str:
         """Return a figure of the state after the newest batch of which it is known."""
         known = [each for each in self.batches if getattr(each, name) is not None]
         if not known:
-            return self._or_why(None, "state_rows")
+            return self._why("state_rows")
         figure = printed(getattr(known[-1], name))
         return figure if known[-1] is self.newest else f"{figure} after batch {known[-1].number}"
 
-    def _or_why(self, value: int | None, name: str) -> str:
-        why = self.unknown.get(name, "not told")
-        return f"unknown ({why})" if value is None else format_count(value)
+    def _on_disk(self) -> str:
+        size = self.state_bytes
+        return self._why("state_bytes") if size is None else format_bytes(size)
 
-    def _bytes_or_why(self, value: int | None, name: str) -> str:
-        return self._or_why(None, name) if value is None else format_bytes(value)
+    def _why(self, name: str) -> str:
+        return f"unknown ({self.unknown.get(name, 'not told')})"
 
 
 def _parts_text(batch: MicroBatch) -> str:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.topics import Topic
 
-
 _PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import Column, DataFrame, SparkSession
 
-
 _BUCKETS = 16
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _DECISION_DDL = "user string, window_start_ms long, count long, asked boolean"
