@@ -111,7 +111,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, letters, now_ms = _unpack(rows)
+        arrivals, dead, now_ms = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = self.plan.cascade.pane_ms
             arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + now_ms - now_ms % pane_ms)
@@ -124,7 +124,7 @@ class CascadeOperator(StatefulProcessor):
             whole=self.plan.whole,
         )
         done = cascade.advance(arrivals, now_ms=now_ms)
-        out = [(DEAD_LETTERS, -1, payload) for payload in letters]
+        out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
             out.extend(self._reported(changes, left_out))
@@ -196,15 +196,15 @@ class CascadeOperator(StatefulProcessor):
 
 def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
     """Return a bucket's counters, its dead letters as they came, and the batch's clock."""
-    blocks, letters, now_ms = [], [], 0
+    blocks, dead, now_ms = [], [], 0
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
             if kind == BLOCK:
                 blocks.append(Counters.decode(bytes(payload)))
             elif kind == DEAD_LETTERS:
-                letters.append(bytes(payload))
-    return Counters.merge(blocks), letters, now_ms
+                dead.append(bytes(payload))
+    return Counters.merge(blocks), dead, now_ms
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

@@ -310,7 +310,7 @@ class RunFolder:
         hidden.replace(self.path / "run.json")
 
     def hold(self) -> RunLock:
-        """Hold the folder for one run, until the returned hold is released.
+        """Hold the folder for one run, until the returned lock is released.
 
         Raises
         ------
