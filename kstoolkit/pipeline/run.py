@@ -451,10 +451,9 @@ class Run(Viewed):
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a self-contained HTML report, and return where it is."""
-        from kstoolkit.report import write_report  # noqa: PLC0415
-        from kstoolkit.report.runreport import report_of  # noqa: PLC0415 - draws: only when asked
+        from kstoolkit.report.report import report_of  # noqa: PLC0415 - draws: only when asked
 
-        return write_report(Path(path), report_of(self))
+        return report_of(self).write(path)
 
     def serve_metrics(
         self,

@@ -23,7 +23,7 @@ from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
 from kstoolkit.records import Figure, Record, Records, counted
 from kstoolkit.report.figures import plotted
-from kstoolkit.report.section import Ids, Part, Section, joint, keyed
+from kstoolkit.report.section import Ids, ReportPart, Section, joint, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     NOTHING,
@@ -52,7 +52,7 @@ _LONGEST_NOTE = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class _Grid:
     """The first rows of a table, as texts.
 
     Parameters
@@ -89,9 +89,9 @@ class Grid:
     def _is_empty(self, place: int) -> bool:
         return len(self.rows) > 1 and all(row[place] == NOTHING for row in self.rows)
 
-    def _without(self, places: Sequence[int]) -> Grid:
+    def _without(self, places: Sequence[int]) -> _Grid:
         kept = [place for place in range(len(self.names)) if place not in places]
-        return Grid(
+        return _Grid(
             [self.names[place] for place in kept],
             [[row[place] for place in kept] for row in self.rows],
             frozenset(n for n, place in enumerate(kept) if place in self.numbers),
@@ -143,7 +143,7 @@ class Grid:
 _COUNTED = -1
 
 
-def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = _COUNTED) -> Grid:
+def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = _COUNTED) -> _Grid:
     """Return the first ``limit`` rows of a DataFrame or an Arrow table.
 
     Parameters
@@ -187,7 +187,7 @@ def frame_span(table_: pd.DataFrame | pa.Table) -> Span | None:
     return (min(ends), max(ends)) if ends else None
 
 
-def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | None) -> Grid:
+def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | None) -> _Grid:
     texts = [
         [printed(value, name) for value in column]
         for name, column in zip(names, columns, strict=True)
@@ -197,7 +197,7 @@ def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | N
         for place, column in enumerate(columns)
         if column and all(value is None or is_number(value) for value in column)
     }
-    return Grid(list(names), list(zip(*texts, strict=True)), frozenset(numbers), total)
+    return _Grid(list(names), list(zip(*texts, strict=True)), frozenset(numbers), total)
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
@@ -237,7 +237,7 @@ _LONGEST_LINE = 1_000
 _MOST_WHYS = 20
 
 
-def record_part(record: Record, ids: Ids, limit: int | None) -> Part:
+def record_part(record: Record, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of one record."""
     title = words(type(record).__name__)
     key = ids.new(keyed(title))
@@ -245,10 +245,10 @@ def record_part(record: Record, ids: Ids, limit: int | None) -> Part:
     values = {each.name: getattr(record, each.name) for each in fields(record)}  # type: ignore[arg-type] # records are dataclasses
     inner = [_inner(name, each, ids, limit) for name, each in values.items() if _holds(each)]
     section = Section(key=key, heading=text(title), body=body, inner=tuple(inner))
-    return Part(title=title, section=section, span_ms=_span([record]))
+    return ReportPart(title=title, section=section, span_ms=_span([record]))
 
 
-def records_part(records: Records[Any], ids: Ids, limit: int | None) -> Part:
+def records_part(records: Records[Any], ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of several records of one kind."""
     kind = type(records)
     title = words(records.kind if kind is Records else kind.__name__)
@@ -256,7 +256,7 @@ def records_part(records: Records[Any], ids: Ids, limit: int | None) -> Part:
     inner = [_inner(name, each, ids, limit) for name, each in vars(records).items() if _holds(each)]
     body = _records(records, key, limit)
     section = Section(key=key, heading=isolated(title), body=body, inner=tuple(inner))
-    return Part(title=title, section=section, span_ms=_span(records))
+    return ReportPart(title=title, section=section, span_ms=_span(records))
 
 
 def line(thing: object) -> Html:
@@ -337,13 +337,13 @@ def _records_grid(shown: Records[Any], total: int) -> Html:
     if len(names) > _WIDE and total <= _FEW:
         turned = [[name, *(row[place] for row in rows)] for place, name in enumerate(names)]
         heads, *others = turned  # what a record is about comes first
-        return Grid(heads, others, total=len(others)).html("figures", whole=True)
+        return _Grid(heads, others, total=len(others)).html("figures", whole=True)
     numbers = {
         place
         for place, name in enumerate(names)
         if all(is_number(getattr(row, name)) for row in shown)
     }
-    return Grid(names, rows, frozenset(numbers), total).html(shown.kind)
+    return _Grid(names, rows, frozenset(numbers), total).html(shown.kind)
 
 
 def _cell(record: Record, name: str) -> str:
@@ -390,7 +390,7 @@ _BYTES = {"key_bytes", "value_bytes"}
 """What the other columns show decoded."""
 
 
-def rows_part(rows: Any, ids: Ids, limit: int | None) -> Part:
+def rows_part(rows: Any, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of what gives an Arrow table up to a limit, and warns of more."""
     title = words(type(rows).__name__)
     key = ids.new(keyed(title))
@@ -404,4 +404,4 @@ def rows_part(rows: Any, ids: Ids, limit: int | None) -> Part:
         line(rows), plotted(rows, key), table if len(shown) else nothing(f"No {title.lower()}.")
     )
     section = Section(key=key, heading=text(title), body=body)
-    return Part(title=title, section=section, span_ms=frame_span(shown))
+    return ReportPart(title=title, section=section, span_ms=frame_span(shown))

@@ -1,10 +1,8 @@
 """A report of anything: things in, one self-contained HTML file out.
 
-What lies at a path, for a report: a run, a replica, a changelog, stores, a comparison.
-
-From any thing to what a report shows of it, by what kind of thing it is.
-
-The report that a command line asks for: of what lies at some paths.
+What a page shows of a thing goes by its kind; of a path, by what lies there: a run, a replica, a
+changelog, stores, or a comparison of profiles. A report needs no network, runs no script, suits
+light and dark screens, and prints on A4.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, 
 from kstoolkit.records import Record, Records
 from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
+from kstoolkit.report.findings import finding_part, findings_part
 from kstoolkit.report.frames import (
     SHOWN_ROWS,
     frame_span,
@@ -42,18 +41,11 @@ from kstoolkit.report.frames import (
     words,
 )
 from kstoolkit.report.page import page_of, write_page
-from kstoolkit.report.runs import (
-    Origin,
-    ReportContent,
-    finding_part,
-    findings_part,
-    origin_section,
-    run_part,
-)
 from kstoolkit.report.section import (
     NO_HTML,
     Ids,
-    Part,
+    Origin,
+    ReportPart,
     Section,
     apart,
     joint,
@@ -87,7 +79,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-def _path_part(path: Path, ids: Ids, limit: int | None) -> Part:
+def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of what lies at a path.
 
     Raises
@@ -100,7 +92,7 @@ def _path_part(path: Path, ids: Ids, limit: int | None) -> Part:
     if _is_run(path):
         from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
 
-        return _run_folder_part(load_run(path), ids, limit)
+        return _run_part(load_run(path), ids, limit)
     if (path / "replica.json").exists():
         with WindowReader.open(path) as replica:
             return replica_part(replica, ids, limit)
@@ -117,14 +109,13 @@ def _is_run(path: Path) -> bool:
     return (path / "run.json").exists()
 
 
-def _run_folder_part(run: Run, ids: Ids, limit: int | None) -> Part:
-    """Return what the page says of a run; a live one is reported as far as it is."""
-    from kstoolkit.report.runreport import SHOWN, report_of  # noqa: PLC0415 - joins two rooms
+def _run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
+    from kstoolkit.report.runs import run_part  # noqa: PLC0415 - loads much: when asked
 
-    return run_part(report_of(run, top=SHOWN if limit is None else limit), ids, limit)
+    return run_part(run, ids, limit)
 
 
-def _stores_part(path: Path, ids: Ids, limit: int | None) -> Part:
+def _stores_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
     try:
         with open_store(path) as store:
             return store_part(store, ids, limit)
@@ -143,13 +134,13 @@ _LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
 
 
 @singledispatch
-def _part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
+def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
     """Return what a report shows of a thing.
 
     Parameters
     ----------
     thing
-        Anything that a report takes: see :meth:`kstoolkit.report.report.Report.add`.
+        Anything that a report takes: see :meth:`Report.add`.
     ids
         The ids that the report has given away.
     limit
@@ -162,13 +153,13 @@ def _part_of(thing: Any, ids: Ids, limit: int | None) -> Part:
     """
     module, kind = type(thing).__module__, type(thing).__name__
     if (module, kind) == ("kstoolkit.pipeline.run", "Run"):  # not imported for this alone
-        return _run_folder_part(thing, ids, limit)
+        return _run_part(thing, ids, limit)
     told = _told(thing, limit) if module.startswith("kstoolkit.") else None
     if told is not None:
         title = words(kind)
         key = ids.new(keyed(title))
         body = joined(line(thing), plotted(thing, key), told)
-        return Part(title=title, section=Section(key=key, heading=text(title), body=body))
+        return ReportPart(title=title, section=Section(key=key, heading=text(title), body=body))
     message = f"A report can't show a {kind} of {module}."
     hint = "Give a run, a record, a table of pandas or Arrow, a plot of matplotlib, a path or text."
     if module.startswith("pyspark."):
@@ -188,16 +179,16 @@ def _paragraphs(told: str) -> Html:
     return joined(*(element("p", isolated(each, _LONGEST_PARAGRAPH)) for each in blocks if each))
 
 
-def _text_part(told: str, ids: Ids, _limit: int | None) -> Part:
+def _text_part(told: str, ids: Ids, _limit: int | None) -> ReportPart:
     section = Section(key=ids.new("text"), heading=NO_HTML, body=_paragraphs(told))
-    return Part(title="Text", section=section)
+    return ReportPart(title="Text", section=section)
 
 
-def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> Part:
+def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> ReportPart:
     grid = grid_of(table, SHOWN_ROWS if limit is None else limit)
     title = _columns(grid.names)
     section = Section(key=ids.new("table"), heading=isolated(title), body=grid.html())
-    return Part(title=title, section=section, span_ms=frame_span(table))
+    return ReportPart(title=title, section=section, span_ms=frame_span(table))
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -213,14 +204,14 @@ def _columns(names: Sequence[str]) -> str:
     return f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
 
 
-def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> Part:
+def _plot_part(plot: Axes | Figure, ids: Ids, _limit: int | None) -> ReportPart:
     figure = plot if isinstance(plot, Figure) else whole(plot)
     title, key = titles(figure) or "Plot", ids.new("plot")
     section = Section(key=key, heading=isolated(title), body=figure_of(figure, name=key))
-    return Part(title=title, section=section)
+    return ReportPart(title=title, section=section)
 
 
-_PARTS: dict[type, Callable[[Any, Ids, int | None], Part]] = {
+_PARTS: dict[type, Callable[[Any, Ids, int | None], ReportPart]] = {
     str: _text_part,
     Path: _path_part,
     pd.DataFrame: _table_part,
@@ -231,7 +222,6 @@ _PARTS: dict[type, Callable[[Any, Ids, int | None], Part]] = {
     Records: records_part,
     Findings: findings_part,
     Finding: finding_part,
-    ReportContent: run_part,
     Rows: rows_part,
     StoreDiff: rows_part,
     Store: rocksdb_part,
@@ -267,6 +257,7 @@ _LARGEST_BYTES = 5_000_000
 
 _NAMED, _TITLED = 6, 3
 _LONGEST_NAME = 60
+_LONGEST_COMMAND = 2_000
 
 
 class Report:
@@ -300,7 +291,7 @@ class Report:
             _check_text(name, given)
         self.title = title
         self.command = command
-        self._parts: list[Part] = []
+        self._parts: list[ReportPart] = []
         self._calls: list[str] = []
         self._ids = Ids({"origin"})
 
@@ -357,7 +348,7 @@ class Report:
         about = Section(
             key="origin",
             heading=text("About this report"),
-            body=origin_section(origin),
+            body=_origin_facts(origin),
             kind="origin",
         )
         alone = self._alone
@@ -398,7 +389,7 @@ class Report:
         return ", ".join([*titles[:_TITLED], *more]) or "Report"
 
     @property
-    def _alone(self) -> Part | None:
+    def _alone(self) -> ReportPart | None:
         """Return the only part, if its title can be the page's."""
         (part,) = self._parts if len(self._parts) == 1 else (None,)
         if part is None or not part.section.inner:
@@ -413,14 +404,11 @@ class Report:
         versions = {"kstoolkit": version("kstoolkit")}
         for each in known:
             versions |= dict(each.versions)
-        span_ms = joint(part.span_ms for part in self._parts)
-        first_ms, last_ms = span_ms or (None, None)
         return Origin(
             generated_at=datetime.now(UTC),
             versions=[*(versions | {"Python": platform.python_version()}).items()],
             command=self.command or self._call,
-            first_event_ms=first_ms,
-            last_event_ms=last_ms,
+            span_ms=joint(part.span_ms for part in self._parts),
         )
 
     @property
@@ -456,10 +444,23 @@ def _check_text(name: str, given: object) -> None:
 
 def _covered(origin: Origin) -> Html:
     """Return the time that the data cover, or else when the report was made."""
-    first, last = origin.first_event_ms, origin.last_event_ms
-    if first is None or last is None:
-        return joined("Made ", moment(round(origin.generated_at.timestamp()) * 1_000))
-    return joined("Data from ", period(first, last))
+    if origin.span_ms is None:
+        return joined("Made ", _made(origin))
+    return joined("Data from ", period(*origin.span_ms))
+
+
+def _made(origin: Origin) -> Html:
+    return moment(round(origin.generated_at.timestamp()) * 1_000)
+
+
+def _origin_facts(origin: Origin) -> Html:
+    """Return what made the report, from what, and when."""
+    given = origin.command or "unknown (not started from a command)"
+    command = element("p", "Made by ", element("code", isolated(given, _LONGEST_COMMAND)))
+    versions = [(name, isolated(version)) for name, version in origin.versions]
+    ends = zip(("Data from", "Data to"), origin.span_ms or (), strict=False)
+    times = [(label, moment(time_ms)) for label, time_ms in ends]
+    return joined(facts([("Made", _made(origin)), *times, *versions]), command)
 
 
 def _called(thing: object) -> str:
@@ -472,6 +473,13 @@ def _called(thing: object) -> str:
 
 def _megabytes(size_bytes: int) -> str:
     return f"{size_bytes / 1_000_000:.1f} MB"
+
+
+def report_of(run: Run) -> Report:
+    """Return the report of a run, under its whole title."""
+    from kstoolkit.report.runs import title_of  # noqa: PLC0415 - loads much: when asked
+
+    return Report(title_of(run.settings)).add(run)
 
 
 _TWO = 2

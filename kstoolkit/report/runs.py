@@ -1,294 +1,245 @@
-"""A run on a page: summary, findings with their plots, users, dead letters.
+"""What a page says of a run: summary, findings with their plots, users, dead letters, its origin.
 
-What a report is made of, as plain records: they can be filled without Spark.
+Findings come as :meth:`~kstoolkit.findings.finding.Findings.top` orders them: the best of each
+kind of rule in turn, ceilings by how many times over they are exceeded, others by how improbable
+the count is. Of a user's action, each kind of rule tells the most abnormal window alone; the other
+ones are marked in its plot and counted beside its sentence. Of the dead letters, ten at most are
+shown, one of each reason first.
 
-Times are epoch milliseconds, UTC. What can't be known is said by whoever fills the record, as in
-``"unknown (no history yet)"``.
-
-The findings of a report: all at a glance, then each with its plot and its evidence.
-
-The shorter sections of a report: each takes its part of the content and returns HTML.
-
-Findings on a page that are not part of a run's report: all at a glance, and in sentences.
+This module joins the pipeline to the page: nobody imports it before a run is to be reported.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+import platform
+import shlex
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import reduce
+from importlib.metadata import version
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.findings.finding import chance
+from kstoolkit.events.event import REASONS
+from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
-from kstoolkit.report.figures import described, drawing, plotted
-from kstoolkit.report.frames import line
-from kstoolkit.report.section import Part, Section, keyed
+from kstoolkit.pipeline.run import LevelCounts, iter_letters
+from kstoolkit.report.figures import described, drawing
+from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
+from kstoolkit.report.section import Origin, ReportPart, Section, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     announced,
     facts,
-    moment,
     nothing,
     period,
+    quoted_path,
+    shown_path,
     table,
 )
 from kstoolkit.units import format_count
+from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import pandas as pd
+    import pyarrow as pa
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import LevelCounts
-    from kstoolkit.report.section import Ids, Span
+    from kstoolkit.pipeline.run import Run, RunSummary
+    from kstoolkit.pipeline.runfolder import Settings
+    from kstoolkit.report.section import Ids
+    from kstoolkit.windows import Window
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReportFinding:
-    """One finding: its sentence, its evidence, and the counts around it.
-
-    Parameters
-    ----------
-    sentence
-        The finding in words.
-    rule, user, action, window
-        Names, as people write them; the window is a label such as ``"1 hour"``.
-    window_start_ms, window_end_ms
-        The window at fault.
-    count
-        Events in it.
-    expected, probability
-        In few words: ``"2 to 14"``, ``"3 in 10⁹"``, ``"unknown (no history yet)"``.
-    first_seen_ms
-        When the finding first appeared; ``None`` if that was not kept.
-    other_levels
-        The counts of the cascade's other windows at that time: label and count.
-    series
-        The counts to plot; ``None`` if they were not kept.
-    """
-
-    sentence: str
-    rule: str
-    user: str
-    action: str
-    window: str
-    window_start_ms: int
-    window_end_ms: int
-    count: int
-    expected: str
-    probability: str
-    first_seen_ms: int | None = None
-    other_levels: Sequence[tuple[str, int]] = ()
-    series: LevelCounts | None = None
+_FRAMES = {"frame", "staged"}
+"""Feeds whose events came from a DataFrame, rather than from files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportUser:
-    """A user with a score, and the reason for it in words."""
+def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
+    """Return what the page says of a run: at most ``limit`` findings, users and raw records.
 
-    user: str
-    score: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetterSample:
-    """One record that was not counted: why, where it came from, and its raw text."""
-
-    reason: str
-    raw: str
-    file: str | None = None
-    batch: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetters:
-    """How many records were not counted, by reason code, and some of them."""
-
-    counts: Sequence[tuple[str, int]] = ()
-    samples: Sequence[DeadLetterSample] = ()
-
-    @property
-    def total(self) -> int:
-        """The dead letters of all reasons."""
-        return sum(count for _, count in self.counts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a report comes from: the versions, the command, the time covered, when it was made.
-
-    Parameters
-    ----------
-    generated_at
-        When; aware of its zone.
-    versions
-        Name and version of what took part.
-    command
-        What makes this run again.
-    first_event_ms, last_event_ms
-        The time that the events cover; ``None`` without events.
+    A live run is reported as far as it is.
 
     Raises
     ------
-    ConfigurationError
-        If ``generated_at`` has no zone.
+    FormatError
+        If a file of the run is damaged.
     """
-
-    generated_at: datetime
-    versions: Sequence[tuple[str, str]] = ()
-    command: str | None = None
-    first_event_ms: int | None = None
-    last_event_ms: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.generated_at.utcoffset() is None:
-            message = f"The time {self.generated_at} has no zone."
-            raise ConfigurationError(message, hint="Give datetime.now(UTC).")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReportContent:
-    """Everything that a report says.
-
-    Parameters
-    ----------
-    title
-        Of the whole report.
-    summary
-        Label and value, in the order to be read.
-    findings, users
-        Most abnormal first.
-    num_findings, num_users
-        How many there are altogether, if only the first of them are given.
-    dead_letters, origin
-        See there.
-
-    Examples
-    --------
-    >>> from datetime import UTC, datetime
-    >>> origin = Origin(generated_at=datetime(2015, 9, 13, tzinfo=UTC))
-    >>> ReportContent(title="Edits", origin=origin).total_findings
-    0
-    """
-
-    title: str
-    origin: Origin
-    summary: Sequence[tuple[str, str]] = ()
-    findings: Sequence[ReportFinding] = ()
-    num_findings: int | None = None
-    users: Sequence[ReportUser] = ()
-    num_users: int | None = None
-    dead_letters: DeadLetters = field(default_factory=DeadLetters)
-
-    @property
-    def total_findings(self) -> int:
-        """All findings, those included that are not given."""
-        return len(self.findings) if self.num_findings is None else self.num_findings
-
-    @property
-    def total_users(self) -> int:
-        """All users with a score, those included that are not given."""
-        return len(self.users) if self.num_users is None else self.num_users
-
-
-_COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
-
-
-def _findings_section(content: ReportContent, ids: Ids, top: int) -> Section:
-    """Return the first ``top`` findings, and how many there are."""
-    key = ids.new("findings")
-    if not content.total_findings:
-        said = nothing("No findings: no count crossed the line of any rule.")
-        return Section(key=key, heading=text("Findings"), body=said)
-    shown = content.findings[:top]
-    names = [ids.new(f"finding-{number}") for number in range(1, len(shown) + 1)]
-    told = zip(names, shown, strict=True)
-    articles = [_article(n, name, finding) for n, (name, finding) in enumerate(told, 1)]
-    return Section(
-        key=key,
-        heading=text("Findings"),
-        body=_overview(shown, content.total_findings, names),
-        inner=tuple(articles),
+    top = SHOWN if limit is None else limit
+    settings, summary, findings, users = run.settings, run.summary(), run.findings, run.users()
+    letters = _dead_letters(run.folder.path, summary.dead_letters, top)
+    inner = (
+        _section("Summary", _summary(settings, summary), ids),
+        _findings_section(run, findings, ids, top),
+        _section("Users", _users(users, top), ids),
+        _section("Dead letters", letters, ids),
+    )
+    title, origin = title_of(settings), _origin_of(run)
+    num_findings = announced(len(findings), len(findings), "finding")
+    num_users = announced(len(users), len(users), "user")
+    return ReportPart(
+        title=title,
+        section=Section(key=ids.new("run"), heading=isolated(title, 200), inner=inner),
+        span_ms=origin.span_ms,
+        lead=joined(_covered(origin), f" · {num_findings} · {num_users} scored"),
+        origin=origin,
     )
 
 
-def _overview(
-    shown: Sequence[ReportFinding], total: int, names: Sequence[str] | None = None
-) -> Html:
-    """Return findings as a table, a row each; ``names`` are the ids of their articles."""
-    said = announced(len(shown), total, "finding")
-    rows = [
-        (_number(n, names[n - 1] if names else None), *_cells(finding))
-        for n, finding in enumerate(shown, 1)
+def title_of(settings: Settings) -> str:
+    """Return what the report of a run is called."""
+    source = f" in {Path(settings.source).name}" if settings.feed not in _FRAMES else ""
+    return f"Abnormal users{source}"
+
+
+def _section(name: str, body: Html, ids: Ids) -> Section:
+    kind = keyed(name)
+    return Section(key=ids.new(kind), heading=text(name), body=body, kind=kind)
+
+
+def _covered(origin: Origin) -> Html:
+    """Return the time that the events cover, to the minute."""
+    if origin.span_ms is None:
+        return text("time unknown (no events)")
+    first, last = (time - time % 60_000 for time in origin.span_ms)
+    return period(first, last)
+
+
+def _summary(settings: Settings, summary: RunSummary) -> Html:
+    """Return the summary, with what was looked for, and without what the page says itself.
+
+    The page lists each finding once, where the summary counts each time that it was reported; and
+    it has a section for dead letters.
+    """
+    rules = "; ".join(rule.name for rule in rules_from_json(settings.rules)) or "none"
+    (events, *rest) = [
+        (what, figure)
+        for what, figure in summary.rows()
+        if what != "findings reported" and not what.startswith("dead letters")
     ]
-    return table(f"{said}, most abnormal first.", _COLUMNS, rows, numbers={0, 4})
+    told = [events, ("windows", ", ".join(settings.windows)), ("rules", rules), *rest]
+    return facts((what, isolated(figure, 300)) for what, figure in told)
 
 
-def _number(number: int, name: str | None) -> Html:
-    return element("a", str(number), href=f"#{name}") if name else text(str(number))
+_STORY = ("kind", "user", "action", "window")
+"""What findings have in common of which a report tells one."""
 
 
-def _cells(finding: ReportFinding) -> Sequence[Html]:
-    return (
-        isolated(finding.user, LONGEST_IN_TABLE),
-        isolated(finding.action, LONGEST_IN_TABLE),
-        _window(finding),
-        text(format_count(finding.count)),
-        isolated(finding.expected),
-        isolated(finding.probability),
-    )
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """The most abnormal finding of a story, how many others there are, and the counts to draw."""
+
+    finding: Finding
+    num_others: int
+    series: LevelCounts
+
+    @property
+    def also(self) -> str:
+        """What to say after the finding's sentence."""
+        if not self.num_others:
+            return ""
+        number = format_count(self.num_others)
+        others = "one other window" if self.num_others == 1 else f"{number} other windows"
+        return f" Also found: {others} of {self.finding.window}, marked in the plot."
 
 
-def _window(finding: ReportFinding) -> Html:
-    start = moment(finding.window_start_ms, zone="")
-    return element("span", start, ", ", finding.window, class_="whole")
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The counts of one kind of window, of the users found there."""
+
+    window: Window
+    counts: pa.Table
+    min_count: int
+
+    def story(self, finding: Finding, same: pa.Table) -> _Story:
+        """Return the story of a finding; ``same`` are the findings of that story."""
+        mine = _about(self.counts, user=finding.user, action=finding.action)
+        times, counts = mine["window_start_ms"].to_numpy(), mine["count"].to_numpy()
+        order, start = np.argsort(times), finding.window_start_ms
+        times, counts = times[order], counts[order].astype(np.int64)
+        if start not in times:
+            # A count that is too small to be recorded is still known from its finding.
+            place = np.searchsorted(times, start)
+            times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
+        series = LevelCounts(
+            window=self.window,
+            times_ms=times,
+            counts=counts,
+            flagged_ms=np.unique(same["window_start_ms"].to_numpy()),
+            expected_low=finding.expected_low,
+            expected_high=finding.expected_high,
+            ceiling=finding.ceiling,
+            min_count=self.min_count,
+        )
+        return _Story(finding, same.num_rows - 1, series)
 
 
-def _article(number: int, name: str, finding: ReportFinding) -> Section:
-    rank = element("span", str(number), class_="rank")
-    said = element("p", sentence(finding.sentence, finding.user, finding.action))
+def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
+    """Return the first ``top`` stories, each by its most abnormal finding."""
+    firsts: dict[tuple[str, ...], Finding] = {}
+    for finding in findings.top(len(findings)):
+        if len(firsts) == top:
+            break
+        firsts.setdefault(tuple(getattr(finding, name) for name in _STORY), finding)
+    levels = _levels(run, firsts.values())
+    return [
+        levels[finding.window].story(
+            finding, _about(findings.table, **dict(zip(_STORY, story, strict=True)))
+        )
+        for story, finding in firsts.items()
+    ]
+
+
+def _levels(run: Run, findings: Iterable[Finding]) -> dict[str, _Level]:
+    """Return what to draw, by window: each level is read once, for all its users together."""
+    users: dict[str, set[str]] = {}
+    for finding in findings:
+        users.setdefault(finding.window, set()).add(finding.user)
+    settings = run.settings
+    least = dict(zip(settings.windows, settings.min_count, strict=False))
+    levels = {}
+    for label, names in users.items():
+        window = as_window(label)
+        counts = run.changelog.counters(window.size_ms, users=names).to_table()
+        levels[label] = _Level(window, counts, least.get(label, 1))
+    return levels
+
+
+def _about(table: pa.Table, **wanted: str) -> pa.Table:
+    return table.filter(reduce(pc.and_, (pc.equal(table[name], wanted[name]) for name in wanted)))
+
+
+def _findings_section(run: Run, findings: Findings, ids: Ids, top: int) -> Section:
+    key, heading = ids.new("findings"), text("Findings")
+    if not len(findings):
+        return Section(key=key, heading=heading, body=NO_FINDINGS)
+    stories = _stories(run, findings, top)
+    names = [ids.new(f"finding-{number}") for number in range(1, len(stories) + 1)]
+    named = enumerate(zip(names, stories, strict=True), 1)
+    articles = tuple(_article(number, name, story) for number, (name, story) in named)
+    at_a_glance = overview([each.finding for each in stories], len(findings), names)
+    return Section(key=key, heading=heading, body=at_a_glance, inner=articles)
+
+
+def _article(number: int, name: str, story: _Story) -> Section:
+    rank, finding = element("span", str(number), class_="rank"), story.finding
+    told = element("p", said(finding, story.also))
     return Section(
         key=name,
         heading=joined(rank, isolated(finding.user), " · ", isolated(finding.action)),
-        body=joined(said, _figure(name, finding), evidence(finding)),
+        body=joined(told, _figure(name, story), evidence(finding)),
         tag="article",
     )
 
 
-def evidence(finding: ReportFinding) -> Html:
-    """Return what is known of a finding, as labels and values."""
-    return facts(
-        [
-            ("Rule", isolated(finding.rule)),
-            ("Window", period(finding.window_start_ms, finding.window_end_ms)),
-            ("Count", text(format_count(finding.count))),
-            ("Expected", isolated(finding.expected)),
-            ("Chance of this or more", isolated(finding.probability)),
-            ("In other windows", _levels(finding)),
-            ("First seen", moment(finding.first_seen_ms, unknown="unknown (not kept)")),
-        ]
-    )
-
-
-def _levels(finding: ReportFinding) -> Html:
-    if not finding.other_levels:
-        return text("unknown (not kept)")
-    # What belongs together stays on one line.
-    levels = [
-        f"{label}: {format_count(n)}".replace(" ", "\N{NO-BREAK SPACE}")
-        for label, n in finding.other_levels
-    ]
-    return text(" · ".join(levels))
-
-
-def _figure(name: str, finding: ReportFinding) -> Html:
-    if finding.series is None:
-        return nothing("No plot: the counts around this window were not kept.")
-    series = _with_own_window(finding.series, finding)
+def _figure(name: str, story: _Story) -> Html:
+    finding, series = story.finding, story.series
     label = f"{shortened(finding.action, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
     caption = f"Counts of windows of {finding.window}; {_without_bar(series)}."
@@ -305,207 +256,132 @@ def _without_bar(series: LevelCounts) -> str:
     return f"one without a bar had fewer than {format_count(series.min_count)} events"
 
 
-def _with_own_window(series: LevelCounts, finding: ReportFinding) -> LevelCounts:
-    start, times, counts = finding.window_start_ms, series.times_ms, series.counts
-    if start not in times:
-        # A count that is too small to be recorded is still known from its finding.
-        place = np.searchsorted(times, start)
-        times, counts = np.insert(times, place, start), np.insert(counts, place, finding.count)
-    flagged = np.union1d(series.flagged_ms, [start])
-    return replace(series, times_ms=times, counts=counts, flagged_ms=flagged)
-
-
-_LONGEST_RAW = 800
-_LONGEST_COMMAND = 2_000
-
-
-def _summary_section(content: ReportContent) -> Html:
-    """Return what was read and counted, as labels and values."""
-    if not content.summary:
-        return nothing("No summary was kept.")
-    return facts((label, isolated(value, 300)) for label, value in content.summary)
-
-
-def _users_section(content: ReportContent, top: int) -> Html:
+def _users(users: pd.DataFrame, top: int) -> Html:
     """Return the most abnormal users, each with the reason for its score."""
-    if not content.total_users:
+    if users.empty:
         return nothing("No users were scored.")
-    shown = content.users[:top]
+    shown = users.head(top)
     rows = [
         (
             text(str(number)),
-            isolated(user.user, LONGEST_IN_TABLE),
-            text(f"{user.score:,.2f}"),
-            sentence(user.reason, user.user),
+            isolated(user, LONGEST_IN_TABLE),
+            text(f"{score:,.2f}"),
+            sentence(reason, user),
         )
-        for number, user in enumerate(shown, 1)
+        for number, (user, score, reason) in enumerate(
+            zip(shown["user"], shown["score"], shown["reason"], strict=True), 1
+        )
     ]
-    said = announced(len(shown), content.total_users, "user")
-    caption = f"{said}, most abnormal first, over all windows and actions."
+    caption = (
+        f"{announced(len(shown), len(users), 'user')}, most abnormal first, over all windows and "
+        "actions."
+    )
     return table(caption, ("No.", "User", "Score", "Reason"), rows, numbers={0, 2})
 
 
-def _dead_letters_section(letters: DeadLetters, top: int) -> Html:
+_SAMPLES = 10
+_LONGEST_RAW = 800
+
+
+def _dead_letters(out: Path, counted: Mapping[str, int], top: int) -> Html:
     """Return how many records were not counted, by reason, and some of them raw."""
-    if not letters.total:
+    total = sum(counted.values())
+    if not total:
         return nothing("No dead letters: every record was read and counted.")
+    counts = dict(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
     rows = [
-        (element("code", isolated(reason)), text(format_count(count)))
-        for reason, count in letters.counts
-    ]
-    said = announced(letters.total, letters.total, "record")
-    counts = table(f"{said} not counted, by reason.", ("Reason", "Records"), rows, numbers={1})
-    return joined(
-        counts, *(_sample(sample) for sample in letters.samples[:top]), _more(letters, top)
-    )
-
-
-def origin_section(origin: Origin) -> Html:
-    """Return what made the report, from what, and when."""
-    made_ms = round(origin.generated_at.timestamp()) * 1000
-    given = origin.command or "unknown (not started from a command)"
-    command = element("p", "Made by ", element("code", isolated(given, _LONGEST_COMMAND)))
-    versions = [(name, isolated(version)) for name, version in origin.versions]
-    ends = [("Data from", origin.first_event_ms), ("Data to", origin.last_event_ms)]
-    times = [(label, moment(time_ms)) for label, time_ms in ends if time_ms is not None]
-    return joined(facts([("Made", moment(made_ms)), *times, *versions]), command)
-
-
-def _covered(origin: Origin) -> Html:
-    """Return the time that the events cover, to the minute."""
-    if origin.first_event_ms is None or origin.last_event_ms is None:
-        return text("time unknown (no events)")
-    first, last = (time - time % 60_000 for time in (origin.first_event_ms, origin.last_event_ms))
-    return period(first, last)
-
-
-def _sample(sample: DeadLetterSample) -> Html:
-    file = "unknown file" if sample.file is None else sample.file
-    batch = "unknown batch" if sample.batch is None else f"batch {sample.batch}"
-    reason = element("code", isolated(sample.reason))
-    caption = element("figcaption", reason, " · ", isolated(file, 200), f" · {batch}")
-    raw = text(shortened(sample.raw, _LONGEST_RAW), keep="\n\t")
-    shown = element("pre", raw, dir="auto") if raw else nothing("No raw text.")
-    return element("figure", caption, shown, class_="raw")
-
-
-def _more(letters: DeadLetters, top: int) -> Html:
-    shown = min(len(letters.samples), top)
-    said = announced(shown, letters.total, "record", which="")
-    return text("") if shown >= letters.total else element("p", f"{said}.", class_="nothing")
-
-
-DEFAULT_TOP = 20
-"""How many findings, users and raw records are shown: what one person looks at in one sitting."""
-
-
-def run_part(content: ReportContent, ids: Ids, limit: int | None) -> Part:
-    """Return what the page says of a run: at most ``limit`` findings, users and raw records."""
-    top = DEFAULT_TOP if limit is None else limit
-    inner = (
-        _section("Summary", _summary_section(content), ids),
-        _findings_section(content, ids, top),
-        _section("Users", _users_section(content, top), ids),
-        _section("Dead letters", _dead_letters_section(content.dead_letters, top), ids),
-    )
-    key = ids.new("run")
-    section = Section(key=key, heading=isolated(content.title, 200), inner=inner)
-    return Part(
-        title=content.title,
-        section=section,
-        span_ms=_span(content),
-        lead=_lead(content),
-        origin=content.origin,
-    )
-
-
-def _section(name: str, body: Html, ids: Ids) -> Section:
-    kind = keyed(name)
-    return Section(key=ids.new(kind), heading=text(name), body=body, kind=kind)
-
-
-def _lead(content: ReportContent) -> Html:
-    findings = announced(content.total_findings, content.total_findings, "finding")
-    users = announced(content.total_users, content.total_users, "user")
-    return joined(_covered(content.origin), f" · {findings} · {users} scored")
-
-
-def _span(content: ReportContent) -> Span | None:
-    first, last = content.origin.first_event_ms, content.origin.last_event_ms
-    return None if first is None or last is None else (first, last)
-
-
-def findings_part(findings: Findings, ids: Ids, limit: int | None) -> Part:
-    """Return what the page says of findings: the first ``limit``, most abnormal first."""
-    key = ids.new("findings")
-    if not len(findings):
-        body = joined(
-            line(findings), nothing("No findings: no count crossed the line of any rule.")
+        (
+            element("code", isolated(f"{reason}: {REASONS.get(reason, reason)}")),
+            text(format_count(count)),
         )
-        return Part(title="Findings", section=Section(key=key, heading=text("Findings"), body=body))
-    shown = [report_finding(each) for each in findings.top(DEFAULT_TOP if limit is None else limit)]
-    told = element("ol", *(element("li", _said(each)) for each in shown))
-    table = _overview(shown, len(findings))
-    body = joined(line(findings), plotted(findings, key), table, told)
-    starts = findings.table["window_start_ms"]
-    first = pc.min(starts).as_py()
-    last = pc.max(pc.add(starts, findings.table["window_ms"])).as_py()
-    section = Section(key=key, heading=text("Findings"), body=body)
-    return Part(title="Findings", section=section, span_ms=(first, last))
+        for reason, count in counts.items()
+    ]
+    caption = f"{announced(total, total, 'record')} not counted, by reason."
+    by_reason = table(caption, ("Reason", "Records"), rows, numbers={1})
+    shown = _samples(out, counts)[:top]
+    some = announced(len(shown), total, "record", which="")
+    more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
+    return joined(by_reason, *map(_sample, shown), *more)
 
 
-def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> Part:
-    """Return what the page says of one finding: its sentence, its plot, its evidence."""
-    key, told = ids.new("finding"), report_finding(finding)
-    title = f"{finding.user} · {finding.action}"
-    heading = joined(isolated(finding.user), " · ", isolated(finding.action))
-    body = joined(element("p", _said(told)), plotted(finding, key), evidence(told))
-    span_ms = (finding.window_start_ms, finding.window_end_ms)
-    return Part(title=title, section=Section(key=key, heading=heading, body=body), span_ms=span_ms)
+def _samples(out: Path, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return some dead letters; of millions, no more are read than it takes to find these."""
+    held: dict[str, list[dict[str, Any]]] = {reason: [] for reason in counts}
+    for number, letters in iter_letters(out):
+        for reason in letters["reason"].unique().to_pylist():
+            room = _SAMPLES - len(held.setdefault(reason, []))
+            first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)
+            held[reason] += [{**row, "batch": number} for row in first.to_pylist()]
+        if all(len(held[reason]) >= min(counts[reason], _SAMPLES) for reason in counts):
+            break
+    in_turn = chain.from_iterable(zip_longest(*held.values()))
+    return [sample for sample in in_turn if sample is not None][:_SAMPLES]
 
 
-def report_finding(
-    finding: Finding, *, series: LevelCounts | None = None, also: str = ""
-) -> ReportFinding:
-    """Return a finding as a report's plain record.
+def _sample(letter: Mapping[str, Any]) -> Html:
+    detail, path, raw = (letter[name] for name in ("detail", "file", "raw"))
+    reason = element("code", isolated(f"{letter['reason']}{f': {detail}' if detail else ''}"))
+    file = "unknown file" if path is None else shown_path(path)
+    caption = (reason, " · ", isolated(file, 200), f" · batch {letter['batch']}")
+    shown = nothing("No raw text.")
+    if raw:
+        shown = element("pre", text(shortened(raw, _LONGEST_RAW), keep="\n\t"), dir="auto")
+    return element("figure", element("figcaption", *caption), shown, class_="raw")
 
-    Parameters
-    ----------
-    finding
-        The finding.
-    series
-        The counts around it.
-    also
-        What to say after its sentence.
+
+def _origin_of(run: Run) -> Origin:
+    """Return where a run's report comes from, with the time that its counts cover.
+
+    The time goes from the start of the first window to the end of the last one, of the shortest
+    windows that there are.
     """
-    return ReportFinding(
-        sentence=finding.sentence + also,
-        rule=finding.rule,
-        user=finding.user,
-        action=finding.action,
-        window=finding.window,
-        window_start_ms=finding.window_start_ms,
-        window_end_ms=finding.window_end_ms,
-        count=finding.count,
-        expected=_expected(finding),
-        probability=_probability(finding),
-        first_seen_ms=finding.first_seen_ms - finding.first_seen_ms % 1_000,
-        other_levels=tuple(finding.other_levels.items()),
-        series=series,
+    settings = run.settings
+    finest = min(settings.cascade.windows, key=lambda window: window.size_ms)
+    span = run.changelog.span_ms(finest.size_ms)
+    return Origin(
+        generated_at=datetime.now(UTC),
+        versions=_versions(settings),
+        command=_command_of(settings, run.folder.path),
+        span_ms=None if span is None else (span[0], span[1] + finest.size_ms),
     )
 
 
-def _said(finding: ReportFinding) -> str:
-    return sentence(finding.sentence, finding.user, finding.action)
+def _versions(settings: Settings) -> Sequence[tuple[str, str]]:
+    mine = version("kstoolkit")
+    if settings.written_by != mine:
+        mine = f"{mine} (the run: {settings.written_by})"
+    return [
+        ("kstoolkit", mine),
+        ("PySpark", version("pyspark")),
+        ("Python", platform.python_version()),
+    ]
 
 
-def _expected(finding: Finding) -> str:
-    if finding.ceiling is not None and finding.expected_high is None:
-        return "unknown (no baseline)"
-    return finding.expected
+def _command_of(settings: Settings, out: Path) -> str | None:
+    """Return what makes a run and its report again; ``None`` for one on a DataFrame.
 
-
-def _probability(finding: Finding) -> str:
-    if finding.ceiling is not None:
-        return f"unknown (ceiling {format_count(finding.ceiling)})"
-    return chance(finding.log10_probability)
+    Rules other than the default ones are in a file of the user's; the command can but name one.
+    """
+    if settings.feed in _FRAMES:
+        return None
+    columns = settings.columns
+    options = {
+        "--event-time": columns["event_time"],
+        "--user": columns["user"],
+        "--action": columns["action"],
+        "--windows": ",".join(settings.windows),
+        "--buckets": str(settings.buckets),
+    }
+    least = set(settings.min_count)
+    if len(least) == 1 and least != {1}:
+        options["--min-count"] = str(*least)
+    own_rules = rules_from_json(settings.rules) != DEFAULT_RULES
+    if own_rules:
+        options["--rules"] = "rules.toml"
+    words = [f"{name} {shlex.quote(value)}" for name, value in options.items()]
+    if settings.time == "processing":
+        words.append("--processing-time")
+    folder = quoted_path(out)
+    run = f"kstoolkit run {quoted_path(Path(settings.source))} {' '.join(words)} --out {folder}"
+    note = "  # rules.toml: the rules named above" if own_rules else ""
+    return f"{run} && kstoolkit report {folder}{note}"

@@ -1,7 +1,4 @@
-"""What a page is made of: sections with a heading, text, and sections of their own.
-
-What one thing adds to a report.
-"""
+"""What a page is made of: parts, a thing each; their sections; and where a report comes from."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ from typing import TYPE_CHECKING
 from kstoolkit.markup import Html, element, isolated, joined, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from kstoolkit.report.runs import Origin
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
 
 
 NO_HTML = Html()
-
+LONGEST_TITLE = 200
 _DEEPEST = 6
 _LONGEST_KEY = 40
 
@@ -112,11 +108,31 @@ def rendered(section: Section, level: int = 2) -> Html:
 Span = tuple[int, int]
 """First and last moment, epoch ms UTC."""
 
-LONGEST_TITLE = 200
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a report comes from.
+
+    Parameters
+    ----------
+    generated_at
+        When it was made; aware of its zone.
+    versions
+        Name and version of what took part.
+    command
+        What makes it again; ``None`` if no command does.
+    span_ms
+        The time that the data cover; ``None`` without data.
+    """
+
+    generated_at: datetime
+    versions: Sequence[tuple[str, str]]
+    command: str | None
+    span_ms: Span | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ReportPart:
     """What one thing adds to a report.
 
     Parameters
@@ -154,13 +170,13 @@ def joint(spans: Iterable[Span | None]) -> Span | None:
     return min(first for first, _ in known), max(last for _, last in known)
 
 
-def renamed(part: Part, title: str) -> Part:
+def renamed(part: ReportPart, title: str) -> ReportPart:
     """Return a part under another title."""
     section = replace(part.section, heading=isolated(title, LONGEST_TITLE))
     return replace(part, title=title, section=section)
 
 
-def apart(part: Part) -> tuple[Section, ...]:
+def apart(part: ReportPart) -> tuple[Section, ...]:
     """Return the sections of a part that is the whole page, whose title is the page's."""
     if not part.section.body:
         return part.section.inner
@@ -168,7 +184,7 @@ def apart(part: Part) -> tuple[Section, ...]:
     return (own, *part.section.inner)
 
 
-def with_lead(part: Part) -> Section:
+def with_lead(part: ReportPart) -> Section:
     """Return the section of a part that stands beside others, which says what it comes to."""
     if not part.lead:
         return part.section

@@ -22,7 +22,7 @@ from kstoolkit.report.frames import (
     records_part,
     rows_part,
 )
-from kstoolkit.report.section import LONGEST_TITLE, Part, Section, joint, keyed, renamed
+from kstoolkit.report.section import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
@@ -48,7 +48,7 @@ _CHANGELOG = "changelog"
 _LONGEST_LEAD = 300
 
 
-def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> Part:
+def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of an open store: its place, its files, its growth, its rows."""
     found = [each for each in discover(store.path) if each.path == str(store.path.absolute())]
     parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
@@ -59,12 +59,12 @@ def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> Part:
     return _whole(f"Store {store.name}", repr(store), parts, ids)
 
 
-def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> Part:
+def rocksdb_part(store: Store, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a RocksDB whose rows nobody is to decode."""
     return _whole(f"Store {store.path.name}", repr(store), _told_by_rocksdb(store, ids, limit), ids)
 
 
-def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> Part:
+def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of an open replica: its levels and its segments."""
     parts = [
         renamed(records_part(discover(replica.path), ids, limit), "Levels"),
@@ -73,7 +73,7 @@ def replica_part(replica: WindowReader, ids: Ids, limit: int | None) -> Part:
     return _whole(f"Replica {replica.path.name}", repr(replica), parts, ids)
 
 
-def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> Part:
+def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a changelog: its windows and batches, and who did most."""
     lengths, batches = changelog.window_lengths_ms(), changelog.batches
     parts = [_table("Windows", _windows(changelog, lengths), ids, limit)]
@@ -87,14 +87,16 @@ def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> Part:
     return _whole(f"Changelog of {name}", f"{shown_path(changelog.path)}: {told}", parts, ids)
 
 
-def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[Part]:
-    records: list[Record] = [store.summary(), store.key_stats()]
-    parts = [record_part(each, ids, limit) for each in records]
-    advice = renamed(records_part(store.advice(), ids, limit), "Advice")
-    return [*parts, records_part(store.levels(), ids, limit), advice]
+def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[ReportPart]:
+    return [
+        renamed(record_part(store.summary(), ids, limit), "Summary"),
+        record_part(store.key_stats(), ids, limit),
+        records_part(store.levels(), ids, limit),
+        renamed(records_part(store.advice(), ids, limit), "Advice"),
+    ]
 
 
-def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> Part:
+def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> ReportPart:
     if size_bytes <= _MOST_MEASURED_BYTES:
         return record_part(growth(store), ids, limit)
     said = nothing(
@@ -102,7 +104,7 @@ def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) ->
         "kstoolkit growth does."
     )
     section = Section(key=ids.new("growth"), heading=text("Growth"), body=said)
-    return Part(title="Growth", section=section)
+    return ReportPart(title="Growth", section=section)
 
 
 def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:
@@ -124,25 +126,27 @@ def _busiest(changelog: Changelog, window_ms: int) -> pa.Table:
     return totals.select(["user", "action", "count"]).sort_by([("count", "descending")])
 
 
-def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> Part:
+def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPart:
     body = grid_of(frame, SHOWN_ROWS if limit is None else limit).html()
     section = Section(key=ids.new(keyed(title)), heading=text(title), body=body)
-    return Part(title=title, section=section, span_ms=frame_span(frame))
+    return ReportPart(title=title, section=section, span_ms=frame_span(frame))
 
 
-def _whole(title: str, lead: str, parts: list[Part], ids: Ids) -> Part:
+def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:
     inner = tuple(each.section for each in parts)
     section = Section(
         key=ids.new(keyed(title)), heading=isolated(title, LONGEST_TITLE), inner=inner
     )
     span_ms = joint(each.span_ms for each in parts)
-    return Part(title=title, section=section, span_ms=span_ms, lead=isolated(lead, _LONGEST_LEAD))
+    return ReportPart(
+        title=title, section=section, span_ms=span_ms, lead=isolated(lead, _LONGEST_LEAD)
+    )
 
 
 _Row = TypeVar("_Row", bound=Record)
 
 
-class ToldTrials(Comparison):
+class _ToldTrials(Comparison):
     """Trials of a workload that nobody told.
 
     Parameters
@@ -186,7 +190,7 @@ def read_comparison(path: Path) -> Comparison:
     except (TypeError, KeyError, AttributeError, ConfigurationError) as error:
         raise _no_comparison(path) from error
     if workload is None:
-        return ToldTrials(trials, series, levels)
+        return _ToldTrials(trials, series, levels)
     return Comparison(workload, trials.rows, series, levels)
 
 

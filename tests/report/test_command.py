@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kstoolkit.pipeline.run import load_run
-from kstoolkit.report import Report
 from kstoolkit.report import report as reporting
+from kstoolkit.report.report import Report
 from tests.changelog.changelogs import HOUR
 from tests.cli.commands import given, harmless
+from tests.report.made import TEN, Made, unusual
 from tests.report.pages import Page, check_harmless
-from tests.report.test_runreport import TEN, Made, unusual
 from tests.report.test_stores import made_store
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots import palette
 from kstoolkit.plots.users import plot_expected
-from kstoolkit.report import Report
 from kstoolkit.report.figures import _LARGEST_SVG_BYTES, _variables, color_rules
+from kstoolkit.report.report import Report
 from tests.report.pages import HOSTILE, Page, check_harmless
 
 if TYPE_CHECKING:

@@ -19,16 +19,18 @@ import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, LargeReportWarning, OutputError
 from kstoolkit.pipeline.batches import RunSummary
 from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.report import Report
+from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.memory.planning import plan_memory
 from kstoolkit.rocksdb.profiles.named import profile_named
 from tests.findings.made import CEILING, HOUR, START, UNKNOWN, finding, findings
+from tests.report.made import made_run
 from tests.report.pages import HOSTILE, Page, check_harmless
-from tests.report.test_runs import a_content, a_finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from kstoolkit.pipeline.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,12 @@ class Size(Record):
 
 GONE = Size("a", None, unknown={"disk_bytes": "the folder is gone"})
 THREE_MIB = Size("b", 3 << 20, START + HOUR)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """A run with a bit of everything."""
+    return made_run(tmp_path / "out")
 
 
 def page_of(thing: Any, **options: Any) -> Page:
@@ -274,22 +282,22 @@ def test_a_very_long_text_loses_its_middle_and_says_so() -> None:
     assert len(page.text) < 5_000
 
 
-def test_each_id_is_given_once() -> None:
+def test_each_id_is_given_once(run: Run) -> None:
     report = Report("Twice")
     for _ in range(2):
-        report.add(a_content()).add(drawn()).add(THREE_MIB)
+        report.add(run).add(drawn()).add(THREE_MIB)
     page = Page(report.html())
     check_harmless(page)
     assert {"summary", "summary-2", "finding-1", "finding-1-2"} <= set(page.values("id"))
 
 
-def test_a_run_beside_other_things_keeps_its_sections_below_its_title() -> None:
-    page = Page(Report("Both").add(a_content()).add(THREE_MIB).html())
+def test_a_run_beside_other_things_keeps_its_sections_below_its_title(run: Run) -> None:
+    page = Page(Report("Both").add(run).add(THREE_MIB).html())
     check_harmless(page)
     levels = [(tag, attrs.get("id")) for tag, attrs in page.elements if tag in {"h2", "h3", "h4"}]
     assert levels[:3] == [("h2", "run-title"), ("h3", "summary-title"), ("h3", "findings-title")]
     assert ("h4", "finding-1-title") in levels
-    assert "1 finding · 1 user scored" in page.text
+    assert "1 finding · 2 users scored" in page.text
 
 
 def test_the_time_is_that_of_all_things_together() -> None:
@@ -304,14 +312,14 @@ def test_without_a_time_the_page_says_when_it_was_made() -> None:
     assert "Data from" not in page.text
 
 
-def test_versions_and_the_call_are_told_and_those_of_a_run_if_there_is_one() -> None:
+def test_versions_and_the_call_are_told_and_those_of_a_run_if_there_is_one(run: Run) -> None:
     page = Page(Report("It's").add("some text").add(THREE_MIB).html())
     assert f"kstoolkit{kst.__version__}" in page.text
     assert f"Python{platform.python_version()}" in page.text
     assert "Spark" not in page.text
     assert """kst.Report("It's").add('some text').add(Size)""" in page.text
-    both = Page(Report("x", command="make it").add(a_content()).add("more").html())
-    assert "Spark4.3.0" in both.text
+    both = Page(Report("x", command="make it").add(run).add("more").html())
+    assert "PySpark" in both.text
     assert "Made by make it" in both.text
 
 
@@ -324,10 +332,12 @@ def test_the_line_names_the_parts_and_html_states_the_same() -> None:
     assert repr(Report("a\nb").add(THREE_MIB, title="c\nd")).count("\n") == 0
 
 
-def test_a_title_is_that_of_what_it_holds_if_none_is_given() -> None:
-    report = Report().add(a_content())
-    assert "<h1><bdi>Edits of a day</bdi></h1>" in report.html()
-    assert "<h1><bdi>Edits of a day, Size</bdi></h1>" in report.add(THREE_MIB).html()
+def test_a_title_is_that_of_what_it_holds_if_none_is_given(run: Run) -> None:
+    report = Report().add(run)
+    assert "<h1><bdi>Abnormal users in edits.json.gz</bdi></h1>" in report.html()
+    assert (
+        "<h1><bdi>Abnormal users in edits.json.gz, Size</bdi></h1>" in report.add(THREE_MIB).html()
+    )
     assert "<h1><bdi>Report</bdi></h1>" in Report().html()
 
 
@@ -386,8 +396,8 @@ def test_a_page_has_rules_for_paper_and_for_the_dark() -> None:
     assert 'name="color-scheme" content="light dark"' in html
 
 
-def test_every_variable_has_a_value_in_the_light_and_in_the_dark() -> None:
-    html = Report("x").add(a_content(findings=[a_finding()])).html()
+def test_every_variable_has_a_value_in_the_light_and_in_the_dark(run: Run) -> None:
+    html = Report("x").add(run).html()
     style = html[html.index("<style>") : html.index("</style>")]
     light = "".join(re.findall(r"(?:^|>):root {([^}]*)}", style, re.MULTILINE))
     dark = "".join(re.findall(r"dark\)\s*{\s*:root {([^}]*)}", style))

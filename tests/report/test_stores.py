@@ -10,7 +10,8 @@ from rocksdict import Options, Rdict
 import kstoolkit as kst
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import InputError, KstoolkitError
-from kstoolkit.report import Report, stores
+from kstoolkit.report import stores
+from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.changelog.changelogs import HOUR, MINUTE, write
@@ -62,7 +63,7 @@ def headings(page: Page) -> list[str]:
 
 def test_a_store_at_a_path_is_told_from_its_place_to_its_rows(store: Path) -> None:
     page = page_of(store)
-    told = {"foundstore", "summary", "keystats", "levels", "growth", "rows"}
+    told = {"foundstore", "storesummary", "keystats", "levels", "growth", "rows"}
     assert len(told & {each.replace("-", "") for each in headings(page)}) == len(told)
     with kst.open_store(store) as opened:
         assert isinstance(opened, StateStore)

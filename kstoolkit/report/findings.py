@@ -1,0 +1,129 @@
+"""What a page says of findings: all at a glance, then each in a sentence, with its evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from kstoolkit.findings.finding import chance
+from kstoolkit.markup import Html, element, isolated, joined, sentence, text
+from kstoolkit.report.figures import plotted
+from kstoolkit.report.frames import line
+from kstoolkit.report.section import ReportPart, Section
+from kstoolkit.report.tables import (
+    LONGEST_IN_TABLE,
+    announced,
+    facts,
+    moment,
+    nothing,
+    period,
+    table,
+)
+from kstoolkit.units import format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kstoolkit.findings.finding import Finding, Findings
+    from kstoolkit.report.section import Ids
+
+
+SHOWN = 20
+"""Findings, users and raw records on a page: what one person looks at in one sitting."""
+NO_FINDINGS = nothing("No findings: no count crossed the line of any rule.")
+_COLUMNS = ("No.", "User", "Action", "Window, UTC", "Count", "Expected", "Chance")
+
+
+def findings_part(findings: Findings, ids: Ids, limit: int | None) -> ReportPart:
+    """Return what the page says of findings: the first ``limit``, most abnormal first."""
+    key, heading = ids.new("findings"), text("Findings")
+    if not len(findings):
+        section = Section(key=key, heading=heading, body=joined(line(findings), NO_FINDINGS))
+        return ReportPart(title="Findings", section=section)
+    shown = list(findings.top(SHOWN if limit is None else limit))
+    told = element("ol", *(element("li", said(each)) for each in shown))
+    at_a_glance = overview(shown, len(findings))
+    body = joined(line(findings), plotted(findings, key), at_a_glance, told)
+    starts = findings.table["window_start_ms"]
+    first = pc.min(starts).as_py()
+    last = pc.max(pc.add(starts, findings.table["window_ms"])).as_py()
+    section = Section(key=key, heading=heading, body=body)
+    return ReportPart(title="Findings", section=section, span_ms=(first, last))
+
+
+def finding_part(finding: Finding, ids: Ids, _limit: int | None) -> ReportPart:
+    """Return what the page says of one finding: its sentence, its plot, its evidence."""
+    key = ids.new("finding")
+    heading = joined(isolated(finding.user), " · ", isolated(finding.action))
+    body = joined(element("p", said(finding)), plotted(finding, key), evidence(finding))
+    return ReportPart(
+        title=f"{finding.user} · {finding.action}",
+        section=Section(key=key, heading=heading, body=body),
+        span_ms=(finding.window_start_ms, finding.window_end_ms),
+    )
+
+
+def overview(shown: Sequence[Finding], total: int, names: Sequence[str] = ()) -> Html:
+    """Return findings as a table, a row each; ``names`` are the ids of their articles."""
+    links = [element("a", str(n), href=f"#{name}") for n, name in enumerate(names, 1)]
+    numbers = links or [text(str(n)) for n in range(1, len(shown) + 1)]
+    rows = [(number, *_cells(each)) for number, each in zip(numbers, shown, strict=True)]
+    caption = f"{announced(len(shown), total, 'finding')}, most abnormal first."
+    return table(caption, _COLUMNS, rows, numbers={0, 4})
+
+
+def said(finding: Finding, also: str = "") -> Html:
+    """Return a finding's sentence, and what else to say after it."""
+    return sentence(finding.sentence + also, finding.user, finding.action)
+
+
+def evidence(finding: Finding) -> Html:
+    """Return what is known of a finding, as labels and values."""
+    first_seen_ms = finding.first_seen_ms - finding.first_seen_ms % 1_000
+    return facts(
+        [
+            ("Rule", isolated(finding.rule)),
+            ("Window", period(finding.window_start_ms, finding.window_end_ms)),
+            ("Count", text(format_count(finding.count))),
+            ("Expected", isolated(_expected(finding))),
+            ("Chance of this or more", isolated(_chance(finding))),
+            ("In other windows", _levels(finding)),
+            ("First seen", moment(first_seen_ms)),
+        ]
+    )
+
+
+def _cells(finding: Finding) -> Sequence[Html]:
+    start = moment(finding.window_start_ms, zone="")
+    return (
+        isolated(finding.user, LONGEST_IN_TABLE),
+        isolated(finding.action, LONGEST_IN_TABLE),
+        element("span", start, ", ", finding.window, class_="whole"),
+        text(format_count(finding.count)),
+        isolated(_expected(finding)),
+        isolated(_chance(finding)),
+    )
+
+
+def _expected(finding: Finding) -> str:
+    if finding.ceiling is not None and finding.expected_high is None:
+        return "unknown (no baseline)"
+    return finding.expected
+
+
+def _chance(finding: Finding) -> str:
+    if finding.ceiling is not None:
+        return f"unknown (ceiling {format_count(finding.ceiling)})"
+    return chance(finding.log10_probability)
+
+
+def _levels(finding: Finding) -> Html:
+    if not finding.other_levels:
+        return text("unknown (not kept)")
+    # What belongs together stays on one line.
+    levels = [
+        f"{label}: {format_count(n)}".replace(" ", "\N{NO-BREAK SPACE}")
+        for label, n in finding.other_levels.items()
+    ]
+    return text(" · ".join(levels))
