@@ -514,7 +514,7 @@ _LEAST_PX = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class _Picture:
     """A plot as a picture.
 
     Parameters
@@ -544,7 +544,7 @@ class Picture:
 
 def picture(
     draw: Callable[[Axes | None], object], size_inches: tuple[float, float] | None = None
-) -> Picture:
+) -> _Picture:
     r"""Return what ``draw`` draws, on Axes that it is given or makes.
 
     Parameters
@@ -574,4 +574,4 @@ def picture(
     figure.canvas.print_figure(target, format="png", dpi=_DPI)
     width = round(figure.get_size_inches()[0] * _PX_AN_INCH)
     alt = " ".join(ax.get_title(loc="left").split())
-    return Picture(target.getvalue(), alt, width)
+    return _Picture(target.getvalue(), alt, width)

@@ -30,7 +30,7 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import (
     THICKNESS,
     Bar,
-    StackedPart,
+    BarPart,
     draw_spans,
     look_of,
     name_rows,
@@ -331,9 +331,9 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
     bars = [
         Bar(
             "its files",
-            tuple(StackedPart(name, size) for name, size in (parts | {"the rest": rest}).items()),
+            tuple(BarPart(name, size) for name, size in (parts | {"the rest": rest}).items()),
         ),
-        Bar("taken from the disk", (StackedPart("blocks of the file system", summary.disk_bytes),)),
+        Bar("taken from the disk", (BarPart("blocks of the file system", summary.disk_bytes),)),
     ]
     rows = "unknown" if summary.estimated_rows is None else counted(summary.estimated_rows, "rows")
     files = f"{counted(summary.num_files, 'SST files')}, {format_bytes(summary.sst_bytes)}"

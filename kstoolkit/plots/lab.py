@@ -31,7 +31,7 @@ from kstoolkit.plots.axes import (
 )
 from kstoolkit.plots.marks import (
     Bar,
-    StackedPart,
+    BarPart,
     draw_lines,
     look_of,
     name_rows,
@@ -151,7 +151,7 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
     bars = [
         Bar(
             f"{shown(each.profile, 20)} L{each.level}" if several else f"L{each.level}",
-            (StackedPart("written", each.written_bytes),),
+            (BarPart("written", each.written_bytes),),
             f", {_jobs(each)}",
         )
         for each in work

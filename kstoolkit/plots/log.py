@@ -35,7 +35,7 @@ from kstoolkit.plots.axes import (
 )
 from kstoolkit.plots.marks import (
     Bar,
-    StackedPart,
+    BarPart,
     draw_bars,
     draw_lines,
     draw_spans,
@@ -146,7 +146,7 @@ def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> 
     bars = [
         Bar(
             f"{shown(each.column_family, 20)} {each.level}" if several else each.level,
-            (StackedPart("size", each.size_bytes, each.unknown.get("size_bytes", "")),),
+            (BarPart("size", each.size_bytes, each.unknown.get("size_bytes", "")),),
             _beside(each),
         )
         for each in held
@@ -522,7 +522,7 @@ def plot_level_writes(
         held[2] += each.wasted_bytes or 0
     names = ("flushes", "compactions", "not finished: for nothing")
     bars = [
-        Bar(level, tuple(StackedPart(name, size) for name, size in zip(names, sizes, strict=True)))
+        Bar(level, tuple(BarPart(name, size) for name, size in zip(names, sizes, strict=True)))
         for level, sizes in sorted(sums.items())
     ]
     if not bars:
@@ -562,7 +562,7 @@ def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
     went_on = None
     if time.covered_s is not None and time.stalled_s is not None:
         went_on = max(time.covered_s - time.stalled_s, 0)
-    parts = (waited,) if went_on is None else (StackedPart("did not wait", went_on), waited)
+    parts = (waited,) if went_on is None else (BarPart("did not wait", went_on), waited)
     bars = [Bar("writers", parts)]
     lines = wrapped([*stacked_notes(bars), f"by {counted(time.num_dumps, 'dumps of statistics')}"])
     ax = new_axes(

@@ -446,7 +446,7 @@ _STUB = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class StackedPart:
+class BarPart:
     """A part of a bar: its name, its size, and why that is unknown if it is None."""
 
     name: str
@@ -459,7 +459,7 @@ class Bar:
     """A bar: its name, its parts from left to right, and what to say beside its sum."""
 
     name: str
-    parts: tuple[StackedPart, ...]
+    parts: tuple[BarPart, ...]
     remark: str = ""
 
     @property
@@ -618,7 +618,7 @@ _FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RowPart:
     """A piece of a bar.
 
     Parameters
@@ -642,7 +642,7 @@ class Row:
     """A bar: its name, which may be the data's; its parts; and what is said at its end."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[RowPart, ...]
     said: str = ""
 
     @property
@@ -655,7 +655,7 @@ def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
     """Return the row of all that have none of their own, whose bar must not dwarf the others."""
     if size > 2 * max((row.size for row in rows), default=0):
         return Row(name, (), f"{said}: too long a bar to be drawn")
-    return Row(name, (Part(size=size, color="none", hatch="//"),), said)
+    return Row(name, (RowPart(size=size, color="none", hatch="//"),), said)
 
 
 def row_axes(ax: Axes | None, number: int) -> Axes:
@@ -703,7 +703,7 @@ def draw_rows(ax: Axes, rows: Sequence[Row], *, log: bool = False, longest_name:
 
 
 def _draw_part(
-    ax: Axes, place: int, left: float, part: Part, once: set[str], *, width: float
+    ax: Axes, place: int, left: float, part: RowPart, once: set[str], *, width: float
 ) -> None:
     name = None if part.name in once else part.name
     once |= set() if part.name is None else {part.name}

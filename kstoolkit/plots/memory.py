@@ -22,7 +22,7 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import (
     REST,
     Bar,
-    StackedPart,
+    BarPart,
     draw_bars,
     labels_of,
     name_rows,
@@ -138,16 +138,16 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
     rss, pss = process.rss_bytes, process.pss_bytes
     parts = [part_of(process, "pss_bytes", "its share (PSS)")]
     if rss is not None and pss is not None:
-        parts.append(StackedPart("others' share of pages (RSS)", rss - pss))
+        parts.append(BarPart("others' share of pages (RSS)", rss - pss))
     who = "This process" if process.pid == "self" else f"Process {process.pid}"
     said = f"{who} has {format_bytes(rss)} in memory, {format_bytes(pss)} by its share"
     return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
 
 
-def part_of(record: Record, figure: str, name: str) -> StackedPart:
+def part_of(record: Record, figure: str, name: str) -> BarPart:
     """Return a figure of a record as a part, with why it is unknown if it is."""
     whys: dict[str, str] = getattr(record, "unknown", {})
-    return StackedPart(name, getattr(record, figure), whys.get(figure, "not told"))
+    return BarPart(name, getattr(record, figure), whys.get(figure, "not told"))
 
 
 def draw_memory(
@@ -169,8 +169,8 @@ def _formula_bar(plan: MemoryPlan) -> Bar:
     return Bar("formula", tuple(_of_term(term) for term in plan.terms))
 
 
-def _of_term(term: MemoryTerm) -> StackedPart:
-    return StackedPart(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
+def _of_term(term: MemoryTerm) -> BarPart:
+    return BarPart(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
 
 
 def _times(term: MemoryTerm) -> str:
@@ -204,12 +204,12 @@ def _inside(plan: MemoryPlan) -> list[str]:
 def _here(parts: MemoryParts) -> Bar:
     """Return what the store takes in this process; readers are index and filter blocks."""
     memtables = [] if parts.memtables_in_cache else _memtables(parts)
-    cache = StackedPart("block cache", parts.block_cache_usage_bytes)
+    cache = BarPart("block cache", parts.block_cache_usage_bytes)
     readers = part_of(parts, "table_readers_bytes", "table readers")
     return Bar("measured in this process", (*memtables, cache, readers))
 
 
-def _memtables(parts: MemoryParts) -> list[StackedPart]:
+def _memtables(parts: MemoryParts) -> list[BarPart]:
     return [
         part_of(parts, "memtables_bytes", "memtables"),
         part_of(parts, "memtables_pinned_bytes", "memtables, kept by iterators"),
@@ -219,7 +219,7 @@ def _memtables(parts: MemoryParts) -> list[StackedPart]:
 def _processes(parts: MemoryParts) -> list[Bar]:
     here = (
         part_of(parts, "total_bytes", "RocksDB, measured"),
-        StackedPart("Arrow", parts.arrow_bytes),
+        BarPart("Arrow", parts.arrow_bytes),
         part_of(parts, "not_accounted_for_bytes", REST),
     )
     return [
@@ -254,9 +254,7 @@ def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each of Spark's processes takes, and of RocksDB beside its formula."""
     terms = () if memory.plan is None else memory.plan.terms
     formula = [
-        StackedPart(f"{each.term} (formula)", each.total_bytes)
-        for each in terms
-        if each.total_bytes
+        BarPart(f"{each.term} (formula)", each.total_bytes) for each in terms if each.total_bytes
     ]
     if memory.formula_bytes is None:
         formula = [part_of(memory, "formula_bytes", "RocksDB's formula")]
@@ -298,9 +296,7 @@ def plot_workers(workers: WorkersMemory, *, ax: Axes | None = None) -> Axes:
     if workers.rss_bytes is not None and workers.pss_bytes is not None:
         shared = workers.rss_bytes - workers.pss_bytes
     parts = [part_of(workers, "pss_bytes", "together (PSS)")]
-    parts += (
-        [] if shared is None else [StackedPart("shared pages, once more for each (RSS)", shared)]
-    )
+    parts += [] if shared is None else [BarPart("shared pages, once more for each (RSS)", shared)]
     number = "unknown" if workers.num_workers is None else counted(workers.num_workers, "workers")
     said = f"Python workers take {format_bytes(workers.pss_bytes)} together: {number}"
     return draw_memory(ax, [Bar("workers", tuple(parts))], said, [])
@@ -312,8 +308,8 @@ def plot_query_state(state: QueryState, *, ax: Axes | None = None) -> Axes:
     parts = [part_of(state, "rocksdb_bytes", "RocksDB")]
     if whole is not None and pinned is not None and whole >= pinned:
         parts = [
-            StackedPart("RocksDB", whole - pinned),
-            StackedPart("RocksDB, blocks in use", pinned),
+            BarPart("RocksDB", whole - pinned),
+            BarPart("RocksDB, blocks in use", pinned),
         ]
     bars = [
         Bar("in RocksDB", tuple(parts)),
@@ -360,12 +356,12 @@ def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None
 def _java_bar(java: JavaMemory, name: str) -> Bar:
     """Return the parts that add up to RSS; what is in a part is not drawn again."""
     parts = (
-        StackedPart("heap, used", java.heap_used_bytes),
-        StackedPart("heap, free", java.heap_committed_bytes - java.heap_used_bytes),
-        StackedPart("non-heap", java.non_heap_committed_bytes),
-        StackedPart("direct buffers", java.direct_bytes),
-        *([] if java.netty_bytes is None else [StackedPart("netty", java.netty_bytes)]),
-        StackedPart("RocksDB", java.rocksdb_bytes),
+        BarPart("heap, used", java.heap_used_bytes),
+        BarPart("heap, free", java.heap_committed_bytes - java.heap_used_bytes),
+        BarPart("non-heap", java.non_heap_committed_bytes),
+        BarPart("direct buffers", java.direct_bytes),
+        *([] if java.netty_bytes is None else [BarPart("netty", java.netty_bytes)]),
+        BarPart("RocksDB", java.rocksdb_bytes),
         part_of(java, "not_accounted_for_bytes", REST),
     )
     # What was asked for and never touched is in no RSS.

@@ -20,8 +20,8 @@ from kstoolkit.pipeline.batches import NOT_KEPT
 from kstoolkit.plots.axes import head, in_counts, label, nothing, shown, title
 from kstoolkit.plots.marks import (
     MOST_ROWS,
-    Part,
     Row,
+    RowPart,
     Steps,
     Strip,
     draw_rows,
@@ -276,11 +276,11 @@ def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") ->
 def _summary_row(name: str, number: int, place: int, kind: str | None = None) -> Row:
     color, hatch = PARTS[place]
     return Row(
-        name, (Part(size=number, color=color, hatch=hatch, name=kind),), format_count(number)
+        name, (RowPart(size=number, color=color, hatch=hatch, name=kind),), format_count(number)
     )
 
 
-NUM_STRIPS = 4
+_NUM_STRIPS = 4
 
 
 def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
@@ -295,7 +295,7 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     >>> plot_status(status).get_title(loc="left")
     'Counting: the last batch took 2.0 s for 500 events'
     """
-    axes = strip_axes(ax, NUM_STRIPS)
+    axes = strip_axes(ax, _NUM_STRIPS)
     state = f"{status.state[:1].upper()}{status.state[1:]}"
     newest = status.newest
     if newest is None:
@@ -426,8 +426,8 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
 def _lag_row(each: LagOfPartition) -> Row:
     falls_behind = each.unknown.get("catch_up_seconds", "").startswith("never")
     color, name = (FLAGGED, "never caught up with") if falls_behind else (COUNTED, "waiting")
-    waiting = Part(size=each.lag_records or 0, color=color, name=name)
-    gone = Part(size=each.gone_records, color="none", hatch="//", name="gone unread")
+    waiting = RowPart(size=each.lag_records or 0, color=color, name=name)
+    gone = RowPart(size=each.gone_records, color="none", hatch="//", name="gone unread")
     figures = dict(zip(("lag", "time", "read", "come", "until"), each.cells()[4:], strict=True))
     said = figures["lag"]
     if each.lag_records and each.catch_up_seconds is not None:

@@ -32,8 +32,8 @@ from kstoolkit.plots.axes import (
 )
 from kstoolkit.plots.marks import (
     MOST_ROWS,
-    Part,
     Row,
+    RowPart,
     Steps,
     Strip,
     draw_rows,
@@ -102,7 +102,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
 
 def _store_row(found: FoundStore) -> Row:
     color, hatch = PARTS[_ENGINES.index(found.engine)]
-    part = Part(size=found.size_bytes, color=color, hatch=hatch, name=found.engine)
+    part = RowPart(size=found.size_bytes, color=color, hatch=hatch, name=found.engine)
     locked = ", open elsewhere" if found.is_locked else ""
     return Row(_store_name(found), (part,), f"{format_bytes(found.size_bytes)}{locked}")
 
@@ -276,7 +276,7 @@ def _use_row(
     size = _bytes(use, by)
     said = f"{format_bytes(size)}, {counted(use.num_rows, 'rows')}"
     if by not in {"segment", "window", "age"}:
-        return Row(_use_name(use, by), (Part(size=size, color=COUNTED),), said)
+        return Row(_use_name(use, by), (RowPart(size=size, color=COUNTED),), said)
     what = "past the watermark" if _by_watermark(growth, by, [use]) else "past its retention"
     return Row(_use_name(use, by), (_part(size, what, is_past=_is_past(growth, by, use)),), said)
 
@@ -299,12 +299,12 @@ def _by_watermark(growth: Growth, by: str, uses: Sequence[Any]) -> bool:
     return by == "window" and any(each.is_past is not None for each in uses)
 
 
-def _part(size: int, what: str, *, is_past: bool | None) -> Part:
+def _part(size: int, what: str, *, is_past: bool | None) -> RowPart:
     if is_past is None:
-        return Part(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
+        return RowPart(size=size, color=COUNTED, hatch="..", name="unknown whether it is past")
     if is_past:
-        return Part(size=size, color=FLAGGED, hatch="//", name=what)
-    return Part(size=size, color=COUNTED, name="kept")
+        return RowPart(size=size, color=FLAGGED, hatch="//", name=what)
+    return RowPart(size=size, color=COUNTED, name="kept")
 
 
 def _is_past(growth: Growth, by: str, use: Any) -> bool | None:
@@ -492,7 +492,7 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
     rows = []
     for name, sign, color, hatch in _CHANGES:
         number = getattr(diff, name)
-        part = Part(size=number, color=color, hatch=hatch)
+        part = RowPart(size=number, color=color, hatch=hatch)
         rows.append(Row(f"{sign} {name}", (part,), format_count(number)))
     axes = row_axes(ax, len(rows))
     draw_rows(axes, rows)
@@ -598,7 +598,7 @@ def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
     """
     axes = row_axes(ax, 1)
     number = counted(lag.records, "records")
-    rows = [Row("to be read", (Part(size=lag.records, color=FLAGGED, hatch="//"),), number)]
+    rows = [Row("to be read", (RowPart(size=lag.records, color=FLAGGED, hatch="//"),), number)]
     draw_rows(axes, rows)
     in_counts(axes.xaxis)
     label(axes, x="records of the changelog")

@@ -37,8 +37,8 @@ from kstoolkit.plots.marks import (
     MOST_MARKERS,
     Bars,
     Marks,
-    Part,
     Row,
+    RowPart,
     Steps,
     Strip,
     bars_of,
@@ -472,7 +472,7 @@ def _row(told: list[Any]) -> Row:
     user, score, events, busiest, mix = told
     sizes = (np.log1p(events), -np.log10(busiest), -np.log10(mix))
     parts = tuple(
-        Part(size=float(size), color=color, hatch=hatch, name=name)
+        RowPart(size=float(size), color=color, hatch=hatch, name=name)
         for size, name, (color, hatch) in zip(sizes, _TERMS, PARTS, strict=False)
     )
     said = f"{score:.1f}, {format_count(events)} events"
@@ -522,7 +522,7 @@ def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
         nothing(axes, "no counts")
         head(axes, seen)
         return axes
-    rows = [Row(name, (Part(size=count),), format_count(count)) for name, count in chosen]
+    rows = [Row(name, (RowPart(size=count),), format_count(count)) for name, count in chosen]
     if rest:
         left = sum(count for _, count in rest)
         others = f"{format_count(len(rest))} others together"

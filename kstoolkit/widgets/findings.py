@@ -152,7 +152,7 @@ _ALL = ""
 """The value that chooses all; None would be that nothing is chosen, which shows an empty list."""
 
 
-class FindingFilters:
+class _Filters:
     """Controls and the choice that they make.
 
     Parameters
@@ -162,7 +162,7 @@ class FindingFilters:
 
     Examples
     --------
-    >>> filters = FindingFilters(lambda: None)
+    >>> filters = _Filters(lambda: None)
     >>> filters.set(user="Anna")
     >>> filters.choice()
     Choice(rule=None, window=None, user='Anna', action='', since_ms=None, until_ms=None)
@@ -277,7 +277,7 @@ _LONGEST_NAME = 60
 _WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width": "640px"}
 
 
-class KnownUsers:
+class _KnownUsers:
     """Users that a file of rules exempts, and a button to exempt another one.
 
     Parameters
@@ -293,7 +293,7 @@ class KnownUsers:
 
     Examples
     --------
-    >>> known = KnownUsers("no/rules.toml", (), lambda: None, lambda: None)
+    >>> known = _KnownUsers("no/rules.toml", (), lambda: None, lambda: None)
     >>> known.among(["Anna"])
     set()
     """
@@ -396,7 +396,7 @@ class FindingsPanel(Panel):
         if self._run is not None:
             folder = self._run.folder.path.parent
             begin_with = rules_from_json(self._run.settings.rules)
-        self.known = KnownUsers(
+        self.known = _KnownUsers(
             rules or folder / "rules.toml", begin_with, self._show_known, self.mark
         )
         name = "" if self._run is None else f" of {shortened(self._run.folder.path.name, 60)}"
@@ -408,7 +408,7 @@ class FindingsPanel(Panel):
         self.wait(_FIRST_LOOK_SECONDS)
 
     def _make_list(self) -> None:
-        self.filters = FindingFilters(self._show)
+        self.filters = _Filters(self._show)
         self.again = _step("Read again", "Look for what was found since")
         wide = Layout(width="auto", max_width="760px")
         self.list = Select(description="Findings", rows=8, layout=wide, style=_LABELS)

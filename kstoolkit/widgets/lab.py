@@ -86,7 +86,7 @@ def _field_look(width_px: int = 172) -> dict[str, Any]:
     return {"style": {"description_width": "86px"}, "layout": Layout(width=f"{width_px}px")}
 
 
-class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
+class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
     """A control for each field of a workload; one that replays rows keeps them.
 
     Parameters
@@ -96,7 +96,7 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
     Examples
     --------
-    >>> form = WorkloadForm(Workload("skewed", writes=5_000))
+    >>> form = _WorkloadForm(Workload("skewed", writes=5_000))
     >>> form.controls["keys"].value = 100
     >>> form.workload()
     Workload(skewed, 5,000 writes, 100 keys, values of 100 bytes, 0.1 reads a write, seed 7)
@@ -159,7 +159,7 @@ class WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
             control.value = getattr(workload, name) or 0
 
 
-class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
+class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
     """A box to tick for each profile.
 
     Parameters
@@ -169,7 +169,7 @@ class ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
     Examples
     --------
-    >>> choice = ProfileChoice(["spark"])
+    >>> choice = _ProfileChoice(["spark"])
     >>> choice.choose("spark", "low_disk")
     >>> choice.names()
     ['spark', 'low_disk']
@@ -260,10 +260,10 @@ class CompactionLab(Panel):
         self._folder = folder
         self._drawing = Lock()
         self._said, self._shown = Shown(), Shown()
-        self._trying = Trying(given, self._tell, self._conclude)
+        self._trying = _Trying(given, self._tell, self._conclude)
         self._looking, self._opening = Background(self._said.say), Newest(self._said.say)
-        self.profiles = ProfileChoice(_first(given) if profiles is None else profiles)
-        self.form = WorkloadForm(_workload(workload))
+        self.profiles = _ProfileChoice(_first(given) if profiles is None else profiles)
+        self.form = _WorkloadForm(_workload(workload))
         self._make_controls(seconds, disk_bytes)
         super().__init__("Compaction lab", self._rows(), self._static)
         for end in (self._trying.close, self._looking.close, self.replay.stop, self._opening.stop):
@@ -425,7 +425,7 @@ def _first(given: Comparison | None) -> list[str]:
 _RUNNING = "running"
 
 
-class Trying(Listener):
+class _Trying(Listener):
     """A comparison in a thread, and what is known of it by now.
 
     Parameters

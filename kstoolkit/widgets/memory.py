@@ -57,7 +57,7 @@ _DATA = {
 }
 
 
-class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
+class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
     """What a plan is made of, each part a control.
 
     Parameters
@@ -67,7 +67,7 @@ class MemoryControls(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
     Examples
     --------
-    >>> controls = MemoryControls(profile_named("kafka_streams"))
+    >>> controls = _Controls(profile_named("kafka_streams"))
     >>> controls.tell(partitions=40, segments=3, memtable_bytes=32 << 20)
     >>> controls.plan().instances
     120
@@ -261,7 +261,7 @@ class MemoryPanel(Panel):
         self._newest = Newest(self._tell)
         self._measuring = Newest(self._tell)
         self.plan: MemoryPlan | None = None
-        self.form = MemoryControls(profile_given("kafka_streams" if profile is None else profile))
+        self.form = _Controls(profile_given("kafka_streams" if profile is None else profile))
         for control in self.form.controls.values():
             control.observe(self._change, "value")
         self.again = Button(description="Measure again")

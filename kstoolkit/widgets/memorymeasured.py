@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.marks import Bar, StackedPart
+from kstoolkit.plots.marks import Bar, BarPart
 from kstoolkit.plots.memory import part_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
@@ -154,8 +154,7 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
     bar = Bar(
         "measured in this process",
         tuple(
-            StackedPart(label, sums[name], whys.get(name, "not told"))
-            for name, label in shown.items()
+            BarPart(label, sums[name], whys.get(name, "not told")) for name, label in shown.items()
         ),
     )
     total = sums["total_bytes"]

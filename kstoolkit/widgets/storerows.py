@@ -56,7 +56,7 @@ _RAW = ("key, raw", "value, raw")
 _LONGEST_CELL, _RAW_BYTES = 120, 24
 
 
-class Pages:
+class _Pages:
     """Rows in pages, of which those that were seen can be turned back to.
 
     Parameters
@@ -77,7 +77,7 @@ class Pages:
     ...     written[user] = b"seen"
     >>> written.close()
     >>> with kst.open_store(folder) as store:
-    ...     pages = Pages(store.rows(), size=2)
+    ...     pages = _Pages(store.rows(), size=2)
     ...     [row["key"] for row in pages.page(1)], pages.has(2)
     (["'cy'"], False)
     """
@@ -198,7 +198,7 @@ _HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class _Wanted:
     """Which rows of which store are wanted, and how to read them; None as the store tells itself.
 
     Parameters
@@ -238,7 +238,7 @@ class Wanted:
         return {"key_serde": self.key_serde, "value_serde": self.value_serde}
 
 
-class StoreReading:
+class _Reading:
     """A store that is read in pages; it is one thread's at a time.
 
     Parameters
@@ -255,8 +255,8 @@ class StoreReading:
     >>> written = Rdict(folder, Options(raw_mode=True))
     >>> written[b"anna"] = b"seen"
     >>> written.close()
-    >>> reading = StoreReading()
-    >>> reading.begin(Wanted(folder, sought="an", is_prefix=True))
+    >>> reading = _Reading()
+    >>> reading.begin(_Wanted(folder, sought="an", is_prefix=True))
     >>> reading.page(0)[0]["value"]
     "'seen'"
     >>> reading.close()
@@ -264,12 +264,12 @@ class StoreReading:
 
     def __init__(self, given: OpenedStore | None = None) -> None:
         self.store: OpenedStore | None = None
-        self.wanted: Wanted | None = None
-        self.pages: Pages | None = None
+        self.wanted: _Wanted | None = None
+        self.pages: _Pages | None = None
         self._given = given
         self._held = ExitStack()
 
-    def begin(self, wanted: Wanted) -> None:
+    def begin(self, wanted: _Wanted) -> None:
         """Come to the rows that are wanted: the store is opened if it is not yet, or otherwise.
 
         Raises
@@ -282,13 +282,13 @@ class StoreReading:
             self.store = self._opened(wanted)
         self._let_rows_go()
         self.wanted = wanted
-        self.pages = Pages(self._rows(wanted), _PAGE_ROWS)
+        self.pages = _Pages(self._rows(wanted), _PAGE_ROWS)
 
     def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
-        """Return a page of the rows: see :meth:`kstoolkit.widgets.storerows.Pages.page`."""
+        """Return a page of the rows: see :meth:`kstoolkit.widgets.storerows._Pages.page`."""
         return [] if self.pages is None else self.pages.page(number, is_stale)
 
-    def opened_anew(self, wanted: Wanted, held: ExitStack) -> OpenedStore:
+    def opened_anew(self, wanted: _Wanted, held: ExitStack) -> OpenedStore:
         """Return a store once more, as it is wanted, beside the one that is read."""
         given = self._given if self._is_given(wanted) else None
         told = {} if given is None else _told(given)
@@ -306,7 +306,7 @@ class StoreReading:
         self.store = self.wanted = None
         self._held.close()
 
-    def _opened(self, wanted: Wanted) -> OpenedStore:
+    def _opened(self, wanted: _Wanted) -> OpenedStore:
         """Return a store open as it is wanted; the one that was given, if that is so."""
         given = self._given if self._is_given(wanted) else None
         if given is None or wanted.window_size or wanted.family:
@@ -315,7 +315,7 @@ class StoreReading:
             return given
         return self._held.enter_context(_at(given, wanted.version))
 
-    def _is_given(self, wanted: Wanted) -> bool:
+    def _is_given(self, wanted: _Wanted) -> bool:
         return self._given is not None and str(self._given.path) == wanted.path
 
     def _let_rows_go(self) -> None:
@@ -323,7 +323,7 @@ class StoreReading:
             self.pages.close()
             self.pages = None
 
-    def _rows(self, wanted: Wanted) -> Any:
+    def _rows(self, wanted: _Wanted) -> Any:
         store: Any = self.store
         asked = wanted.reading
         if wanted.sought:
@@ -351,7 +351,7 @@ def _told(given: OpenedStore) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _sought(wanted: Wanted, store: OpenedStore) -> dict[str, Any]:
+def _sought(wanted: _Wanted, store: OpenedStore) -> dict[str, Any]:
     text = wanted.sought
     what = "prefix" if wanted.is_prefix else "key"
     if _HEX.fullmatch(text):
@@ -374,12 +374,12 @@ _SERDES = (*SERDE_NAMES, "time-windowed(string)", "session-windowed(string)")
 _LONGEST_NAME = 40
 
 
-class StoreControls:
+class _Controls:
     """Which store, how to read it, what to look for, and which page.
 
     Examples
     --------
-    >>> controls = StoreControls()
+    >>> controls = _Controls()
     >>> controls.search("anna", prefix=True)
     >>> controls.wanted("/some/store").is_prefix
     True
@@ -418,9 +418,9 @@ class StoreControls:
             [self.previous, self.next],
         ]
 
-    def wanted(self, path: str) -> Wanted:
+    def wanted(self, path: str) -> _Wanted:
         """Return what the controls say of a store."""
-        return Wanted(
+        return _Wanted(
             path,
             version=_chosen(self.version),
             window_size=self.window_size.value.strip() or None,
@@ -537,12 +537,12 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         given: OpenedStore | None,
         on_shown: Callable[[str, OpenedStore | None, Callable[[], bool]], object],
     ) -> None:
-        self._on_shown, self._reading = on_shown, StoreReading(given)
+        self._on_shown, self._reading = on_shown, _Reading(given)
         self.path: str | None = None
-        self._wanted: Wanted | None = None
+        self._wanted: _Wanted | None = None
         self._number, self._is_quiet = 0, False
         self.said, self.shown = Shown(), Shown()
-        self._newest, self.controls = Newest(self._tell), StoreControls()
+        self._newest, self.controls = Newest(self._tell), _Controls()
         for control in self.controls.asking():
             control.observe(self._change, "value")
         self.controls.raw.observe(self._redraw, "value")
@@ -642,15 +642,15 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         if wanted != self._wanted:
             self._ask(wanted, 0)
 
-    def _ask(self, wanted: Wanted, number: int) -> None:
+    def _ask(self, wanted: _Wanted, number: int) -> None:
         self._wanted, self._number = wanted, number
         self._newest.ask(lambda: self._show(wanted, number))
 
-    def _show_anew(self, wanted: Wanted, number: int) -> None:
+    def _show_anew(self, wanted: _Wanted, number: int) -> None:
         self._reading.close()
         self._show(wanted, number)
 
-    def _show(self, wanted: Wanted, number: int) -> None:
+    def _show(self, wanted: _Wanted, number: int) -> None:
         """Show a page of a store; in a thread."""
 
         def is_stale() -> bool:
@@ -696,11 +696,11 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self.said.say(" ".join(why.splitlines()))
 
 
-class StoppedError(KstoolkitError):
+class _StoppedError(KstoolkitError):
     """Nobody wants the rows any more."""
 
 
-class StoppableSource:
+class _StoppableSource:
     """A source of rows that is asked, between some thousands of rows, whether to go on.
 
     Parameters
@@ -718,13 +718,13 @@ class StoppableSource:
     ...         while True:
     ...             yield "some rows"
     >>> answers = iter([False, False, True])
-    >>> source = StoppableSource(Endless(), lambda: next(answers))
+    >>> source = _StoppableSource(Endless(), lambda: next(answers))
     >>> rows = source.read(None)
     >>> source.name, next(rows), next(rows)
     ('counts', 'some rows', 'some rows')
     >>> next(rows)
     Traceback (most recent call last):
-    kstoolkit.widgets.storerows.StoppedError: counts is not read any further.
+    kstoolkit.widgets.storerows._StoppedError: counts is not read any further.
     """
 
     def __init__(self, whole: Any, is_stopped: Callable[[], bool]) -> None:
@@ -741,7 +741,7 @@ class StoppableSource:
         for rows in self._whole.read(asked):
             if self._is_stopped():
                 message = f"{self._whole.name} is not read any further."
-                raise StoppedError(message)
+                raise _StoppedError(message)
             yield rows
 
     def __getattr__(self, name: str) -> Any:
@@ -808,10 +808,10 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
         with ExitStack() as held:
             store: Any = opened(held)
-            store.source = StoppableSource(store.source, is_stopped)
+            store.source = _StoppableSource(store.source, is_stopped)
             try:
                 found = growth(store)
-            except StoppedError:
+            except _StoppedError:
                 return
         if not is_stopped():
             self.growth = found

@@ -49,7 +49,7 @@ _SURE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class _Node:
     """A line of the tree: a store, or what several stores have in common.
 
     Parameters
@@ -89,7 +89,7 @@ class Node:
         return len(self.stores) == 1 and self.path == self.stores[0].path
 
 
-def _store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[Node]:
+def _store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[_Node]:
     """Return the lines of a tree: engines, their applications, tasks or operators, and stores.
 
     Parameters
@@ -130,13 +130,13 @@ def _matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
     return [each for each in stores if all(word in _looked_for(each) for word in words)]
 
 
-def _below(stores: Sequence[FoundStore], depth: int, root: Path) -> Iterator[Node]:
+def _below(stores: Sequence[FoundStore], depth: int, root: Path) -> Iterator[_Node]:
     if not stores or depth == len(_groups(stores[0])):
-        yield from (Node(_name(each), depth, (each,), each.path) for each in stores)
+        yield from (_Node(_name(each), depth, (each,), each.path) for each in stores)
         return
     for name, group in groupby(stores, key=lambda each: _groups(each)[depth]):
         together = tuple(group)
-        yield Node(_from(root, name), depth, together, _opened_as_one(together, depth))
+        yield _Node(_from(root, name), depth, together, _opened_as_one(together, depth))
         yield from _below(together, depth + 1, root)
 
 
@@ -208,7 +208,7 @@ _LABELS = {"description_width": "88px"}
 _MOST_OPENED = 100
 
 
-class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
+class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
     """The stores below a folder.
 
     Parameters
@@ -221,7 +221,7 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
     Examples
     --------
     >>> import tempfile
-    >>> stores = StoreList(Path(tempfile.mkdtemp()), print)
+    >>> stores = _StoreList(Path(tempfile.mkdtemp()), print)
     >>> stores.look()
     >>> stores.wait()
     >>> len(stores.found), "0 stores" in stores.said.value
@@ -229,10 +229,10 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
     >>> stores.close()
     """
 
-    def __init__(self, root: Path, on_choice: Callable[[Node], object]) -> None:
+    def __init__(self, root: Path, on_choice: Callable[[_Node], object]) -> None:
         self.root, self._on_choice = root, on_choice
         self.found: FoundStores | None = None
-        self.nodes: list[Node] = []
+        self.nodes: list[_Node] = []
         self._is_quiet = False
         self.said = Shown()
         self._looking = Background(lambda why: self.said.say(" ".join(why.splitlines())))
@@ -264,7 +264,7 @@ class StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         """Begin to look for stores; a store that stands alone is chosen."""
         self._looking.start(self._look)
 
-    def choose(self, store: str) -> Node | None:
+    def choose(self, store: str) -> _Node | None:
         """Choose a store by its name or its folder; return its line, None if it is not listed.
 
         Raises
@@ -359,11 +359,11 @@ def _step(description: str, tooltip: str) -> Button:
 _MOST_SEGMENTS = 50
 _LONGEST_FACT = 500
 
-Fact = tuple[str, str]
+_Fact = tuple[str, str]
 """What it is about, and what is so."""
 
 
-def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[Fact]:
+def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[_Fact]:
     """Return what a look at a store tells, or at an operator of Spark's: what its partitions share.
 
     Parameters
@@ -388,7 +388,7 @@ def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> l
     return [*facts, ("size", size), ("folder", path)]
 
 
-def _facts_of_store(found: FoundStore) -> list[Fact]:
+def _facts_of_store(found: FoundStore) -> list[_Fact]:
     """Return what was found of a store; what is unknown says why.
 
     Examples
@@ -398,7 +398,7 @@ def _facts_of_store(found: FoundStore) -> list[Fact]:
     >>> _facts_of_store(found)[:2]
     [('engine', 'rocksdb'), ('kind', 'unknown (not told)')]
     """
-    facts: list[Fact] = [("engine", found.engine)]
+    facts: list[_Fact] = [("engine", found.engine)]
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
         facts += [] if value is None else [(name, str(value))]
@@ -418,9 +418,9 @@ def _facts_of_store(found: FoundStore) -> list[Fact]:
     return [*facts, ("folder", found.path)]
 
 
-def _facts_of_reading(store: OpenedStore) -> list[Fact]:
+def _facts_of_reading(store: OpenedStore) -> list[_Fact]:
     """Return how the rows of an open store are read: what was told, and what is guessed."""
-    facts: list[Fact] = []
+    facts: list[_Fact] = []
     told = store.read_as
     for part, serde, number in (("keys", told.key_serde, 0), ("values", told.value_serde, 1)):
         name = (store.key_serde, store.value_serde)[number].name
@@ -429,7 +429,7 @@ def _facts_of_reading(store: OpenedStore) -> list[Fact]:
     return [*facts, ("rows", _rows(store))]
 
 
-def _facts_html(name: str, facts: Sequence[Fact]) -> Html:
+def _facts_html(name: str, facts: Sequence[_Fact]) -> Html:
     """Return facts as a table: why something is unknown may take more than a cell of the data.
 
     Examples
@@ -446,7 +446,7 @@ def _facts_html(name: str, facts: Sequence[Fact]) -> Html:
     return element("table", element("thead", head), element("tbody", *rows), class_="kst-facts")
 
 
-def _facts_of_group(node: Node) -> list[Fact]:
+def _facts_of_group(node: _Node) -> list[_Fact]:
     """Return what several stores have in common, and the largest of them."""
     largest = sorted(node.stores, key=lambda each: -each.size_bytes)[:10]
     size = format_bytes(sum(each.size_bytes for each in node.stores))
@@ -535,9 +535,9 @@ class StorePanel(Panel):
         if not root.is_dir():
             message = f"There is no folder {str(folder)!r}."
             raise InputError(message, hint="Give a store's folder, or one above some stores.")
-        self._facts: dict[str, list[Fact]] = {}
+        self._facts: dict[str, list[_Fact]] = {}
         self._summary = Shown()
-        self.list, self.rows = StoreList(root, self._pick), StoreRows(given, self._describe)
+        self.list, self.rows = _StoreList(root, self._pick), StoreRows(given, self._describe)
         self.growing = StoreGrowth(self.rows.opening)
         self.controls = self.rows.controls
         children = [self.list, self._summary, self.rows, self.growing]
@@ -639,7 +639,7 @@ class StorePanel(Panel):
         rows = f", {self.rows.told}" if self.rows.told else ""
         return f"StorePanel({_short(str(self.list.root))}, {told}; {chosen}{rows})"
 
-    def _pick(self, node: Node) -> None:
+    def _pick(self, node: _Node) -> None:
         if node.path is not None:
             self._show(node.path)
             return
