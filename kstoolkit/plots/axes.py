@@ -1,19 +1,12 @@
 """What all plots share: new Axes, quiet frames, titles, legends above the data, units on the axes.
 
 The face is not drawn and the ink is a middle grey, so that a figure suits a light and a dark page;
-``figure.patch.set_visible(True)`` gives it a white one.
+``figure.patch.set_visible(True)`` gives it a white one. Axes that somebody gives may stand beside
+others, and have less room. Texts from the data are made fit to stand in a figure: short, visible,
+in the figure's own font. A figure's name tells its unit, and what it is called for people.
 
-How much room Axes have: those that somebody gives may stand beside others.
-
-Texts from the data, made fit to stand in a figure: short, visible, in the figure's own font.
-
-Notes below a figure, and names in its legend: short enough, whatever the data calls itself.
-
-Figures by their names: what they are called for people, and in which unit they are.
-
-A plot as PNG bytes, drawn in a figure of its own: for widgets, and for pages without scripts.
-
-pyplot is not touched, so that pictures may be drawn in any thread.
+:func:`picture` is a plot as PNG bytes, for widgets and for pages without scripts. pyplot is not
+touched by it, so that pictures may be drawn in any thread.
 """
 
 from __future__ import annotations
@@ -55,7 +48,6 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 110
 """Characters that fit the width of a figure."""
-
 _FULL_INCHES = 5.5
 """How wide the Axes of a new figure are before anything stands beside them."""
 _LEAST = 16
@@ -134,7 +126,6 @@ def _glyphs(families: tuple[str, ...]) -> frozenset[int]:
 SIZE_INCHES = (7.2, 2.3)
 SMALL, _NORMAL = 8, 9
 """Sizes of text, in points."""
-
 _MOST_TICKS = 5
 _BESIDE_PYPLOT = ContextVar("beside pyplot", default=False)
 
@@ -165,11 +156,7 @@ def _check(given: object) -> None:
 
 
 def _new_figure(size_inches: tuple[float, float]) -> Figure:
-    style: dict[str, Any] = {
-        "figsize": size_inches,
-        "layout": "constrained",
-        "facecolor": "white",
-    }
+    style: dict[str, Any] = {"figsize": size_inches, "layout": "constrained", "facecolor": "white"}
     if _BESIDE_PYPLOT.get():
         figure = Figure(**style)
         FigureCanvasAgg(figure)
@@ -256,6 +243,13 @@ def nothing(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, text, color=INK, parse_math=False, **style)
     ax.xaxis.set_visible(False)
     ax.yaxis.set_visible(False)
+
+
+def empty(ax: Axes, text: str, seen: str) -> Axes:
+    """Return Axes that say what there is nothing of, in their middle and in their title."""
+    nothing(ax, text)
+    head(ax, seen)
+    return ax
 
 
 def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
@@ -466,6 +460,18 @@ def words_of(figure: str) -> str:
     return figure.removesuffix(end).removeprefix("num_").replace("_", " ").replace("level0", "L0")
 
 
+def with_unit(figure: str) -> str:
+    """Return a figure's name for people, with its unit unless the numbers print it.
+
+    Examples
+    --------
+    >>> with_unit("stall_ms"), with_unit("disk_bytes")
+    ('stall, ms', 'disk')
+    """
+    unit = unit_of(figure)
+    return f"{words_of(figure)}, {unit}" if unit in {"ms", "s", "µs", "%"} else words_of(figure)
+
+
 def capital(words: str) -> str:
     """Return words as they begin a sentence; RocksDB's own names stay as they are.
 
@@ -515,17 +521,7 @@ _LEAST_PX = 600
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """A plot as a picture.
-
-    Parameters
-    ----------
-    png
-        The bytes of a PNG file with a transparent ground.
-    alt
-        What it shows, in words: the plot's title.
-    width
-        How wide it is meant to be seen, in CSS pixels.
-    """
+    """A plot as a picture."""
 
     png: bytes = field(repr=False)
     alt: str
@@ -557,10 +553,10 @@ def picture(
 
     Examples
     --------
-    >>> from kstoolkit.plots import plot_expected
+    >>> from kstoolkit.plots.users import plot_expected
     >>> shown = picture(lambda ax: plot_expected([0], [7], window_ms=60_000, ax=ax))
     >>> shown
-    Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=691)
+    _Picture(alt='None of 1 window flagged; the highest count is 7, range unknown', width=691)
     >>> shown.png[:4]
     b'\x89PNG'
     """

@@ -127,11 +127,5 @@ def _names(record: object) -> list[str]:
 
 
 def _whole(kind: type) -> str:
-    """Return the name of a class with that of its module, where its own name is not the only one.
-
-    Examples
-    --------
-    >>> _whole(Records)
-    'records.Records'
-    """
+    """Return a class's name with its module's, as ``records.Records``."""
     return f"{kind.__module__.removeprefix('kstoolkit.')}.{kind.__name__}"

@@ -1,10 +1,7 @@
-"""A store's SST files: how large they are level by level, or which keys each of them spans.
+"""What stands in a store: levels, SST files, sizes of keys and values, hot prefixes, its folder.
 
-How large RocksDB means each level to be, by the options that a store was opened with.
-
-The shape of a store's tree: how much stands on each level, and how large it is meant to be.
-
-What stands in a store: sizes of keys and values, hot prefixes, and what its folder takes.
+A level is drawn beside how large RocksDB means it to be, by the options that the store was opened
+with; of the files, how large they are level by level, or which keys each of them spans.
 """
 
 from __future__ import annotations
@@ -16,13 +13,13 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
     SMALL,
+    empty,
     head,
     height,
     in_bytes,
     label,
     listed,
     new_axes,
-    nothing,
     plot_nothing,
     shown,
     wrapped,
@@ -61,20 +58,6 @@ def _level_targets(profile: Profile, sizes: Mapping[int, int]) -> dict[int, floa
     """Return the target size of each level below level 0; none if the options tell none.
 
     Source: ``VersionStorageInfo::CalculateBaseBytes`` in RocksDB's ``db/version_set.cc``.
-
-    Parameters
-    ----------
-    profile
-        The options. Other styles than level have no targets.
-    sizes
-        Bytes of each level of one column family, level 0 too.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.profiles.profile import Profile
-    >>> static = Profile(level_compaction_dynamic_level_bytes=False, max_bytes_for_level_base=100)
-    >>> [round(size) for size in list(_level_targets(static, {1: 5}).values())[:3]]
-    [100, 1000, 10000]
     """
     base, step = profile.max_bytes_for_level_base, profile.max_bytes_for_level_multiplier
     num_levels = profile.num_levels
@@ -255,10 +238,7 @@ def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
     rows = counted(stats.num_sampled, "rows")
     read = f"all {rows}" if stats.is_complete else f"a sample of {rows}"
     if not sizes:
-        ax = new_axes(ax)
-        nothing(ax, "no rows")
-        head(ax, f"{shown(stats.column_family)} has no rows")
-        return ax
+        return empty(new_axes(ax), "no rows", f"{shown(stats.column_family)} has no rows")
     medians = [f"{name} of {format_bytes(each.median_bytes)}" for name, each in sizes.items()]
     density = stats.tombstone_density
     entries = counted(stats.num_entries, "entries")
@@ -348,13 +328,7 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
 
 
 def _key_text(key: bytes) -> str:
-    """Return a key as text if it is one, else in hexadecimal digits, short enough for a figure.
-
-    Examples
-    --------
-    >>> _key_text(b"user-1"), _key_text(bytes([0, 255]))
-    ('user-1', '0x00ff')
-    """
+    """Return a key as text if it is one, else in hexadecimal digits, short enough for a figure."""
     try:
         text = key.decode()
     except UnicodeDecodeError:

@@ -1,9 +1,4 @@
-"""What a workload cost under several profiles: amplification, stalls, memory, latencies.
-
-Trials of the lab over time, and what each of them wrote to which level.
-
-The levels of trials at one moment: a step of how their trees grow.
-"""
+"""What a workload cost under several profiles, in all and over time, and how their trees grew."""
 
 from __future__ import annotations
 
@@ -26,6 +21,7 @@ from kstoolkit.plots.axes import (
     printed,
     shown,
     unit_of,
+    with_unit,
     words_of,
     wrapped,
 )
@@ -93,8 +89,7 @@ def plot_moments(
     notes += [f"{shown(name)}: unknown at every moment" for name in unknown]
     ax.set_ylim(bottom=0)
     print_axis(ax.yaxis, figure)
-    y = _with_unit(figure, unit_of(figure))
-    label(ax, x="seconds since the store was opened", y=y, notes=wrapped(notes))
+    label(ax, x="seconds since the store was opened", y=with_unit(figure), notes=wrapped(notes))
     whose = "" if profile is None else f" of {shown(profile)}"
     head(ax, f"{capital(words_of(figure))}{whose}{_most(series, figure)}")
     return ax
@@ -176,13 +171,7 @@ def _jobs(work: LevelWork) -> str:
 
 
 def _check_figures(record: type[Any], named: Sequence[str]) -> None:
-    """Check that a record of the lab has figures of these names that are numbers.
-
-    Raises
-    ------
-    ConfigurationError
-        If it hasn't.
-    """
+    """Check that a record of the lab has figures of these names that are numbers."""
     known = [
         each.name
         for each in fields(record)
@@ -200,10 +189,6 @@ def _is_number(kind: str) -> bool:
     return kind.removesuffix(" | None") in {"int", "float", "tuple[int, ...]"}
 
 
-def _with_unit(figure: str, unit: str) -> str:
-    return f"{words_of(figure)}, {unit}" if unit in {"ms", "s", "µs", "%"} else words_of(figure)
-
-
 FIGURES = {
     "amplification": ("write_amplification", "read_amplification", "space_amplification"),
     "stalls": ("stall_ms", "longest_stall_ms"),
@@ -217,7 +202,6 @@ FIGURES = {
     "disk": ("sst_bytes", "peak_disk_bytes", "flush_bytes", "compaction_write_bytes"),
 }
 """Figures that belong on one plot, by a name for them."""
-
 _MOST_BARS = 40
 
 

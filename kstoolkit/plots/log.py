@@ -1,8 +1,7 @@
 """A store's log: what was done over time, what was written to each level, who waited.
 
-RocksDB's dumps of its statistics: levels over time, and any other figure that they hold.
-
-What RocksDB did over time: flushes and compactions as spans, moves and stalls as marks.
+Flushes and compactions are spans, moves and stalls marks; what RocksDB's dumps of its statistics
+tell, of levels or of the store, are lines over time.
 """
 
 from __future__ import annotations
@@ -18,18 +17,19 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
     capital,
     days,
+    empty,
     head,
     height,
     in_time,
     label,
     legend_lines,
     new_axes,
-    nothing,
     plot_nothing,
     print_axis,
     printed,
     shown,
     unit_of,
+    with_unit,
     words_of,
     wrapped,
 )
@@ -109,16 +109,13 @@ def plot_dumps(
             series.setdefault(name, []).append((at, value))
     ax = new_axes(ax)
     if not series:
-        nothing(ax, f"{words_of(figure)}: unknown")
-        head(ax, f"{capital(words_of(figure))}: unknown (no dump holds it)")
-        return ax
+        words = words_of(figure)
+        return empty(ax, f"{words}: unknown", f"{capital(words)}: unknown (no dump holds it)")
     notes += draw_lines(ax, dict(sorted(series.items())))
     ax.set_ylim(bottom=0)
     in_time(ax.xaxis)
     print_axis(ax.yaxis, figure)
-    unit = unit_of(figure)
-    words = f"{words_of(figure)}, {unit}" if unit in {"s", "%"} else words_of(figure)
-    label(ax, x="time of the dump, UTC", y=shown(words), notes=wrapped(notes))
+    label(ax, x="time of the dump, UTC", y=shown(with_unit(figure)), notes=wrapped(notes))
     head(ax, f"{_last(series, figure)}; {counted(len(kept), 'dumps of statistics')}")
     return ax
 
@@ -138,10 +135,7 @@ def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> 
     """
     held = [each for each in levels if each.level not in _SUMS]
     if not held:
-        ax = new_axes(ax)
-        nothing(ax, "no levels")
-        head(ax, "No levels in this dump")
-        return ax
+        return empty(new_axes(ax), "no levels", "No levels in this dump")
     several = len({each.column_family for each in held}) > 1
     bars = [
         Bar(
@@ -226,7 +220,6 @@ def _last(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
 
 _MOST_MARKS = 2_000
 """Spans, or marks of one kind, that are drawn."""
-
 _CAUSES = ("memtable limit", "L0 file count limit", "pending compaction bytes")
 _OTHER = "another cause"
 _WAITED = "writers waited"
@@ -241,15 +234,6 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
 
     More than 2,000 jobs are thinned to those that took longest, and as many stalls or moves to some
     at even distances; the figure says so.
-
-    Parameters
-    ----------
-    events
-        Flushes, compactions, moves and stalls; and dumps of statistics, for who waited how long.
-    ax
-        Where to draw.
-    unknown
-        Why there may be more than these.
     """
     told = list(events)
     done = _done(told)
@@ -258,11 +242,8 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(rows), lines)))
     if not rows:
-        nothing(ax, "nothing is known" if unknown else "nothing that has a time")
-        head(
-            ax, f"Flushes, compactions and stalls: unknown ({unknown})" if unknown else _seen(told)
-        )
-        return ax
+        seen = f"Flushes, compactions and stalls: unknown ({unknown})" if unknown else _seen(told)
+        return empty(ax, "nothing is known" if unknown else "nothing that has a time", seen)
     ax.use_sticky_edges = False
     _draw_spans(ax, _longest(done.spans), rows)
     _draw_waits(ax, done.waits, rows)
@@ -461,7 +442,7 @@ def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes
     _check_log_by(by)
     events = log.events()
     if by == "level":
-        return plot_level_writes(events, ax=ax, unknown=events.unknown)
+        return _draw_level_writes(events, ax, events.unknown)
     return _draw_timeline([*events, *log.stats()], ax, events.unknown)
 
 
@@ -494,24 +475,14 @@ def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = Non
         return plot_nothing(rows, ax=ax)
     unknown = rows.unknown if isinstance(rows, LogRows) else None
     if by == "level":
-        return plot_level_writes(rows, ax=ax, unknown=unknown)
+        return _draw_level_writes(rows, ax, unknown)
     return _draw_timeline(rows, ax, unknown)
 
 
-def plot_level_writes(
-    events: Iterable[object], *, ax: Axes | None = None, unknown: str | None = None
+def _draw_level_writes(
+    events: Iterable[object], ax: Axes | None, unknown: str | None = None
 ) -> Axes:
-    """Return a plot of what flushes and compactions wrote to each level, and what for nothing.
-
-    Parameters
-    ----------
-    events
-        Flushes and compactions; others are passed over.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-    unknown
-        Why there may be more than these.
-    """
+    """Return Axes with what flushes and compactions wrote to each level, and what for nothing."""
     jobs = [each for each in events if isinstance(each, Flush | Compaction)]
     jobs = [each for each in jobs if not getattr(each, "moved", False)]  # a move writes nothing
     sums: dict[str, list[float]] = {}
@@ -526,10 +497,8 @@ def plot_level_writes(
         for level, sizes in sorted(sums.items())
     ]
     if not bars:
-        ax = new_axes(ax)
-        nothing(ax, "no flushes and no compactions")
-        head(ax, f"Writes: unknown ({unknown})" if unknown else "Nothing was written")
-        return ax
+        seen = f"Writes: unknown ({unknown})" if unknown else "Nothing was written"
+        return empty(new_axes(ax), "no flushes and no compactions", seen)
     notes = [f"others: unknown ({unknown})"] if unknown else []
     return draw_memory(ax, bars, _amplified(write_amplification(jobs)), notes, "SST files written")
 

@@ -1,14 +1,13 @@
-"""Bars that lie beside their names: one row each, its parts told apart by colour and hatch.
+"""What plots draw with: bars over time, lines, spans, strips, bars of parts, and rows.
 
-Counts of windows as bars: few enough to draw, and still as high as the highest window.
-
-Figures over time as lines: few enough points to draw, and still as high as the highest.
-
-Many spans along the x axis, drawn as one thing: thousands of bars would each take their time.
-
-Several series over one axis in one Axes: each in a strip of its own, with a scale of its own.
-
-Bars of parts: each part with a colour and a hatch of its own, what is unknown hatched in grey.
+=====  =============================================================================
+bars   counts of windows: few enough to draw, and still as high as the highest window
+lines  figures over time: few enough points to draw, and still as high as the highest
+spans  many along the x axis as one thing: thousands of bars would each take their time
+strip  one of several series over one axis in one Axes, with a scale of its own
+Bar    parts with a colour and a hatch each, what is unknown hatched in grey
+Row    a bar that lies beside its name; its parts may be named in the legend
+=====  =============================================================================
 
 A part of unknown size is drawn as a short stub at the end of its bar, and its reason stands below
 the figure; it adds nothing to the sum.
@@ -188,7 +187,6 @@ def notes_of(bars: Bars, marks: Marks) -> list[str]:
 _MOST_LINES = 12
 _MOST_POINTS = 2_000
 """Of all lines of a figure together."""
-
 _MOST_MARKERS = 12
 
 
@@ -436,7 +434,6 @@ def _say(ax: Axes, strip: Strip, base: float) -> None:
 
 REST = "not accounted for"
 """The part that is what is left: pale grey, like nothing that has a name."""
-
 THICKNESS = 0.62
 _CHAR_POINTS = 4.9
 """How wide a character of small text is, on the whole."""

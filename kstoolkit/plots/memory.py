@@ -1,7 +1,4 @@
-"""Where memory goes: what the formula says stores need, beside what was measured.
-
-What a Spark application takes in memory: a bar a process, and RocksDB's formula beside.
-"""
+"""Where memory goes: by the formula, as measured of stores, and in a Spark application."""
 
 from __future__ import annotations
 
@@ -90,7 +87,7 @@ def plot_memory(
     if plan is None and measured is None:
         message = "There is neither a formula nor a measurement to draw."
         raise ConfigurationError(message, hint="Give plan=... or measured=..., or both.")
-    bars = [] if plan is None else [_formula_bar(plan)]
+    bars = [] if plan is None else [bar_of_plan("formula", plan)]
     notes = [] if plan is None else _inside(plan)
     said = [] if plan is None else [_needs(plan)]
     if measured is not None:
@@ -121,7 +118,9 @@ def plot_terms(terms: Records[MemoryTerm], *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
     ['memtables', 'block cache']
     """
-    bars = [Bar(term.term, (_of_term(term),), _times(term)) for term in terms]
+    bars = [
+        Bar(term.term, (part_of(term, "total_bytes", term.term),), _times(term)) for term in terms
+    ]
     total = sum(term.total_bytes or 0 for term in terms)
     return draw_memory(ax, bars, f"The formula's terms come to {format_bytes(total)}", [])
 
@@ -150,6 +149,18 @@ def part_of(record: Record, figure: str, name: str) -> BarPart:
     return BarPart(name, getattr(record, figure), whys.get(figure, "not told"))
 
 
+def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
+    """Return a plan as a bar: its terms, and of the unknown ones why.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
+    BarPart(name='memtables', size=134217728, why_unknown='not told')
+    """
+    return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
+
+
 def draw_memory(
     ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
 ) -> Axes:
@@ -163,14 +174,6 @@ def draw_memory(
     label(ax, x=x, notes=lines)
     head(ax, said)
     return ax
-
-
-def _formula_bar(plan: MemoryPlan) -> Bar:
-    return Bar("formula", tuple(_of_term(term) for term in plan.terms))
-
-
-def _of_term(term: MemoryTerm) -> BarPart:
-    return BarPart(term.term, term.total_bytes, term.unknown.get("total_bytes", "not told"))
 
 
 def _times(term: MemoryTerm) -> str:

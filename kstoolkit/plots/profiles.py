@@ -1,7 +1,4 @@
-"""In which options two profiles differ: how many times larger or smaller, and both values.
-
-What a store's figures advise: each rule with its verdict, or why it could not be judged.
-"""
+"""In which options two profiles differ, and what a store's figures advise to set otherwise."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from fractions import Fraction
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.plots.axes import SMALL, head, height, label, new_axes, nothing, shown, wrapped
+from kstoolkit.plots.axes import SMALL, empty, head, height, label, new_axes, shown, wrapped
 from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.records import counted
@@ -63,11 +60,9 @@ def plot_profile(
     other = profile.diff(own if beside is None else beside)
     if not len(other):
         name = beside.name if isinstance(beside, Profile) else beside
-        ax = new_axes(ax)
-        nothing(ax, "no options that differ")
         mine, others = shown(profile.name or "This profile"), shown(name or own.name)
-        head(ax, f"{mine} does not differ from {others}")
-        return ax
+        seen = f"{mine} does not differ from {others}"
+        return empty(new_axes(ax), "no options that differ", seen)
     return plot_difference(other, ax=ax)
 
 

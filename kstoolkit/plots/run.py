@@ -1,11 +1,4 @@
-"""A run: its batches, its sums, and what could not be counted.
-
-A run's batches one after the other: how long each took, what came in, what state it left.
-
-A run as it goes: what each of its newest batches took and came to, and the state after it.
-
-How far a reader of topics is behind, as a picture.
-"""
+"""A run: its batches one after the other, or as it goes; its sums, dead letters, and its lag."""
 
 from __future__ import annotations
 
@@ -17,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
-from kstoolkit.plots.axes import head, in_counts, label, nothing, shown, title
+from kstoolkit.plots.axes import empty, head, in_counts, label, nothing, shown, title
 from kstoolkit.plots.marks import (
     MOST_ROWS,
     Row,
@@ -47,10 +40,12 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.status import RunStatus
 
     Floats = NDArray[np.float64]
+    _Look = tuple[str, str | None]
+    _Printed = Callable[[float], str]
 
 
 _MOST_BARS = 400
-_NUM_STRIPS = 5
+_BATCH_STRIPS, _STATUS_STRIPS = 5, 4
 
 
 def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
@@ -68,11 +63,9 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     >>> plot_batches(Batches(told)).get_title(loc="left")
     '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
     """
-    axes = strip_axes(ax, _NUM_STRIPS)
+    axes = strip_axes(ax, _BATCH_STRIPS)
     if not len(batches):
-        nothing(axes, "no batches")
-        head(axes, "No batches")
-        return axes
+        return empty(axes, "no batches", "No batches")
     group = -(-len(batches) // _MOST_BARS)
     axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
     draw_strips(axes, _batch_strips(batches, group))
@@ -88,43 +81,44 @@ def _batch_strips(batches: Batches, group: int) -> list[Strip]:
     rate = np.divide(events, seconds, out=np.full(len(batches), np.nan), where=seconds > 0)
     rows = [None if each is None else each.rows for each in batches.state]
     memory = [None if each is None else each.memory_bytes for each in batches.state]
+    edges = np.minimum(np.arange(-(-len(batches) // group) + 1) * float(group), len(batches))
+    written, state = PARTS[3], PARTS[4]
+
+    def strip(name: str, values: Floats, look: _Look, printed: _Printed, **options: Any) -> Strip:
+        heights, last = _highest(values, group), values[-1]
+        return _strip(name, heights, edges, look=look, printed=printed, last=last, **options)
+
     return [
-        _batch_strip("seconds", seconds, group, printed=lambda top: f"{top:,.1f} s"),
-        _batch_strip("events/s", rate, group, 1),
-        _of_state("written\nto state", batches.state_bytes, group, 2, format_bytes),
-        _of_state("state rows", rows, group, 3, format_count),
-        _of_state("state\nmemory", memory, group, 3, format_bytes),
+        strip("seconds", seconds, (COUNTED, None), _seconds, may_lack=False),
+        strip("events/s", rate, PARTS[2], format_count, may_lack=False),
+        strip("written\nto state", _floats(batches.state_bytes), written, format_bytes),
+        strip("state rows", _floats(rows), state, format_count),
+        strip("state\nmemory", _floats(memory), state, format_bytes),
     ]
 
 
-def _of_state(
+def _strip(
     name: str,
-    figures: Sequence[int | None],
-    group: int,
-    number: int,
-    printed: Callable[[float], str],
+    heights: Floats,
+    edges: Floats,
+    *,
+    last: float,
+    printed: _Printed,
+    look: _Look = (INK, None),
+    may_lack: bool = True,
 ) -> Strip:
-    values = np.array([np.nan if each is None else float(each) for each in figures])
-    unknown = _unknown_batches(values, group)
-    return _batch_strip(name, values, group, number, printed=printed, unknown=unknown)
+    """Return a strip; where nothing is known, neighbours are one hatched span."""
+    return Strip(
+        name=name,
+        steps=(Steps(edges=edges, heights=heights, color=look[0], hatch=look[1]),),
+        printed=printed,
+        unknown=_unknown_spans(np.isnan(heights), edges) if may_lack else (),
+        said="unknown" if np.isnan(last) else printed(float(last)),
+    )
 
 
-def _unknown_batches(values: Floats, group: int) -> list[tuple[float, float]]:
-    """Return from where to where nothing is known: neighbours are one hatched span."""
-    lost = np.flatnonzero(np.isnan(_highest(values, group))) * group
-    begins = lost[np.diff(lost, prepend=-2 * group) > group]
-    ends = lost[np.diff(lost, append=lost[-1:] + 2 * group) > group] + group
-    return [(float(a), float(min(b, values.size))) for a, b in zip(begins, ends, strict=True)]
-
-
-def _batch_strip(name: str, values: Floats, group: int, number: int = 0, **options: Any) -> Strip:
-    heights = _highest(values, group)
-    edges = np.minimum(np.arange(heights.size + 1) * float(group), values.size)
-    color, hatch = (COUNTED, None) if not number else PARTS[(0, 2, 3, 4)[number]]
-    steps = Steps(edges=edges, heights=heights, color=color, hatch=hatch)
-    last = float(values[-1])
-    said = "unknown" if np.isnan(last) else options.get("printed", format_count)(last)
-    return Strip(name=name, steps=(steps,), said=said, **options)
+def _floats(figures: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if each is None else float(each) for each in figures])
 
 
 def _highest(values: Floats, group: int) -> Floats:
@@ -160,7 +154,7 @@ def _unknown_of(figures: Sequence[object | None]) -> str:
 
 def _seen(batches: Batches) -> str:
     events, seconds = (sum(getattr(b, name) for b in batches) for name in ("events", "seconds"))
-    number = "1 batch" if len(batches) == 1 else f"{format_count(len(batches))} batches"
+    number = counted(len(batches), "batches")
     seen = f"{number}, {format_count(events)} events in {seconds:,.1f} s"
     spent = sum(each.seconds for each in batches[1:])
     if not spent:
@@ -220,8 +214,8 @@ def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
     rows = [
         _summary_row("events", summary.events, 0),
         _summary_row("records into the shuffle", summary.counters_in, 0),
+        _summary_row("changelog records", summary.changelog_records, 0),
     ]
-    rows.append(_summary_row("changelog records", summary.changelog_records, 0))
     rows += [
         _summary_row(f"late for {window}", number, 1) for window, number in summary.late.items()
     ]
@@ -258,9 +252,7 @@ def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
     rows = _by_reason(letters.by_reason, None)
     axes = row_axes(ax, len(rows))
     if not rows:
-        nothing(axes, "no dead letters")
-        head(axes, "No dead letters")
-        return axes
+        return empty(axes, "no dead letters", "No dead letters")
     draw_rows(axes, rows, longest_name=64)
     in_counts(axes.xaxis)
     label(axes, x="records")
@@ -280,9 +272,6 @@ def _summary_row(name: str, number: int, place: int, kind: str | None = None) ->
     )
 
 
-_NUM_STRIPS = 4
-
-
 def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     """Return the newest batches: their time in parts, events/s, and the rows and memory of state.
 
@@ -295,13 +284,11 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     >>> plot_status(status).get_title(loc="left")
     'Counting: the last batch took 2.0 s for 500 events'
     """
-    axes = strip_axes(ax, _NUM_STRIPS)
+    axes = strip_axes(ax, _STATUS_STRIPS)
     state = f"{status.state[:1].upper()}{status.state[1:]}"
     newest = status.newest
     if newest is None:
-        nothing(axes, "no batches yet")
-        head(axes, f"{state}: no batch has ended yet")
-        return axes
+        return empty(axes, "no batches yet", f"{state}: no batch has ended yet")
     first = status.num_batches - len(status.batches)
     edges = np.arange(first, status.num_batches + 1, dtype=float)
     room = 0.01 * len(status.batches)
@@ -316,19 +303,22 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
 
 
 def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
-    rates = [each.events_per_second for each in batches]
-    rows = [each.state_rows for each in batches]
-    memory = [each.memory_bytes for each in batches]
+    def strip(name: str, values: Sequence[float | None], printed: _Printed) -> Strip:
+        heights = _floats(values)
+        return _strip(name, heights, edges, last=heights[-1], printed=printed)
+
+    whole = Strip(
+        name="batch time",
+        steps=_parts(batches, edges),
+        printed=_seconds,
+        said=_seconds(batches[-1].seconds),
+    )
     return [
-        Strip(
-            name="batch time",
-            steps=_parts(batches, edges),
-            printed=_seconds,
-            said=_seconds(batches[-1].seconds),
-        ),
-        _status_strip("events/s", rates, edges, format_count),
-        _status_strip("state rows", rows, edges, format_count),
-        _status_strip("state\nmemory", memory, edges, format_bytes),
+        whole,
+        # Grey: the colours are those of the parts of time.
+        strip("events/s", [each.events_per_second for each in batches], format_count),
+        strip("state rows", [each.state_rows for each in batches], format_count),
+        strip("state\nmemory", [each.memory_bytes for each in batches], format_bytes),
     ]
 
 
@@ -355,25 +345,6 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
             Steps(edges=edges, heights=untold, color=color, hatch=hatch, name="parts unknown")
         )
     return tuple(reversed(steps))
-
-
-def _status_strip(
-    name: str,
-    values: Sequence[float | None],
-    edges: Floats,
-    printed: Callable[[float], str],
-) -> Strip:
-    heights = np.array([np.nan if each is None else float(each) for each in values])
-    last = values[-1]
-    options: dict[str, Any] = {
-        "unknown": _unknown_spans(np.isnan(heights), edges),
-        "printed": printed,
-    }
-    # Grey: the colours are those of the parts of time.
-    steps = Steps(edges=edges, heights=heights, color=INK)
-    return Strip(
-        name=name, steps=(steps,), said="unknown" if last is None else printed(last), **options
-    )
 
 
 def _unknown_spans(lost: NDArray[np.bool_], edges: Floats) -> list[tuple[float, float]]:

@@ -1,12 +1,6 @@
-"""A replica: its segments along time, how far a standby is behind, and how a restore went.
+"""Stores: which take the room, why one does not shrink, its rows, what two differ in; replicas.
 
-Stores that were found: which of them take the room.
-
-Why a store does not shrink: who takes its room, and what of it is past its time.
-
-Rows of a store: how many each window has, or how large they are.
-
-What two stores differ in: how many rows were added, removed and changed.
+Of a replica: its segments along time, how far a standby is behind, and how a restore went.
 """
 
 from __future__ import annotations
@@ -20,6 +14,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_of
 from kstoolkit.plots.axes import (
     days,
+    empty,
     head,
     in_bytes,
     in_counts,
@@ -84,9 +79,7 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     chosen, rest = ranked[:MOST_ROWS], ranked[MOST_ROWS:]
     axes = row_axes(ax, len(chosen) + bool(rest))
     if not chosen:
-        nothing(axes, "no stores")
-        head(axes, "No stores")
-        return axes
+        return empty(axes, "no stores", "No stores")
     rows = [_store_row(each) for each in chosen]
     if rest:
         size = sum(each.size_bytes for each in rest)
@@ -114,14 +107,13 @@ def _store_name(found: FoundStore) -> str:
 
 def _stores_seen(ranked: list[FoundStore]) -> str:
     total = sum(each.size_bytes for each in ranked)
-    number = "1 store" if len(ranked) == 1 else f"{format_count(len(ranked))} stores"
     share = (
         f"{ranked[0].size_bytes / total:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
         if total
         else "nothing"
     )
     largest = f"the largest, {shown(ranked[0].store)}, has {share} of that"
-    return f"{number} of {format_bytes(total)}; {largest}"
+    return f"{counted(len(ranked), 'stores')} of {format_bytes(total)}; {largest}"
 
 
 def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
@@ -396,8 +388,7 @@ def plot_rows(
     axes = new_axes(ax)
     notes = [] if is_all else [f"the first {format_count(sizes_bytes.size)} rows; there are more"]
     if not sizes_bytes.size:
-        nothing(axes, "no rows")
-        head(axes, f"No rows of {name}")
+        empty(axes, "no rows", f"No rows of {name}")
     elif by == "size" or not starts_ms.size:
         _draw_sizes(axes, name, sizes_bytes, notes)
     else:
@@ -534,9 +525,7 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
         kinds.setdefault(each.window, []).append(each)
     axes = strip_axes(ax, len(kinds))
     if not kinds:
-        nothing(axes, "no segments")
-        head(axes, "No segments")
-        return axes
+        return empty(axes, "no segments", "No segments")
     first, last = days([min(s.start_ms for s in segments), max(s.end_ms for s in segments)])
     axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
     draw_strips(axes, [_segments(name, states) for name, states in kinds.items()])
@@ -627,10 +616,8 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     """
     batches = [each for each in history.steps if each.event == "batch"]
     if not batches:
-        axes = new_axes(ax)
-        nothing(axes, "no records read")
-        head(axes, "No restore told of yet" if not len(history.steps) else "No records restored")
-        return axes
+        seen = "No records restored" if len(history.steps) else "No restore told of yet"
+        return empty(new_axes(ax), "no records read", seen)
     axes = strip_axes(ax, 2)
     ends, records = _thinned(batches)
     edges = np.concatenate([[0.0], ends])
@@ -672,13 +659,7 @@ def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:
 def _draw_begins(axes: Axes, begun: list[RestoreStep]) -> list[str]:
     for each in begun[:_MOST_NAMED]:
         axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
-        style: dict[str, Any] = {
-            "fontsize": 7,
-            "color": INK,
-            "rotation": 90,
-            "va": "top",
-            "ha": "left",
-        }
+        style: dict[str, Any] = {"fontsize": 7, "color": INK, "rotation": 90, "va": "top"}
         top = ("data", "axes fraction")
         axes.annotate(each.what, (each.seconds, 1), (2, 0), top, "offset points", **style)
     left_out = len(begun) - _MOST_NAMED

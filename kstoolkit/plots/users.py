@@ -1,13 +1,7 @@
-"""Users: who is most abnormal and what of; and what a user did in a window of a replica.
+"""Users: who is most abnormal, what one did over time, and what was found of them.
 
-One user's counts at every level of the cascade, over one time axis; and one finding's alone.
-
-One user's counts over time, against what was expected of them.
-
-Bars for the counts, a band for the expected range, a line for a ceiling; flagged windows differ by
-marker and by colour. The face is transparent, so that a figure suits a light and a dark page.
-
-Findings on a timeline: who, when, by which kind of rule, and how far out.
+Counts are bars or steps, the expected range is a band, a ceiling a line; flagged windows differ by
+marker and by colour. Findings lie on a timeline: who, when, by which kind of rule, how far out.
 """
 
 from __future__ import annotations
@@ -23,13 +17,13 @@ from kstoolkit.findings.finding import expected
 from kstoolkit.plots.axes import (
     SMALL,
     days,
+    empty,
     head,
     in_counts,
     in_time,
     label,
     legend_name,
     new_axes,
-    nothing,
     shown,
 )
 from kstoolkit.plots.axes import title as set_title
@@ -102,9 +96,7 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
         if level.times_ms.size
     ]
     if not spans:
-        nothing(axes, "no counts")
-        head(axes, f"No counts of {_whose(history)}")
-        return axes
+        return empty(axes, "no counts", f"No counts of {_whose(history)}")
     first_ms, last_ms = min(first for first, _ in spans), max(last for _, last in spans)
     first, last = days([first_ms, last_ms])
     axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
@@ -169,9 +161,9 @@ def _history_seen(history: UserHistory) -> str:
         for level in history.levels
         if level.flagged_ms.size
     ]
-    windows = "window" if number == 1 else "windows"
+    windows = counted(number, "windows") if number else "no windows"
     where = f" ({', '.join(flagged)})" if flagged else ""
-    return f"{_whose(history)}: {format_count(number) if number else 'no'} {windows} flagged{where}"
+    return f"{_whose(history)}: {windows} flagged{where}"
 
 
 def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
@@ -390,12 +382,11 @@ def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
 def _range_seen(bars: Bars, marks: Marks, expected: str | None, ceiling: float | None) -> str:
     if not bars.num_windows:
         return "No counts to show"
-    windows = "window" if bars.num_windows == 1 else "windows"
     flagged = format_count(marks.counts.size) if marks.counts.size else "None"
     against = "range unknown" if expected is None else f"expected {expected}"
     limit = "" if ceiling is None else f", ceiling {_number(ceiling)}"
     return (
-        f"{flagged} of {format_count(bars.num_windows)} {windows} flagged; "
+        f"{flagged} of {counted(bars.num_windows, 'windows')} flagged; "
         f"the highest count is {format_count(bars.heights.max())}, {against}{limit}"
     )
 
@@ -454,17 +445,13 @@ def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None =
     first = frame.nlargest(top, "score", keep="first")
     axes = row_axes(ax, len(first))
     if first.empty:
-        nothing(axes, "no users")
-        head(axes, "No users")
-        return axes
+        return empty(axes, "no users", "No users")
     draw_rows(axes, [_row(row) for row in first[list(_NEEDED)].to_numpy().tolist()])
     left_out = len(frame) - len(first)
     notes = [f"{format_count(left_out)} users with lower scores are left out"] if left_out else []
     label(axes, x="score: volume + burst + mix", notes=notes)
-    best, number = first.iloc[0], len(frame)
-    scores = "score" if number == 1 else "scores"
-    who = shown(str(best["user"]))
-    head(axes, f"Highest of {format_count(number)} {scores}: {who}, {best['score']:.1f}")
+    best, scores = first.iloc[0], counted(len(frame), "scores")
+    head(axes, f"Highest of {scores}: {shown(str(best['user']))}, {best['score']:.1f}")
     return axes
 
 
@@ -519,9 +506,7 @@ def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
     chosen, rest = ranked[:_MOST_ACTIONS], ranked[_MOST_ACTIONS:]
     axes = row_axes(ax, len(chosen) + bool(rest))
     if not chosen:
-        nothing(axes, "no counts")
-        head(axes, seen)
-        return axes
+        return empty(axes, "no counts", seen)
     rows = [Row(name, (RowPart(size=count),), format_count(count)) for name, count in chosen]
     if rest:
         left = sum(count for _, count in rest)
@@ -583,10 +568,7 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
         message = f"Findings by {by!r} make no plot."
         raise ConfigurationError(message, hint="Give 'user' or 'window'.")
     if not len(findings):
-        axes = new_axes(ax)
-        nothing(axes, "no findings")
-        head(axes, "No findings")
-        return axes
+        return empty(new_axes(ax), "no findings", "No findings")
     top = findings.top(_MOST_POINTS)
     drawn = " drawn" if len(top) < len(findings) else ""
     names, rows = _rows(top, by, drawn)
@@ -637,17 +619,12 @@ def _draw(axes: Axes, top: Findings, rows: Integers) -> None:
         share = 1 - np.arange(mine.size) / max(mine.size, 2)
         sizes = _SMALLEST + (_LARGEST - _SMALLEST) * share**2
         middle = (first[mine] + last[mine]) / 2
-        style: dict[str, Any] = {
-            "edgecolors": color,
-            "facecolors": (color, 0.35),
-            "linewidths": 1.0,
-        }
+        style: Style = {"edgecolors": color, "facecolors": (color, 0.35), "linewidths": 1.0}
         name = legend_name(f"{shown(kind, 16)} ({mine.size:,})")
         axes.scatter(middle, rows[mine], sizes, marker=marker, label=name, zorder=3, **style)
 
 
 def _findings_seen(findings: Findings, worst: str) -> str:
-    users = len(findings.table["user"].unique())
-    found = "finding" if len(findings) == 1 else "findings"
-    whom = f"{format_count(users)} user{'' if users == 1 else 's'}"
-    return f"{format_count(len(findings))} {found} about {whom}; first to look at: {shown(worst)}"
+    found = counted(len(findings), "findings")
+    users = counted(len(findings.table["user"].unique()), "users")
+    return f"{found} about {users}; first to look at: {shown(worst)}"

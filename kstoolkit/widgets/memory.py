@@ -1,9 +1,4 @@
-"""What memory was measured, of a store or of a run: bars beside the formula, and words for them.
-
-The controls of a memory plan: how many stores, with which options, holding how much.
-
-Memory by the formula, as sliders say, and what was measured beside it.
-"""
+"""Memory that stores need by the formula, as controls say, and what was measured beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, profile_given
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.widgets.panel import Newest, Panel, Shown, Slider, table_html
+from kstoolkit.widgets.panel import Newest, Panel, Shown, Slider, table_html, wrapping
 
 if TYPE_CHECKING:
     import os
@@ -58,21 +53,7 @@ _DATA = {
 
 
 class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
-    """What a plan is made of, each part a control.
-
-    Parameters
-    ----------
-    profile
-        The profile to begin with.
-
-    Examples
-    --------
-    >>> controls = _Controls(profile_named("kafka_streams"))
-    >>> controls.tell(partitions=40, segments=3, memtable_bytes=32 << 20)
-    >>> controls.plan().instances
-    120
-    >>> controls.close()
-    """
+    """What a plan is made of, each part a control."""
 
     def __init__(self, profile: Profile) -> None:
         self._own: dict[str, Profile] = {}
@@ -121,13 +102,7 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         return base.changed(**changes) if changes else base
 
     def plan(self) -> MemoryPlan:
-        """Return the plan.
-
-        Raises
-        ------
-        ConfigurationError
-            If something is no number, or options contradict each other.
-        """
+        """Return the plan."""
         counts = {name: self.controls[name].value for name in _COUNTS}
         data: dict[str, Any] = {
             name: _whole(label, self.controls[name].value) for name, (label, _) in _DATA.items()
@@ -135,13 +110,7 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         return plan_memory(self.profile, **counts, **data)
 
     def tell(self, **told: Any) -> None:
-        """Give some controls their values; a size that is not on a slider is put there.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such control, or it can't have such a value.
-        """
+        """Give some controls their values; a size that is not on a slider is put there."""
         for name, value in told.items():
             if name not in self.controls:
                 message = f"Nothing is called {name!r} here."
@@ -168,10 +137,7 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
     def _rows(self) -> list[HBox]:
         named = (tuple(_COUNTS), ("profile", "blocks_in_cache"), tuple(_SIZES), tuple(_DATA))
         parts = self.controls | self._sliders
-        rows = [HBox([parts[name] for name in names]) for names in named]
-        for row in rows:
-            row.add_class("kst-wraps")
-        return rows
+        return [wrapping(*(parts[name] for name in names)) for names in named]
 
     def _base(self) -> Profile:
         name = self.controls["profile"].value
@@ -258,8 +224,7 @@ class MemoryPanel(Panel):
         self._measured: Measured | None = None
         self._keeps_profile = profile is not None
         self._said, self._words, self._shown = Shown(), Shown(), Shown()
-        self._newest = Newest(self._tell)
-        self._measuring = Newest(self._tell)
+        self._newest, self._measuring = Newest(self._said.say), Newest(self._said.say)
         self.plan: MemoryPlan | None = None
         self.form = _Controls(profile_given("kafka_streams" if profile is None else profile))
         for control in self.form.controls.values():
@@ -288,7 +253,7 @@ class MemoryPanel(Panel):
         try:
             self.form.tell(**told)
         except KstoolkitError as error:
-            self._tell(str(error))
+            self._said.say(str(error))
 
     def measure(self) -> None:
         """Measure again."""
@@ -307,7 +272,7 @@ class MemoryPanel(Panel):
             self.plan = self.form.plan()
             self._said.put(Html())
         except ConfigurationError as error:
-            self._tell(str(error))
+            self._said.say(str(error))
             return
         told = [f"{self._in_words()}{self._largest()}.", self._not_in_it()]
         told += [] if self._measured is None else [self._measured.words]
@@ -315,8 +280,10 @@ class MemoryPanel(Panel):
         self._newest.ask(self._draw)
 
     def _draw(self) -> None:
-        from kstoolkit.plots.memory import draw_memory  # noqa: PLC0415 - draws: in its thread
-        from kstoolkit.widgets.memorymeasured import bar_of_plan  # noqa: PLC0415 - as above
+        from kstoolkit.plots.memory import (  # noqa: PLC0415 - draws: in its thread
+            bar_of_plan,
+            draw_memory,
+        )
 
         plan, found = self.plan, self._measured
         if plan is None:
@@ -365,9 +332,6 @@ class MemoryPanel(Panel):
     def _not_in_it(self) -> str:
         lacking = self._lacking()
         return f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
-
-    def _tell(self, why: str) -> None:
-        self._said.say(" ".join(why.splitlines()))
 
     def _end(self) -> None:
         for newest in (self._measuring, self._newest):

@@ -1,4 +1,7 @@
-"""."""
+"""What memory was measured, of a store or of a run: bars beside the formula, and words for them.
+
+It opens stores, and brings the plots along: a panel imports it once there is something to draw.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.marks import Bar, BarPart
-from kstoolkit.plots.memory import part_of
+from kstoolkit.plots.memory import bar_of_plan, part_of
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
@@ -24,11 +27,7 @@ if TYPE_CHECKING:
 
 
 _KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
-
-
 _SPARK = "RocksDB, Spark's estimate"
-
-
 _HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
 
 
@@ -80,18 +79,6 @@ def measured(thing: Any) -> Measured:
     if isinstance(thing, Store | HasRows):
         return _of_store(thing)
     return _of_application(thing)
-
-
-def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
-    """Return a plan as a bar: its terms, and of the unknown ones why.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
-    >>> bar_of_plan("formula", plan_memory("spark")).parts[0]
-    Part(name='memtables', size=134217728, why_unknown='not told')
-    """
-    return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
 
 
 def _of_store(store: Any) -> Measured:

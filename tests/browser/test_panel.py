@@ -25,7 +25,7 @@ LEAST_PX = 600
 CELLS = [
     """
 from ipywidgets import BoundedIntText
-from kstoolkit.plots import plot_expected
+from kstoolkit.plots.users import plot_expected
 from kstoolkit.widgets.panel import Panel
 from kstoolkit.widgets.panel import Shown
 

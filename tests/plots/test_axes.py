@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots import plot_expected
 from kstoolkit.plots.axes import head, label, new_axes, picture
+from kstoolkit.plots.users import plot_expected
 
 
 def drawn(ax: Any = None) -> Any:

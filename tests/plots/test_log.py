@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.log import _MOST_MARKS, plot_level_writes
+from kstoolkit.plots.log import _MOST_MARKS, _draw_level_writes
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.log.jobs import LogRows, Stall
@@ -160,7 +160,7 @@ def test_writes_by_level_add_up_to_the_write_amplification() -> None:
 
 
 def test_no_writes_are_said_to_be_none() -> None:
-    assert seen(drawn(plot_level_writes([]))) == "Nothing was written"
+    assert seen(drawn(_draw_level_writes([], None))) == "Nothing was written"
 
 
 def test_a_log_by_anything_else_is_refused() -> None:

@@ -15,9 +15,8 @@ from kstoolkit.operations.sparkmemory import (
     _query_state,
     _workers_memory,
 )
-from kstoolkit.plots import plot_memory
 from kstoolkit.plots.marks import REST
-from kstoolkit.plots.memory import _MOST_EXECUTORS
+from kstoolkit.plots.memory import _MOST_EXECUTORS, plot_memory
 from kstoolkit.plots.palette import UNKNOWN_HATCH
 from kstoolkit.records import Records
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory

@@ -356,7 +356,7 @@ def test_no_rows_are_said_to_be_none() -> None:
     assert (seen(axes), texts(axes)) == ("No rows of counts", ["no rows"])
 
 
-def test_another_way_to_group_is_refused_of_rows() -> None:
+def test_rows_are_refused_another_way_to_group() -> None:
     with pytest.raises(ConfigurationError, match="by 'key'"):
         rows([TEN]).plot(by="key")
 
@@ -403,7 +403,7 @@ def test_equal_stores_say_so_and_a_closed_comparison_can_be_drawn(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_text_and_stay_inside_of_differences(tmp_path: Path, name: str) -> None:
+def test_hostile_names_of_two_stores_are_text_and_stay_inside(tmp_path: Path, name: str) -> None:
     path = store(tmp_path / "counts", {b"a": b"1"})
     with kst.open_store(path) as a, kst.open_store(path) as b, kst.diff_stores(a, b) as diff:
         diff.names = (name, name)

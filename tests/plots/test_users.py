@@ -218,7 +218,7 @@ def test_many_windows_and_findings_are_thinned_and_the_figure_says_so(tmp_path: 
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_text_and_stay_inside_of_cascade(tmp_path: Path, name: str) -> None:
+def test_hostile_names_in_a_history_are_text_and_stay_inside(tmp_path: Path, name: str) -> None:
     counts = {length: {(MORNING, name, name): 5} for length in COUNTS}
     run = made_run(tmp_path / "out", counts=counts)
     assert stays_inside(run.plot(user=name, action=name))

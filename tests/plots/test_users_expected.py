@@ -12,9 +12,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots import plot_expected
 from kstoolkit.plots.marks import _MOST_BARS, MOST_MARKERS, bars_of, marks_of, ordered
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
+from kstoolkit.plots.users import plot_expected
 
 MINUTE, HOUR = 60_000, 3_600_000
 MORNING = 1_442_016_000_000
@@ -185,7 +185,7 @@ def test_what_is_no_series_is_refused(
 
 def test_pyplot_with_its_global_state_stays_unloaded_where_axes_are_given() -> None:
     script = (
-        "import sys, kstoolkit.plots as p; from matplotlib.figure import Figure; "
+        "import sys, kstoolkit.plots.users as p; from matplotlib.figure import Figure; "
         "p.plot_expected([0], [1], window_ms=1000, ax=Figure().add_subplot()); "
         "print('matplotlib.pyplot' in sys.modules)"
     )
