@@ -6,7 +6,6 @@ passes on as a key, a beginning of one or a moment, and changelog topics beside 
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import Counter
@@ -360,54 +359,26 @@ def _below(found: FoundStore, root: Path) -> str:
     return "." if found.path == str(root) else str(Path(found.path).relative_to(root))
 
 
-_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 _EPOCH_MS = re.compile(r"-?\d+")
 _DATE_DIGITS = 8  # 20260303 is a day
 
 
 def _key_given(text: str | None, store: OpenedStore) -> Any:
-    """Return the key that a text stands for in a store.
-
-    Parameters
-    ----------
-    text
-        The bytes in hex, as ``0x00ff``; of Spark's stores, columns in JSON; else what the serde of
-        the store's keys writes.
-    store
-        Whose key it is.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no JSON, of Spark's stores, and begins as an object.
-    """
+    """Return the key that a text stands for in a store; of Spark's, columns are JSON."""
+    from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - loads RocksDB
 
     if text is None:
         return None
-    if _HEX.fullmatch(text):
-        return bytes.fromhex(text[2:])
-    if not isinstance(store, SparkStore) or not text.lstrip().startswith("{"):
-        return text
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        message = f"The key {text!r} is no JSON: {error}."
-        hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
-        raise ConfigurationError(message, hint=hint) from None
+    hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
+    return typed_key(text, in_columns=isinstance(store, SparkStore), hint=hint)
 
 
-def _prefix_given(text: str | None) -> str | bytes | None:
-    """Return the beginning of keys that a text stands for.
+def _prefix_given(text: str | None) -> Any:
+    """Return the beginning of keys that a text stands for."""
+    from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
 
-    Examples
-    --------
-    >>> _prefix_given("an"), _prefix_given("0x616e")
-    ('an', b'an')
-    """
-    if text is None or not _HEX.fullmatch(text):
-        return text
-    return bytes.fromhex(text[2:])
+    return None if text is None else typed_key(text)
 
 
 def moment_given(text: str | None) -> str | int | None:

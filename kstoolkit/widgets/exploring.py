@@ -79,13 +79,7 @@ def explore(thing: object) -> Panel:
 
 
 def _fitting(thing: object) -> tuple[str, object]:
-    """Return which panel fits a thing, as ``module.Class``, and what it is to be given.
-
-    Examples
-    --------
-    >>> _fitting("spark")
-    ('profilepanel.ProfilePanel', 'spark')
-    """
+    """Return which panel fits a thing, as ``module.Class``, and what it is to be given."""
     if isinstance(thing, str | os.PathLike):
         return _at(thing)
     kinds = [f"{each.__module__}.{each.__qualname__}" for each in type(thing).__mro__]

@@ -1,11 +1,4 @@
-"""Findings to go through: choose some, look at one with its evidence, mark its user as known.
-
-Findings as a panel shows them: a line in a list, a table, the whole story of one.
-
-The controls that choose among findings: rule, window, user, action, time, known or not.
-
-The controls that mark users as known: a file of rules, and the button that adds to it.
-"""
+"""Findings to go through: choose some, look at one with its evidence, mark its user as known."""
 
 from __future__ import annotations
 
@@ -22,7 +15,6 @@ from ipywidgets import (
     Checkbox,
     Combobox,
     Dropdown,
-    HBox,
     Layout,
     NaiveDatetimePicker,
     Select,
@@ -37,7 +29,15 @@ from kstoolkit.markup import Html, joined, plain, sentence, shortened
 from kstoolkit.markup import element as html
 from kstoolkit.records import counted
 from kstoolkit.units import format_count
-from kstoolkit.widgets.panel import Newest, Panel, Shown, table_html
+from kstoolkit.widgets.panel import (
+    FIRST_LOOK_SECONDS,
+    Newest,
+    Panel,
+    Shown,
+    step_button,
+    table_html,
+    wrapping,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 
 _MOST_LISTED = 200
-
 _LONGEST_OPTION = 48
 _LONGEST_OFFERED = 100
 _MOST_OFFERED = 200
@@ -56,13 +55,7 @@ _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected")
 
 
 def _option_label(text: str) -> str:
-    r"""Return a text from the data as one line of a list.
-
-    Examples
-    --------
-    >>> _option_label("a\nb")
-    'a[U+000A]b'
-    """
+    """Return a text from the data as one line of a list."""
     return plain(shortened(text, _LONGEST_OPTION))
 
 
@@ -101,13 +94,7 @@ def _findings_table(findings: Sequence[Finding], of: int) -> Html:
 
 
 def _seen(found: int, of: int, left_out: int) -> str:
-    """Return how many findings there are to see, and which are not listed.
-
-    Examples
-    --------
-    >>> _seen(3, 5, 2)
-    '3 of 5 findings; 2 about known users left out.'
-    """
+    """Return how many findings there are to see, and which are not listed."""
     told = f"{format_count(found)} of {counted(of, 'findings')}"
     if found > _MOST_LISTED:
         told += f"; the {_MOST_LISTED} most severe are listed, filters show others"
@@ -153,20 +140,7 @@ _ALL = ""
 
 
 class _Filters:
-    """Controls and the choice that they make.
-
-    Parameters
-    ----------
-    changed
-        Called when a control has another value.
-
-    Examples
-    --------
-    >>> filters = _Filters(lambda: None)
-    >>> filters.set(user="Anna")
-    >>> filters.choice()
-    Choice(rule=None, window=None, user='Anna', action='', since_ms=None, until_ms=None)
-    """
+    """Controls and the choice that they make."""
 
     def __init__(self, changed: Callable[[], object]) -> None:
         self._changed, self._offering = changed, False
@@ -201,13 +175,7 @@ class _Filters:
         )
 
     def set(self, **values: Any) -> None:
-        """Give controls values; moments are UTC.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such filter, or no such value of it.
-        """
+        """Give controls values; moments are UTC."""
         for name, value in values.items():
             if name not in self.controls:
                 message = f"There is no filter {name!r}."
@@ -278,25 +246,7 @@ _WIDE = {"width": "auto", "min_width": "320px", "flex": "1 1 320px", "max_width"
 
 
 class _KnownUsers:
-    """Users that a file of rules exempts, and a button to exempt another one.
-
-    Parameters
-    ----------
-    path
-        The file, which need not be there.
-    begin_with
-        The rules that a new file begins with.
-    changed
-        Called when another file is given.
-    pressed
-        Called when the button is pressed.
-
-    Examples
-    --------
-    >>> known = _KnownUsers("no/rules.toml", (), lambda: None, lambda: None)
-    >>> known.among(["Anna"])
-    set()
-    """
+    """Users that a file of rules exempts, and a button to exempt another one."""
 
     def __init__(
         self,
@@ -322,23 +272,11 @@ class _KnownUsers:
         self.button.on_click(lambda _: pressed())
 
     def among(self, users: Iterable[str]) -> set[str]:
-        """Return which of some users the file exempts.
-
-        Raises
-        ------
-        ConfigurationError
-            If it can't be read, or holds something else than rules.
-        """
+        """Return which of some users the file exempts."""
         return known_users(self._place(), users)
 
     def add(self, finding: Finding) -> str:
-        """Exempt a finding's user, and return what that means.
-
-        Raises
-        ------
-        KstoolkitError
-            If the file can't take a rule; it stays as it was.
-        """
+        """Exempt a finding's user, and return what that means."""
         note = f"known since {datetime.now(UTC):%Y-%m-%d}: {finding.sentence}"
         fresh = exempt_user(self._place(), finding.user, note=note, begin_with=self._begin_with)
         who = plain(shortened(finding.user, _LONGEST_NAME))
@@ -355,8 +293,6 @@ class _KnownUsers:
 
 _MOST_STATIC = 20
 _NONE = pa.Table.from_batches([], FINDINGS_SCHEMA)  # empty_table() loads pandas
-_FIRST_LOOK_SECONDS = 0.6
-"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
 _WIDTH_INCHES, _FRAME_INCHES, _STRIP_INCHES = 7.2, 1.1, 0.72
 
 
@@ -405,17 +341,17 @@ class FindingsPanel(Panel):
         self.on_close(self._drawing.stop)
         self._status.say("Reading what was found …")
         self.refresh()
-        self.wait(_FIRST_LOOK_SECONDS)
+        self.wait(FIRST_LOOK_SECONDS)
 
     def _make_list(self) -> None:
         self.filters = _Filters(self._show)
-        self.again = _step("Read again", "Look for what was found since")
+        self.again = step_button("Read again", "Look for what was found since")
         wide = Layout(width="auto", max_width="760px")
         self.list = Select(description="Findings", rows=8, layout=wide, style=_LABELS)
         self.list.observe(self._pick, "value")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
-        self.previous = _step("Previous", "Look at the finding above")
-        self.next = _step("Next", "Look at the finding below")
+        self.previous = step_button("Previous", "Look at the finding above")
+        self.next = step_button("Next", "Look at the finding below")
         self.previous.on_click(lambda _: self._go(-1))
         self.next.on_click(lambda _: self._go(+1))
         self.again.on_click(lambda _: self.refresh())
@@ -424,12 +360,10 @@ class FindingsPanel(Panel):
         more = [] if self._run is None else [self.again]
         chosen = self.filters
         rows = [
-            HBox([chosen.rule, chosen.window, chosen.user, chosen.action]),
-            HBox([chosen.since, chosen.until, chosen.known, *more]),
-            HBox([self.previous, self.next, self.known.button, self.known.path]),
+            wrapping(chosen.rule, chosen.window, chosen.user, chosen.action),
+            wrapping(chosen.since, chosen.until, chosen.known, *more),
+            wrapping(self.previous, self.next, self.known.button, self.known.path),
         ]
-        for row in rows:
-            row.add_class("kst-wraps")
         return [*rows[:2], self._status, self.list, rows[2], self._said, self._told, self._plot]
 
     @property
@@ -562,7 +496,3 @@ class FindingsPanel(Panel):
             self._told.html(),
             self._plot.html(),
         )
-
-
-def _step(description: str, tooltip: str) -> Button:
-    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))

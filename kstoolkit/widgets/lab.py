@@ -1,17 +1,4 @@
-"""The compaction lab as a panel: a workload under several profiles, and how their trees grow.
-
-In which ways a comparison of the lab can be shown: their names, and the steps of a replay.
-
-The fields of a workload as controls.
-
-Profiles to choose some of: those that have names, and one's own.
-
-A comparison of the lab, shown: costs, courses, levels step by step, a table.
-
-It brings the plots along, so nobody imports it before there is a comparison to show.
-
-Trials of the lab beside the notebook: begun, heard, cancelled, and what came of them.
-"""
+"""The compaction lab as a panel: a workload under several profiles, and how their trees grow."""
 
 from __future__ import annotations
 
@@ -48,7 +35,15 @@ from kstoolkit.widgets.labviews import (
     trials_table,
     view_by_now,
 )
-from kstoolkit.widgets.panel import Background, Newest, Panel, Replay, Shown
+from kstoolkit.widgets.panel import (
+    FIRST_LOOK_SECONDS,
+    Background,
+    Newest,
+    Panel,
+    Replay,
+    Shown,
+    wrapping,
+)
 
 if TYPE_CHECKING:
     import os
@@ -87,21 +82,7 @@ def _field_look(width_px: int = 172) -> dict[str, Any]:
 
 
 class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A control for each field of a workload; one that replays rows keeps them.
-
-    Parameters
-    ----------
-    workload
-        What to begin with.
-
-    Examples
-    --------
-    >>> form = _WorkloadForm(Workload("skewed", writes=5_000))
-    >>> form.controls["keys"].value = 100
-    >>> form.workload()
-    Workload(skewed, 5,000 writes, 100 keys, values of 100 bytes, 0.1 reads a write, seed 7)
-    >>> form.close()
-    """
+    """A control for each field of a workload; one that replays rows keeps them."""
 
     def __init__(self, workload: Workload) -> None:
         self._first = workload
@@ -141,13 +122,7 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self.add_class("kst-wraps")
 
     def workload(self) -> Workload:
-        """Return the workload that the controls say.
-
-        Raises
-        ------
-        ConfigurationError
-            If a value makes no sense.
-        """
+        """Return the workload that the controls say."""
         told = {name: control.value for name, control in self.controls.items()}
         return replace(
             self._first, **told | {"writes_per_second": told["writes_per_second"] or None}
@@ -160,21 +135,7 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
 
 class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
-    """A box to tick for each profile.
-
-    Parameters
-    ----------
-    profiles
-        Which are ticked at first: names, or profiles of one's own, offered beside the named ones.
-
-    Examples
-    --------
-    >>> choice = _ProfileChoice(["spark"])
-    >>> choice.choose("spark", "low_disk")
-    >>> choice.names()
-    ['spark', 'low_disk']
-    >>> choice.close()
-    """
+    """A box to tick for each profile."""
 
     def __init__(self, profiles: Sequence[str | Profile]) -> None:
         own = {each.name: each for each in chosen_profiles(profiles)}
@@ -193,13 +154,7 @@ class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self.add_class("kst-wraps")
 
     def choose(self, *names: str) -> None:
-        """Tick these, and no others.
-
-        Raises
-        ------
-        ConfigurationError
-            If one of them is not offered.
-        """
+        """Tick these, and no others."""
         for name in names:
             if name not in self.boxes:
                 message = f"No profile {name!r:.80} is offered."
@@ -217,8 +172,6 @@ class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
 
 
 _WIDE_PX = 348
-_FIRST_LOOK_SECONDS = 0.6
-"""How long a cell may wait, so that its saved picture shows the comparison that was given."""
 _LOOK_SECONDS = 1.0
 """How often a running trial is drawn: more often would take from it what is measured."""
 
@@ -271,7 +224,7 @@ class CompactionLab(Panel):
         if given is not None:
             self.replay.take(step_times(given.series))
         self._opening.ask(self._show)
-        self._opening.wait(_FIRST_LOOK_SECONDS)
+        self._opening.wait(FIRST_LOOK_SECONDS)
 
     def _make_controls(self, seconds: float, disk_bytes: int) -> None:
         self.seconds = BoundedFloatText(
@@ -294,13 +247,9 @@ class CompactionLab(Panel):
         self.view.observe(self._show, "value")
 
     def _rows(self) -> list[Any]:
-        rows = [
-            HBox([self.seconds, self.disk, self.button, self.cancelling]),
-            HBox([self.view, self.replay]),
-        ]
-        for row in rows:
-            row.add_class("kst-wraps")
-        return [self.form, self.profiles, rows[0], self.bar, self._said, rows[1], self._shown]
+        trying = wrapping(self.seconds, self.disk, self.button, self.cancelling)
+        looking = wrapping(self.view, self.replay)
+        return [self.form, self.profiles, trying, self.bar, self._said, looking, self._shown]
 
     @property
     def comparison(self) -> Comparison | None:
@@ -388,7 +337,6 @@ class CompactionLab(Panel):
         if found is None:
             self._shown.say("Choose a workload and profiles, and press Run.")
             return
-
         with self._drawing:  # in the thread of whoever asks: one after the other
             show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
 
@@ -397,7 +345,6 @@ class CompactionLab(Panel):
         told = element("p", f"{self._told()}.")
         if found is None or self.view.value == TABLE:
             return joined(told, self._shown.html())
-
         return joined(told, self._shown.html(), trials_table(found))
 
 
@@ -426,17 +373,7 @@ _RUNNING = "running"
 
 
 class _Trying(Listener):
-    """A comparison in a thread, and what is known of it by now.
-
-    Parameters
-    ----------
-    given
-        A comparison that was made before.
-    tell
-        Takes a sentence for the user, and how much is done, from 0 to 1.
-    ended
-        Called in the thread when all has ended, however it did.
-    """
+    """A comparison in a thread, and what is known of it by now."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The views of the compaction lab: which there are, and how a comparison is shown in each.
 
-What draws is imported by whoever draws: a lab that has not tried anything yet loads no plots.
+A lab that has not tried anything yet loads no plots: what draws is imported to draw.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 COSTS = {
     name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
 }
-
-
 OVER_TIME = {
     "Disk over time": "disk_bytes",
     "L0 files over time": "level0_files",
@@ -32,23 +30,11 @@ OVER_TIME = {
     "Memtables over time": "memtable_bytes",
     "Block cache over time": "block_cache_bytes",
 }
-
-
 STEPS = "Levels, step by step"
-
-
 WORK = "Written to each level"
-
-
 TABLE = "Table"
-
-
 VIEWS = (*COSTS, STEPS, WORK, *OVER_TIME, TABLE)
-
-
 _MOST_STEPS = 240
-
-
 _STEP_MS = 250
 
 
@@ -73,6 +59,7 @@ def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
     return list(found.values())
 
 
+_LONGEST_NAME = 28
 _TABLED = (
     *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),
     *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
@@ -161,6 +148,3 @@ def short_name(name: str) -> str:
         return seen
     half = _LONGEST_NAME // 2
     return f"{seen[:half]}…{seen[1 - half :]}"
-
-
-_LONGEST_NAME = 28

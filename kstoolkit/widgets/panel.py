@@ -5,22 +5,15 @@ sheet hides while the panel beside it lives: JupyterLab, trusted or not, GitHub 
 each show one of the two. (One output with both forms doesn't do: a trusted page without a kernel
 says "Loading widget..." for ever.)
 
-What panels show: a plot, a table, a line of text; never markup from the data.
-
-Work beside the kernel's thread: a long job, or a look again and again.
+What is shown is a plot, a table, a line of text; never markup from the data.
 
 A callback of a widget runs on the kernel's own thread, and nothing else runs meanwhile. So what
 takes its time goes to a thread, which touches traits of widgets and nothing else: what it prints
 would be lost, and what it raises too, hence an error becomes a text.
 
-Jobs that only matter while nobody asks for the next one: the newest is done, the others not.
-
-A slider beside a labelled list of the same values, which has what a slider of ipywidgets lacks.
-
-The handle of one has no name for a program that reads the page aloud: its label is tied to nothing
-that can have the focus. So the keyboard and such programs get the list, and the mouse both.
-
-A course of time to go through: a slider, and buttons that go on step by step.
+The handle of a slider of ipywidgets has no name for a program that reads the page aloud: its label
+is tied to nothing that can have the focus. So the keyboard and such programs get a labelled list of
+the same values, and the mouse both.
 """
 
 from __future__ import annotations
@@ -46,6 +39,20 @@ if TYPE_CHECKING:
 
 
 _LONGEST_CELL = 120
+FIRST_LOOK_SECONDS = 0.6
+"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
+
+
+def wrapping(*controls: Widget) -> HBox:
+    """Return controls beside each other, in as many rows as they need."""
+    row = HBox(controls)
+    row.add_class("kst-wraps")
+    return row
+
+
+def step_button(description: str, tooltip: str) -> Button:
+    """Return a button as wide as what it says."""
+    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))
 
 
 class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types

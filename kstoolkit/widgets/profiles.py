@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Button, Combobox, Dropdown, HBox, Layout, Text, Textarea
+from ipywidgets import Button, Combobox, Dropdown, Layout, Text, Textarea
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, text
@@ -12,7 +12,7 @@ from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import parse_option
 from kstoolkit.rocksdb.profiles.profile import Profile, python_source, value_text
-from kstoolkit.widgets.panel import Panel, Shown
+from kstoolkit.widgets.panel import Panel, Shown, wrapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,11 +53,9 @@ class ProfilePanel(Panel):
         self._shown, self._said = Shown(), Shown()
         self._make_controls(beside or _beside(self.profile))
         rows = [
-            HBox([self.start, self.beside]),
-            HBox([self.option, self.value, self.button, self.back]),
+            wrapping(self.start, self.beside),
+            wrapping(self.option, self.value, self.button, self.back),
         ]
-        for row in rows:
-            row.add_class("kst-wraps")
         children = [*rows, self._said, self._shown, self.target, self.text]
         super().__init__("RocksDB profile", children, self._static)
         self._show()

@@ -6,20 +6,18 @@ import time
 from threading import Condition, Event, Lock
 from typing import TYPE_CHECKING
 
-from ipywidgets import BoundedFloatText, Button, HBox
+from ipywidgets import BoundedFloatText, Button
 
 from kstoolkit.errors import KstoolkitError
 from kstoolkit.markup import Html, joined, shortened
 from kstoolkit.pipeline.status import RunState, RunWatch
-from kstoolkit.widgets.panel import Background, Panel, Shown
+from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Panel, Shown, wrapping
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.status import RunStatus
 
 
-_FIRST_LOOK_SECONDS = 0.6
-"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
 _TICK_SECONDS = 0.1
 _CONFIRM_SECONDS = 10.0
 _DRAWING_SHARE = 0.1
@@ -70,8 +68,7 @@ class RunMonitor(Panel):
         self._said, self._figures, self._plot = Shown(), Shown(), Shown()
         self._looking, self._stopping = Background(self._said.say), Background(self._said.say)
         self._make_controls(seconds)
-        row = HBox([self.every, self.again, self.button, self.keep])
-        row.add_class("kst-wraps")
+        row = wrapping(self.every, self.again, self.button, self.keep)
         name = shortened(run.folder.path.name, 60)
         children = [row, self._said, self._figures, self._plot]
         super().__init__(f"Run {name}", children, self._static)
@@ -80,7 +77,7 @@ class RunMonitor(Panel):
         self._figures.say("Reading how the run stands …")
         self._looking.start(self._keep_looking)
         with self._looks:
-            self._looks.wait_for(lambda: self._shown > 0, _FIRST_LOOK_SECONDS)
+            self._looks.wait_for(lambda: self._shown > 0, FIRST_LOOK_SECONDS)
 
     def _make_controls(self, seconds: float) -> None:
         self.every = BoundedFloatText(

@@ -1,37 +1,29 @@
-"""Rows of a store in pages, as some controls want them, read beside the kernel's thread.
+"""Rows of a store in pages, as some controls want them; and why it does not shrink.
 
-Rows of a store in pages: read as they are turned to, and kept as the texts that are shown.
-
-The store that a panel reads: opened as it is wanted, its rows in pages, closed in the end.
-
-The controls of a panel that looks into stores.
-
-Rows that end with an error once nobody wants them, so that what reads all of them ends.
-
-Why a store does not shrink, measured beside the kernel's thread at the press of a button.
+Both are read beside the kernel's thread: rows as they are turned to, and kept as the texts that are
+shown; why a store does not shrink at the press of a button, until nobody wants to know any more.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
+from ipywidgets import Button, Checkbox, Dropdown, Layout, Text, VBox
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.formats.serdes import SERDE_NAMES
-from kstoolkit.markup import Html, element, joined, plain, shortened, text
+from kstoolkit.markup import Html, element, plain, shortened
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
 from kstoolkit.stores.opening import open_store
+from kstoolkit.stores.rows.asking import typed_key
 from kstoolkit.stores.rows.rows import value_text
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
-from kstoolkit.widgets.panel import Background, Newest, Shown
+from kstoolkit.widgets.panel import Background, Newest, Shown, table_html, wrapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -57,30 +49,7 @@ _LONGEST_CELL, _RAW_BYTES = 120, 24
 
 
 class _Pages:
-    """Rows in pages, of which those that were seen can be turned back to.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    size
-        How many there are on a page.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import kstoolkit as kst
-    >>> from rocksdict import Options, Rdict
-    >>> folder = tempfile.mkdtemp()
-    >>> written = Rdict(folder, Options(raw_mode=True))
-    >>> for user in (b"anna", b"bo", b"cy"):
-    ...     written[user] = b"seen"
-    >>> written.close()
-    >>> with kst.open_store(folder) as store:
-    ...     pages = _Pages(store.rows(), size=2)
-    ...     [row["key"] for row in pages.page(1)], pages.has(2)
-    (["'cy'"], False)
-    """
+    """Rows in pages of so many, of which those that were seen can be turned back to."""
 
     def __init__(self, rows: Rows, size: int) -> None:
         self.size = size
@@ -89,20 +58,7 @@ class _Pages:
         self._cells: list[Cells] = []
 
     def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
-        """Return a page, the first one is 0; less of it, if nobody wants it any more.
-
-        Parameters
-        ----------
-        number
-            Which.
-        is_stale
-            Says whether it is still wanted; asked between some thousands of rows.
-
-        Raises
-        ------
-        KstoolkitError
-            If rows can't be read; those before them stay.
-        """
+        """Return a page, the first one is 0; less of it, if nobody wants it any more."""
         # One row more than is shown tells whether there is another page.
         while len(self._cells) <= (number + 1) * self.size and not is_stale():
             found = [_cells(each) for each in islice(self._batch, self.size)]
@@ -130,32 +86,11 @@ class _Pages:
 
 
 def _page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
-    """Return rows as a table, with the columns that one of them has.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    note
-        Which they are.
-    raw
-        Whether to show the bytes of keys and values, too.
-
-    Examples
-    --------
-    >>> _page_html([{"key": "'<b>'", "value": "7"}], "1 row", raw=False)[-89:]
-    '<td><bdi>&#x27;&lt;b&gt;&#x27;</bdi></td><td><bdi>7</bdi></td></tr></tbody></table></div>'
-    """
+    """Return rows as a table, with the columns that one of them has; ``raw`` are bytes, too."""
     shown = (*_COLUMNS, *(_RAW if raw else ()), "problem")
     names = [name for name in shown if any(name in row for row in rows)]
-    head = element("tr", *(element("th", name, scope="col") for name in names))
-    body = [
-        element("tr", *(element("td", element("bdi", row.get(name, ""))) for name in names))
-        for row in rows
-    ]
-    caption = element("caption", text(note))
-    table = element("table", caption, element("thead", head), element("tbody", joined(*body)))
-    return element("div", table, class_="kst-scrolls")
+    cells = [[row.get(name) for name in names] for row in rows]
+    return table_html(names, cells, note, longest=2 * _LONGEST_CELL)  # they are short already
 
 
 def _cells(row: StoreRow) -> Cells:
@@ -194,28 +129,13 @@ def _hex(raw: bytes | None) -> str:
 
 
 _PAGE_ROWS = 20
-_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """Which rows of which store are wanted, and how to read them; None as the store tells itself.
 
-    Parameters
-    ----------
-    path
-        The store's folder.
-    version
-        Which state of a store of Spark's; None: the latest.
-    window_size, family
-        As :func:`kstoolkit.open_store` takes them.
-    key_serde, value_serde
-        How to read keys and values.
-    sought
-        The key, or how it begins, as a person types it: ``0x…`` is in hex, and of Spark's stores a
-        key with braces is JSON.
-    is_prefix
-        Whether it is how keys begin.
+    ``sought`` is the key, or how it begins, as a person types it.
     """
 
     path: str
@@ -239,28 +159,7 @@ class _Wanted:
 
 
 class _Reading:
-    """A store that is read in pages; it is one thread's at a time.
-
-    Parameters
-    ----------
-    given
-        A store that somebody else opened, and closes; it is read as it is as long as nothing else
-        is wanted. None: there is none.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rocksdict import Options, Rdict
-    >>> folder = tempfile.mkdtemp()
-    >>> written = Rdict(folder, Options(raw_mode=True))
-    >>> written[b"anna"] = b"seen"
-    >>> written.close()
-    >>> reading = _Reading()
-    >>> reading.begin(_Wanted(folder, sought="an", is_prefix=True))
-    >>> reading.page(0)[0]["value"]
-    "'seen'"
-    >>> reading.close()
-    """
+    """A store that is read in pages; it is one thread's at a time."""
 
     def __init__(self, given: OpenedStore | None = None) -> None:
         self.store: OpenedStore | None = None
@@ -270,13 +169,7 @@ class _Reading:
         self._held = ExitStack()
 
     def begin(self, wanted: _Wanted) -> None:
-        """Come to the rows that are wanted: the store is opened if it is not yet, or otherwise.
-
-        Raises
-        ------
-        KstoolkitError
-            If there is no such store or version, or nothing can be asked so.
-        """
+        """Come to the rows that are wanted: the store is opened if it is not yet, or otherwise."""
         if self.wanted is None or self.wanted.opening != wanted.opening:
             self.close()
             self.store = self._opened(wanted)
@@ -352,20 +245,12 @@ def _told(given: OpenedStore) -> dict[str, Any]:
 
 
 def _sought(wanted: _Wanted, store: OpenedStore) -> dict[str, Any]:
-    text = wanted.sought
-    what = "prefix" if wanted.is_prefix else "key"
-    if _HEX.fullmatch(text):
-        return {what: bytes.fromhex(text[2:])}
     serde = wanted.key_serde or store.key_serde
-    if getattr(serde, "name", serde) == "bytes":
-        return {what: text.encode()}
-    if wanted.is_prefix or not isinstance(store, SparkStore) or not text.startswith("{"):
-        return {what: text}
-    try:
-        return {what: json.loads(text)}
-    except ValueError as error:
-        message = f"The key {text!r:.80} is no JSON: {error}."
-        raise ConfigurationError(message, hint='Write it as {"user": "anna"}.') from None
+    in_bytes = getattr(serde, "name", serde) == "bytes"
+    in_columns = isinstance(store, SparkStore) and not (in_bytes or wanted.is_prefix)
+    key = typed_key(wanted.sought, in_columns=in_columns)
+    is_text = in_bytes and isinstance(key, str)
+    return {"prefix" if wanted.is_prefix else "key": key.encode() if is_text else key}
 
 
 _AS_TOLD = "as it seems"
@@ -375,15 +260,7 @@ _LONGEST_NAME = 40
 
 
 class _Controls:
-    """Which store, how to read it, what to look for, and which page.
-
-    Examples
-    --------
-    >>> controls = _Controls()
-    >>> controls.search("anna", prefix=True)
-    >>> controls.wanted("/some/store").is_prefix
-    True
-    """
+    """Which store, how to read it, what to look for, and which page."""
 
     def __init__(self) -> None:
         serdes = [(_AS_TOLD, _NONE), *((name, name) for name in _SERDES)]
@@ -436,13 +313,7 @@ class _Controls:
         self.by.value, self.sought.value = prefix, text
 
     def tell(self, **told: Any) -> None:
-        """Give some controls their values.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such control, or it has no such choice.
-        """
+        """Give some controls their values."""
         names = ("key_serde", "value_serde", "window_size", "version", "family")
         for name, value in told.items():
             if name not in names:
@@ -542,15 +413,13 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._wanted: _Wanted | None = None
         self._number, self._is_quiet = 0, False
         self.said, self.shown = Shown(), Shown()
-        self._newest, self.controls = Newest(self._tell), _Controls()
+        self._newest, self.controls = Newest(self.said.say), _Controls()
         for control in self.controls.asking():
             control.observe(self._change, "value")
         self.controls.raw.observe(self._redraw, "value")
         self.controls.next.on_click(lambda _: self.turn(1))
         self.controls.previous.on_click(lambda _: self.turn(-1))
-        reading, asking, paging = (HBox(each) for each in self.controls.rows())
-        for row in (reading, asking, paging):
-            row.add_class("kst-wraps")
+        reading, asking, paging = (wrapping(*each) for each in self.controls.rows())
         super().__init__([reading, asking, self.said, self.shown, paging])
 
     @property
@@ -663,7 +532,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
             self._reading.page(number, is_stale)
             self._say_left_out()
         except KstoolkitError as error:
-            self._tell(str(error))
+            self.said.say(str(error))
         if not is_stale():
             self._redraw()
             self._is_quiet = True
@@ -688,12 +557,9 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         told = " ".join(f"{each.path.name}: {each.why.rstrip('.')}." for each in parts[:_NAMED])
         more = f" And {len(parts) - _NAMED} more." if len(parts) > _NAMED else ""
         if parts:
-            self._tell(f"{counted(len(parts), 'parts')} left out. {told}{more}")
+            self.said.say(f"{counted(len(parts), 'parts')} left out. {told}{more}")
         else:
             self.said.put(Html())
-
-    def _tell(self, why: str) -> None:
-        self.said.say(" ".join(why.splitlines()))
 
 
 class _StoppedError(KstoolkitError):
@@ -701,43 +567,16 @@ class _StoppedError(KstoolkitError):
 
 
 class _StoppableSource:
-    """A source of rows that is asked, between some thousands of rows, whether to go on.
+    """A source of rows that is asked, between some thousands of rows, whether to end.
 
-    Parameters
-    ----------
-    whole
-        The source; whatever else it knows is asked of it.
-    is_stopped
-        Says whether to end.
-
-    Examples
-    --------
-    >>> class Endless:
-    ...     name = "counts"
-    ...     def read(self, asked):
-    ...         while True:
-    ...             yield "some rows"
-    >>> answers = iter([False, False, True])
-    >>> source = _StoppableSource(Endless(), lambda: next(answers))
-    >>> rows = source.read(None)
-    >>> source.name, next(rows), next(rows)
-    ('counts', 'some rows', 'some rows')
-    >>> next(rows)
-    Traceback (most recent call last):
-    kstoolkit.widgets.storerows._StoppedError: counts is not read any further.
+    Whatever else the source knows is asked of it.
     """
 
     def __init__(self, whole: Any, is_stopped: Callable[[], bool]) -> None:
         self._whole, self._is_stopped = whole, is_stopped
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
-        """Yield rows until it is stopped.
-
-        Raises
-        ------
-        StoppedError
-            Once it is.
-        """
+        """Yield rows until it is stopped."""
         for rows in self._whole.read(asked):
             if self._is_stopped():
                 message = f"{self._whole.name} is not read any further."
@@ -770,7 +609,7 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self.growth: Growth | None = None
         self._opening, self._turn = opening, 0
         self.shown = Shown()
-        self._background = Background(lambda why: self.shown.say(" ".join(why.splitlines())))
+        self._background = Background(self.shown.say)
         self.button = Button(description="Growth", tooltip="Why the store does not shrink")
         self.button.on_click(lambda _: self.measure())
         super().__init__([self.button, self.shown])

@@ -1,10 +1,8 @@
 """Stores to look into: which there are, what each is, its rows in pages, and why it grows.
 
-Stores that were found as a tree: by engine, application and task, for a list to choose from.
-
-A list of stores to choose from: looked for beside the kernel's thread, grouped, filtered.
-
-What a panel says of a store: whose it is, how sure that is, its size, how it was left.
+They are looked for beside the kernel's thread, and stand in a list as a tree, by engine,
+application and task or operator. Of each the panel says whose it is, how sure that is, its size,
+and how it was left.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Button, HBox, Layout, Select, Text, VBox
+from ipywidgets import Layout, Select, Text, VBox
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened
@@ -26,7 +24,14 @@ from kstoolkit.stores.rows.rows import Estimating
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.widgets.panel import Background, Panel, Shown
+from kstoolkit.widgets.panel import (
+    FIRST_LOOK_SECONDS,
+    Background,
+    Panel,
+    Shown,
+    step_button,
+    wrapping,
+)
 from kstoolkit.widgets.storerows import StoreGrowth, StoreRows
 
 if TYPE_CHECKING:
@@ -42,7 +47,6 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 500
 """More lines than anybody scrolls through: a filter finds the others."""
-
 _LONGEST_NAME = 48
 _INDENT = "\u00a0" * 4  # a list drops spaces that are plain
 _SURE = 0.5
@@ -50,19 +54,7 @@ _SURE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A line of the tree: a store, or what several stores have in common.
-
-    Parameters
-    ----------
-    name
-        What it is called.
-    depth
-        How far it is from the root.
-    stores
-        The store, or those below it.
-    path
-        What can be opened: the store's folder, or that of an operator of Spark's; None if nothing.
-    """
+    """A line of the tree: a store, or what several have in common; ``path`` can be opened."""
 
     name: str
     depth: int
@@ -90,42 +82,12 @@ class _Node:
 
 
 def _store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[_Node]:
-    """Return the lines of a tree: engines, their applications, tasks or operators, and stores.
-
-    Parameters
-    ----------
-    stores
-        The stores.
-    root
-        Where they were found: what has no other name is named by its folder from there.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.discovery.found import FoundStore
-    >>> found = [
-    ...     FoundStore("/s/app/0_1/counts", "kafka-streams", "app", "counts", subtopology=0,
-    ...                partition=1, kind="window", size_bytes=2048),
-    ... ]
-    >>> for node in _store_tree(found):
-    ...     print(node.label.replace("\u00a0", " "))
-    kafka-streams: 1 store, 2.0 KiB
-        app: 1 store, 2.0 KiB
-            task 0_1: 1 store, 2.0 KiB
-                counts (window, 2.0 KiB)
-    """
+    """Return the lines of a tree; what has no name of its own is called from ``root`` on."""
     return list(_below(sorted(stores, key=_order), 0, root or Path()))
 
 
 def _matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
-    """Return the stores of which something that a person would look for has each of some words.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.discovery.found import FoundStore
-    >>> found = [FoundStore(f"/s/{name}", "rocksdb", None, name) for name in ("Counts", "x")]
-    >>> [each.store for each in _matching(found, "counts")], len(_matching(found, " "))
-    (['Counts'], 2)
-    """
+    """Return the stores of which something that a person would look for has each of some words."""
     words = text.casefold().split()
     return [each for each in stores if all(word in _looked_for(each) for word in words)]
 
@@ -209,25 +171,7 @@ _MOST_OPENED = 100
 
 
 class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
-    """The stores below a folder.
-
-    Parameters
-    ----------
-    root
-        The folder.
-    on_choice
-        Is given the line that somebody chooses.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> stores = _StoreList(Path(tempfile.mkdtemp()), print)
-    >>> stores.look()
-    >>> stores.wait()
-    >>> len(stores.found), "0 stores" in stores.said.value
-    (0, True)
-    >>> stores.close()
-    """
+    """The stores below a folder."""
 
     def __init__(self, root: Path, on_choice: Callable[[_Node], object]) -> None:
         self.root, self._on_choice = root, on_choice
@@ -235,7 +179,7 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self.nodes: list[_Node] = []
         self._is_quiet = False
         self.said = Shown()
-        self._looking = Background(lambda why: self.said.say(" ".join(why.splitlines())))
+        self._looking = Background(self.said.say)
         self.filter = Text(
             description="Filter",
             placeholder="by name, kind or application",
@@ -250,14 +194,13 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         )
         self.filter.observe(self._list, "value")
         self.tree.observe(self._pick, "index")
-        self.again = _step("Read again", "Look for what was written since")
+        self.again = step_button("Read again", "Look for what was written since")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
-        self.above = _step("Store above", "Choose the line above")
-        self.below = _step("Store below", "Choose the line below")
+        self.above = step_button("Store above", "Choose the line above")
+        self.below = step_button("Store below", "Choose the line below")
         self.above.on_click(lambda _: self.go(-1))
         self.below.on_click(lambda _: self.go(+1))
-        steps = HBox([self.filter, self.above, self.below, self.again])
-        steps.add_class("kst-wraps")
+        steps = wrapping(self.filter, self.above, self.below, self.again)
         super().__init__([steps, self.tree, self.said])
 
     def look(self) -> None:
@@ -265,13 +208,7 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._looking.start(self._look)
 
     def choose(self, store: str) -> _Node | None:
-        """Choose a store by its name or its folder; return its line, None if it is not listed.
-
-        Raises
-        ------
-        ConfigurationError
-            If several are called so.
-        """
+        """Choose a store by its name or its folder; return its line, None if it is not listed."""
         whole = str(Path(store).absolute())
         at = [n for n, each in enumerate(self.nodes) if each.path in {store, whole}]
         at = at or [n for n, each in enumerate(self.nodes) if each.is_store and each.name == store]
@@ -352,32 +289,14 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
         return f"{'; '.join(told)}."
 
 
-def _step(description: str, tooltip: str) -> Button:
-    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))
-
-
 _MOST_SEGMENTS = 50
 _LONGEST_FACT = 500
-
 _Fact = tuple[str, str]
 """What it is about, and what is so."""
 
 
 def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[_Fact]:
-    """Return what a look at a store tells, or at an operator of Spark's: what its partitions share.
-
-    Parameters
-    ----------
-    path
-        The folder.
-    is_stopped
-        As :func:`kstoolkit.discover` takes it.
-
-    Raises
-    ------
-    InputError
-        If the folder is gone.
-    """
+    """Return what a look at a store tells; of an operator of Spark's, what its partitions share."""
     found = discover(path, look=True, is_stopped=is_stopped)
     here = [each for each in found if each.path == path]
     if here:
@@ -389,15 +308,7 @@ def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> l
 
 
 def _facts_of_store(found: FoundStore) -> list[_Fact]:
-    """Return what was found of a store; what is unknown says why.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.discovery.found import FoundStore
-    >>> found = FoundStore("/s/x", "rocksdb", None, "x", size_bytes=5, is_locked=True)
-    >>> _facts_of_store(found)[:2]
-    [('engine', 'rocksdb'), ('kind', 'unknown (not told)')]
-    """
+    """Return what was found of a store; what is unknown says why."""
     facts: list[_Fact] = [("engine", found.engine)]
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
@@ -430,13 +341,7 @@ def _facts_of_reading(store: OpenedStore) -> list[_Fact]:
 
 
 def _facts_html(name: str, facts: Sequence[_Fact]) -> Html:
-    """Return facts as a table: why something is unknown may take more than a cell of the data.
-
-    Examples
-    --------
-    >>> _facts_html("counts", [("size", "5 B")])[-61:]
-    '<tr><td>size</td><td><bdi>5 B</bdi></td></tr></tbody></table>'
-    """
+    """Return facts as a table: why something is unknown may take more than a cell of the data."""
     names = (Html("store"), isolated(name, _LONGEST_FACT))
     head = element("tr", *(element("th", each, scope="col") for each in names))
     rows = [
@@ -491,8 +396,6 @@ def _rows(store: OpenedStore) -> str:
 
 
 _LONGEST_TITLE = 120
-_FIRST_LOOK_SECONDS = 0.6
-"""How long a cell may wait, so that its saved picture shows more than that it is being read."""
 
 
 class StorePanel(Panel):
@@ -549,8 +452,8 @@ class StorePanel(Panel):
         self.list.again.on_click(lambda _: self.refresh())
         self.list.look()
         began = time.monotonic()
-        self.list.wait(_FIRST_LOOK_SECONDS)
-        self.rows.wait(max(began + _FIRST_LOOK_SECONDS - time.monotonic(), 0))
+        self.list.wait(FIRST_LOOK_SECONDS)
+        self.rows.wait(max(began + FIRST_LOOK_SECONDS - time.monotonic(), 0))
 
     @property
     def page(self) -> list[Cells]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.rocksdb.faults import StoreClosedError
-from kstoolkit.widgets.storerows import StoreGrowth
+from kstoolkit.widgets.storerows import StoreGrowth, _StoppableSource
 from kstoolkit.widgets.stores import _MOST_LISTED, StorePanel
 from tests.stores.kafkastreams.archives import State, states
 from tests.stores.spark.madecheckpoints import make_checkpoint
@@ -485,3 +485,19 @@ def _ended_soon(before: set[threading.Thread]) -> bool:
             return True
         time.sleep(0.01)
     return False
+
+
+def test_rows_that_nobody_wants_any_more_are_read_no_further() -> None:
+    class Endless:
+        name = "counts"
+
+        def read(self, _: object) -> Iterator[str]:
+            while True:
+                yield "some rows"
+
+    answers = iter([False, False, True])
+    source: Any = _StoppableSource(Endless(), lambda: next(answers))
+    rows = source.read(None)
+    assert (source.name, next(rows), next(rows)) == ("counts", "some rows", "some rows")
+    with pytest.raises(KstoolkitError, match="counts is not read any further"):
+        next(rows)

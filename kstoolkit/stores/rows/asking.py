@@ -15,12 +15,15 @@ read may be more than what is asked; it is never less.
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import numbers_of
 from kstoolkit.formats.streams.kinds import Kind
 
@@ -102,6 +105,44 @@ class Asked:
         if self.until_ms is not None:
             within &= time < self.until_ms
         return within & known
+
+
+_HEX = re.compile(r"0x(?:[0-9a-fA-F]{2})*")
+
+
+def typed_key(
+    text: str, *, in_columns: bool = False, hint: str = 'Write it as {"user": "anna"}.'
+) -> Any:
+    """Return the key, or the beginning of keys, that a person has typed.
+
+    Parameters
+    ----------
+    text
+        The bytes in hex, as ``0x00ff``; columns in JSON; or what the serde of the keys writes.
+    in_columns
+        Whether a text with braces is JSON, as a key of Spark's stores is.
+    hint
+        How to write JSON where it is typed.
+
+    Raises
+    ------
+    ConfigurationError
+        If it begins as JSON, and is none.
+
+    Examples
+    --------
+    >>> typed_key("an"), typed_key("0x616e"), typed_key('{"user": "an"}', in_columns=True)
+    ('an', b'an', {'user': 'an'})
+    """
+    if _HEX.fullmatch(text):
+        return bytes.fromhex(text[2:])
+    if not in_columns or not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"The key {text!r} is no JSON: {error}."
+        raise ConfigurationError(message, hint=hint) from None
 
 
 _KEY_VALUES = {Kind.KEY_VALUE, Kind.TIMESTAMPED_KEY_VALUE, Kind.HEADERS_KEY_VALUE}
