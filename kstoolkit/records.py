@@ -1,14 +1,12 @@
-"""What is known of a store, as records that say whose each figure is, and why some are unknown.
+"""Records that people look at: as text, HTML, a table, a plot; each figure says whose it is.
 
 Figures of a cache, a memtable, a stall or a compaction describe the process that opened the store,
 not the application that wrote it. A figure without its source would be misread, so each field of a
-record names one, and every way to show a record shows it too.
-
-What every record that people look at can do: show itself as a plot.
+record names one, and every way to show a record shows it too, or why the figure is unknown.
 
 A record doesn't know how it is drawn: :mod:`kstoolkit.plots` knows the records, never the other way
-round. This is the one place that reaches forward, and only when somebody asks, so that reading a
-record loads no plotting library.
+round. :meth:`Viewed.plot` is the one place that reaches forward, and only when somebody asks, so
+that reading a record loads no plotting library.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Plots on a page: as lines where that is small, else as a picture, which the page says.
 
-The plots' colours on a page: a style sheet's variable each, for a light and a dark ground.
-
-Those that the style sheet has by name were chosen by eye; any other colour of the palette is mixed
-with black or white until it stands out from the ground by 3 to 1, which is what WCAG 2.2 asks of
-graphics (https://www.w3.org/TR/WCAG22/#non-text-contrast).
-
-The texts of a figure, fit for a page while it is drawn, and afterwards as they were.
-
-A figure as an ``svg`` element: a few kilobytes, in the page's own font and colours.
+Lines are an ``svg`` element, a few kilobytes in the page's own font and colours. Each colour of a
+plot is a style sheet's variable, for a light and a dark ground: those that the style sheet has by
+name were chosen by eye; any other colour of the palette is mixed with black or white until it
+stands out from the ground by 3 to 1, which is what WCAG 2.2 asks of graphics
+(https://www.w3.org/TR/WCAG22/#non-text-contrast).
 """
 
 from __future__ import annotations
@@ -33,6 +29,7 @@ from kstoolkit.plots import palette
 from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
 from kstoolkit.plots.users import plot_expected
+from kstoolkit.records import counted
 from kstoolkit.report.tables import nothing
 from kstoolkit.units import format_bytes, format_count
 
@@ -55,13 +52,7 @@ _IN_THE_DARK = {"#56b4e9": "#b5e3fb"}
 
 @cache
 def _variables() -> dict[str, str]:
-    """Return what stands for each colour of the palette on a page.
-
-    Examples
-    --------
-    >>> _variables()[palette.COUNTED], _variables()[palette.INK]
-    ('var(--counted)', 'currentColor')
-    """
+    """Return what stands for each colour of the palette on a page."""
     named = {color: f"var(--{_variable(name, color)})" for name, color in _palette()}
     return named | {palette.INK: "currentColor"}
 
@@ -190,15 +181,6 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
 
     A figure without a face takes the page's ink, and its values of the palette's colours; one that
     brings a face of its own keeps all its colours.
-
-    Parameters
-    ----------
-    figure
-        What to draw; afterwards it is as it was.
-    name
-        Put before every id, so that figures on one page don't share them.
-    label
-        What the figure shows, for those who can't see it.
     """
     target = io.BytesIO()
     with _seen_texts(figure), rc_context(_STYLE), warnings.catch_warnings():
@@ -301,12 +283,12 @@ def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     series
         What to draw.
     name, label
-        As in :func:`kstoolkit.report.figures._svg_of`.
+        What is put before every id, and what the plot shows, for those who can't see it.
 
     Raises
     ------
     ConfigurationError
-        If the series makes no plot; see :func:`kstoolkit.plots.plot_expected`.
+        If the series makes no plot; see :func:`kstoolkit.plots.users.plot_expected`.
     """
     options: dict[str, Any] = {
         name: getattr(series, name)
@@ -336,9 +318,8 @@ def described(series: LevelCounts) -> str:
     counts = series.counts
     if not counts.size:
         return "Bar chart without counts."
-    windows = "window" if counts.size == 1 else "windows"
     low, high = format_count(counts.min()), format_count(counts.max())
-    return f"Bar chart of {format_count(counts.size)} {windows} with counts from {low} to {high}."
+    return f"Bar chart of {counted(counts.size, 'windows')} with counts from {low} to {high}."
 
 
 def plotted(thing: object, name: str) -> Html:

@@ -1,10 +1,8 @@
-"""Tables of any width and length on a page: the first rows, and all columns in blocks that print.
+"""Tables, records and rows of stores on a page.
 
-What is left out is said above the table.
-
-Records on a page: their line, their figures with whose they are, their parts, their plot.
-
-Rows and differences on a page: the first of them, since nobody may know how many there are.
+Of a table of any width and length: the first rows, and all columns in blocks that print; what is
+left out is said above it. Of a record: its line, its figures with whose they are, its parts, its
+plot. Of rows and differences the first, since nobody may know how many there are.
 """
 
 from __future__ import annotations
@@ -55,16 +53,8 @@ _LONGEST_NOTE = 600
 class _Grid:
     """The first rows of a table, as texts.
 
-    Parameters
-    ----------
-    names
-        Of the columns.
-    rows
-        A text a column, in each.
-    numbers
-        The columns that hold numbers, by place.
-    total
-        How many rows there are; ``None`` if there are more than these, and nobody counted them.
+    ``numbers`` are the places of columns of numbers; ``total`` is how many rows there are, ``None``
+    if there are more than these, and nobody counted them.
     """
 
     names: Sequence[str]

@@ -1,9 +1,7 @@
-"""The report as one HTML page: what stands where.
+"""The report as one HTML page, what stands where; as a file it is there whole, or not at all.
 
 The page loads nothing: its style is inside, its figures are inline, and it runs no script; its
 content security policy says so to the browser.
-
-The report as a file: it is there whole, or not at all.
 """
 
 from __future__ import annotations

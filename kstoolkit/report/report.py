@@ -26,7 +26,7 @@ from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, LargeReportWarning
 from kstoolkit.findings.finding import Finding, Findings
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
-from kstoolkit.records import Record, Records
+from kstoolkit.records import Record, Records, counted
 from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.report.figures import figure_of, plotted, titles, whole
 from kstoolkit.report.findings import finding_part, findings_part
@@ -80,15 +80,7 @@ if TYPE_CHECKING:
 
 
 def _path_part(path: Path, ids: Ids, limit: int | None) -> ReportPart:
-    """Return what the page says of what lies at a path.
-
-    Raises
-    ------
-    InputError
-        If nothing lies there that a report can show.
-    KstoolkitError
-        What reading it raises.
-    """
+    """Return what the page says of what lies at a path."""
     if _is_run(path):
         from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
 
@@ -135,22 +127,7 @@ _LONGEST_COLUMN, _NAMED_COLUMNS = 24, 3
 
 @singledispatch
 def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
-    """Return what a report shows of a thing.
-
-    Parameters
-    ----------
-    thing
-        Anything that a report takes: see :meth:`Report.add`.
-    ids
-        The ids that the report has given away.
-    limit
-        At most so many rows, findings or users; ``None`` is as many as one person looks at.
-
-    Raises
-    ------
-    ConfigurationError
-        If a report takes no such thing.
-    """
+    """Return what a report shows of a thing."""
     module, kind = type(thing).__module__, type(thing).__name__
     if (module, kind) == ("kstoolkit.pipeline.run", "Run"):  # not imported for this alone
         return _run_part(thing, ids, limit)
@@ -168,13 +145,7 @@ def _part_of(thing: Any, ids: Ids, limit: int | None) -> ReportPart:
 
 
 def _paragraphs(told: str) -> Html:
-    """Return text as paragraphs, which blank lines part; nothing in it is markup.
-
-    Examples
-    --------
-    >>> _paragraphs("a < b")
-    '<p><bdi>a &lt; b</bdi></p>'
-    """
+    """Return text as paragraphs, which blank lines part; nothing in it is markup."""
     blocks = [" ".join(each.split()) for each in told.replace("\r\n", "\n").split("\n\n")]
     return joined(*(element("p", isolated(each, _LONGEST_PARAGRAPH)) for each in blocks if each))
 
@@ -192,13 +163,7 @@ def _table_part(table: pd.DataFrame | pa.Table, ids: Ids, limit: int | None) -> 
 
 
 def _columns(names: Sequence[str]) -> str:
-    """Return what to call a table that nobody named: by its columns.
-
-    Examples
-    --------
-    >>> _columns(["user", "count"]), _columns(list("abcde")), _columns([])
-    ('Table of user, count', 'Table of a, b, c and 2 more', 'Table')
-    """
+    """Return what to call a table that nobody named: by its columns."""
     known = [shortened(plain(each), _LONGEST_COLUMN) for each in names if each.strip()]
     more = f" and {len(known) - _NAMED_COLUMNS} more" if len(known) > _NAMED_COLUMNS else ""
     return f"Table of {', '.join(known[:_NAMED_COLUMNS])}{more}" if known else "Table"
@@ -254,7 +219,6 @@ def _facts(told: dict[str, Any]) -> Html:
 
 _LARGEST_BYTES = 5_000_000
 """What every mailbox takes; a larger report says which of its parts makes it so."""
-
 _NAMED, _TITLED = 6, 3
 _LONGEST_NAME = 60
 _LONGEST_COMMAND = 2_000
@@ -428,7 +392,7 @@ class Report:
     def __repr__(self) -> str:
         names = [shortened(each.title, _LONGEST_NAME) for each in self._parts]
         named = ", ".join([*names[:_NAMED], *(["…"] if len(names) > _NAMED else [])])
-        parts = f"{len(names)} part{'' if len(names) == 1 else 's'}"
+        parts = counted(len(names), "parts")
         return f"Report({self._title!r}, {parts}{': ' if names else ''}{' '.join(named.split())})"
 
     def _repr_html_(self) -> str:

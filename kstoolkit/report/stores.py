@@ -1,7 +1,4 @@
-"""Stores, replicas and changelogs on a page: what each of them can tell at once.
-
-A comparison of profiles from what ``kstoolkit compare-profiles --json`` printed.
-"""
+"""Stores, replicas and changelogs on a page; and a comparison of profiles, read from its JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.markup import isolated, text
-from kstoolkit.records import Record, Records
+from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.frames import (
     SHOWN_ROWS,
     frame_span,
@@ -29,7 +26,7 @@ from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.growth.growth import growth
-from kstoolkit.units import format_bytes, format_count, format_duration
+from kstoolkit.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,7 +76,7 @@ def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportP
     parts = [_table("Windows", _windows(changelog, lengths), ids, limit)]
     if lengths:
         parts.append(_table("Users and actions", _busiest(changelog, lengths[-1]), ids, limit))
-    told = f"{format_count(len(batches))} batch{'' if len(batches) == 1 else 'es'}"
+    told = counted(len(batches), "batches")
     if batches:
         told += f", the newest number {batches[-1].number} of epoch {batches[-1].epoch}"
     folder = changelog.path.absolute()
@@ -147,13 +144,7 @@ _Row = TypeVar("_Row", bound=Record)
 
 
 class _ToldTrials(Comparison):
-    """Trials of a workload that nobody told.
-
-    Parameters
-    ----------
-    trials, series, levels
-        As in :class:`~kstoolkit.rocksdb.lab.results.Comparison`.
-    """
+    """Trials of a workload that nobody told."""
 
     def __init__(
         self, trials: Records[Trial], series: Records[Moment], levels: Records[LevelWork]

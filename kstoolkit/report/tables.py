@@ -1,10 +1,7 @@
 """How a report shows what it knows: tables, facts with their labels, and that there is nothing.
 
-Single values as a table prints them: short, in units, and never as markup.
-
-Times and windows as a report prints them: UTC, and no finer than they need.
-
-Paths as a reader elsewhere may see them: without whose home, and where on which machine.
+Values are short, in units, and never markup; times and windows are in UTC, and no finer than they
+need; paths are as a reader elsewhere may see them: without whose home, and on which machine.
 """
 
 from __future__ import annotations
