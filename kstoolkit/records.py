@@ -22,7 +22,7 @@ from kstoolkit.moments import moment_of
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
     from matplotlib.axes import Axes
@@ -207,6 +207,40 @@ class Record(Viewed):
             for each in self.figures()
         )
         return f"<p>{escape(repr(self))}</p><table>{rows}</table>"
+
+
+def facts_html(rows: Iterable[tuple[str, str]], caption: str = "") -> str:
+    """Return what is so as an HTML table: what each fact is about, and the fact.
+
+    Examples
+    --------
+    >>> facts_html([("late", "<3")])[-63:]
+    "left'>late</th><td style='text-align:left'>&lt;3</td></tr></table>"
+    """
+    left = "style='text-align:left'"
+    body = "".join(
+        f"<tr><th scope='row' {left}>{escape(what)}</th><td {left}>{escape(figure)}</td></tr>"
+        for what, figure in rows
+    )
+    return f"<table>{f'<caption>{escape(caption)}</caption>' if caption else ''}{body}</table>"
+
+
+def rows_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return rows below the names of their columns as an HTML table.
+
+    Examples
+    --------
+    >>> rows_html("1 user", ["user"], [["<anna>"]])[-60:]
+    '</th></tr></thead><tbody><tr><td>&lt;anna&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th scope='col'>{escape(each)}</th>" for each in heads)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 _Row = TypeVar("_Row", bound=Record)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.findings.tails import FEWEST_WINDOWS
 from kstoolkit.moments import moment_of
-from kstoolkit.records import Viewed
+from kstoolkit.records import Viewed, facts_html, rows_html
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -203,31 +203,21 @@ def in_short(finding: Finding) -> str:
 
 def _finding_html(finding: Finding) -> str:
     """Return a finding as HTML: its sentence, and its evidence as a table."""
-    rows = "".join(
-        f"<tr><th scope='row' style='text-align:left'>{escape(what)}</th>"
-        f"<td style='text-align:left'>{escape(figure)}</td></tr>"
-        for what, figure in evidence(finding)
-    )
-    return f"<p>{escape(finding.sentence)}</p><table>{rows}</table>"
+    return f"<p>{escape(finding.sentence)}</p>{facts_html(evidence(finding))}"
 
 
 def _findings_html(caption: str, findings: Iterable[Finding]) -> str:
     """Return findings as an HTML table, one a row."""
-    head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
-    body = "".join(f"<tr>{_cells(each)}</tr>" for each in findings)
-    return (
-        f"<table><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+    return rows_html(caption, _COLUMNS, map(_cells, findings))
 
 
-def _cells(row: Finding) -> str:
+def _cells(row: Finding) -> tuple[str, ...]:
     start = f"{row.window_start:%Y-%m-%d %H:%M}"
     why = f"chance {chance(row.log10_probability)}"
     if row.ceiling is not None:
         why = f"ceiling {format_count(row.ceiling)}"
-    told = (row.user, row.action, row.window, start, format_count(row.count), row.expected, why)
-    return "".join(f"<td>{escape(text)}</td>" for text in told)
+    count = format_count(row.count)
+    return (row.user, row.action, row.window, start, count, row.expected, why)
 
 
 FINDINGS_SCHEMA = pa.schema(

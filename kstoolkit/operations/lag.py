@@ -12,7 +12,6 @@ import os
 import time
 from collections import Counter, deque
 from dataclasses import asdict, dataclass, field, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +24,11 @@ from kstoolkit.kafka.reading import record_times
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
-from kstoolkit.records import Viewed, counted
+from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pandas as pd
 
@@ -200,26 +199,7 @@ class TopicLag(Viewed):
         return f"TopicLag({self.sentence()})"
 
     def _repr_html_(self) -> str:
-        return captioned_table(self.sentence(), HEADER, [each.cells() for each in self])
-
-
-def captioned_table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return texts as a table of HTML under a sentence.
-
-    Examples
-    --------
-    >>> captioned_table("One & all", ["a"], [["<1>"]])
-    "<table><caption>One &amp; all</caption><thead><tr><th scope='col'>a</th></tr></thead>\
-<tbody><tr><td>&lt;1&gt;</td></tr></tbody></table>"
-    """
-    head = "".join(f"<th scope='col'>{name}</th>" for name in header)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return (
-        f"<table><caption>{escape(caption)}</caption>"
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
+        return rows_html(self.sentence(), HEADER, (each.cells() for each in self))
 
 
 def _seconds_text(seconds: float) -> str:

@@ -24,8 +24,8 @@ from kstoolkit.events.topics import in_utc
 from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.moments import moment_of
-from kstoolkit.operations.lag import RunReader, captioned_table, reader_of
-from kstoolkit.records import counted
+from kstoolkit.operations.lag import RunReader, reader_of
+from kstoolkit.records import counted, rows_html
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ class ResetPlan:
 
     def _repr_html_(self) -> str:
         told = "".join(f"<li>{escape(each)}</li>" for each in self.remarks())
-        cells = [each.cells() for each in self.moves]
-        return f"{captioned_table(self.sentence(), HEADER, cells)}<ul>{told}</ul>"
+        table = rows_html(self.sentence(), HEADER, (each.cells() for each in self.moves))
+        return f"{table}<ul>{told}</ul>"
 
 
 def _moment_text(value_ms: int) -> str:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, overload
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
-from kstoolkit.records import Viewed, counted
+from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -314,14 +314,9 @@ class Batches(Viewed, Sequence[MicroBatch]):
         return f"Batches({self._facts()})"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th scope='col'>{name}</th>" for name in _COLUMNS)
         last = self.told[-_SHOWN:]
-        body = "".join(f"<tr>{_html_cells(each)}</tr>" for each in last)
         note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
-        return (
-            f"<table><caption>{self._facts()}{note}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        return rows_html(f"{self._facts()}{note}", _COLUMNS, map(_cells, last))
 
     def _facts(self) -> str:
         events = format_count(sum(each.events for each in self.told))
@@ -329,9 +324,9 @@ class Batches(Viewed, Sequence[MicroBatch]):
         return f"{counted(len(self), 'batches')}, {events} events in {seconds:,.1f} s"
 
 
-def _html_cells(each: MicroBatch) -> str:
+def _cells(each: MicroBatch) -> tuple[str, ...]:
     rate, held, written = each.events_per_second, each.state, each.state_bytes
-    told = (
+    return (
         str(each.batch),
         f"{each.seconds:,.2f}",
         format_count(each.events),
@@ -341,7 +336,6 @@ def _html_cells(each: MicroBatch) -> str:
         "unknown (not kept)" if held is None else format_count(held.rows),
         "unknown (not kept)" if held is None else format_bytes(held.memory_bytes),
     )
-    return "".join(f"<td>{text}</td>" for text in told)
 
 
 def batches_of(folder: RunFolder, query: StreamingQuery | None = None) -> Batches:

@@ -33,7 +33,7 @@ from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, size_bytes
-from kstoolkit.records import Viewed, counted
+from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
 
@@ -206,17 +206,10 @@ class UserHistory(Viewed):
 
     def _repr_html_(self) -> str:
         heads = [what for what, _ in self.levels[0].rows()] if self.levels else []
-        head = "".join(f"<th scope='col'>{escape(each)}</th>" for each in ("window", *heads))
-        body = "".join(
-            f"<tr><td>{escape(level.window.label)}</td>"
-            + "".join(f"<td>{escape(figure)}</td>" for _, figure in level.rows())
-            + "</tr>"
-            for level in self.levels
-        )
-        return (
-            f"<table><caption>{escape(self._facts())}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        )
+        rows = [
+            (level.window.label, *(figure for _, figure in level.rows())) for level in self.levels
+        ]
+        return rows_html(self._facts(), ("window", *heads), rows)
 
     def _facts(self) -> str:
         what = "all actions" if self.action is None else repr(self.action)

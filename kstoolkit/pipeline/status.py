@@ -12,7 +12,6 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from html import escape
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +25,7 @@ from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit, size_bytes
-from kstoolkit.records import Viewed, counted
+from kstoolkit.records import Viewed, counted, facts_html
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -170,12 +169,7 @@ class RunStatus(Viewed):
         return f"RunStatus({self.state}, {format_count(self.events)} events in {self._batches()})"
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th scope='row' style='text-align:left'>{escape(what)}</th>"
-            f"<td style='text-align:left'>{escape(figure)}</td></tr>"
-            for what, figure in self.rows()
-        )
-        return f"<table><caption>{escape(repr(self)[10:-1])}</caption>{body}</table>"
+        return facts_html(self.rows(), repr(self)[10:-1])
 
     def _state(self) -> str:
         return self.state if self.why is None else f"{self.state}: {self.why}"

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
-from kstoolkit.pipeline.run import LevelCounts, iter_letters
+from kstoolkit.pipeline.run import LevelCounts, iter_dead_letters
 from kstoolkit.report.figures import described, drawing
 from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
 from kstoolkit.report.section import Origin, ReportPart, Section, keyed
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.pipeline.run import Run, RunSummary
+    from kstoolkit.pipeline.batches import RunSummary
+    from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
     from kstoolkit.report.section import Ids
     from kstoolkit.windows import Window
@@ -307,7 +308,7 @@ def _dead_letters(out: Path, counted: Mapping[str, int], top: int) -> Html:
 def _samples(out: Path, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return some dead letters; of millions, no more are read than it takes to find these."""
     held: dict[str, list[dict[str, Any]]] = {reason: [] for reason in counts}
-    for number, letters in iter_letters(out):
+    for number, letters in iter_dead_letters(out):
         for reason in letters["reason"].unique().to_pylist():
             room = _SAMPLES - len(held.setdefault(reason, []))
             first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)

@@ -12,9 +12,9 @@ from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import letters
 from kstoolkit.findings.finding import FINDINGS_SCHEMA
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_to_json
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings
-from kstoolkit.pipeline.statistics import BatchStatistics
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Made:
         BatchFolders(self.out / "dead_letters").mark(0, number)
 
     def statistics(self, **told: Any) -> None:
-        BatchStatistics(0, TEN, 1.5, **told).save(self._batch("statistics"))
+        MicroBatch(0, TEN, 1.5, **told).save(self._batch("statistics"))
         BatchFolders(self.out / "statistics").mark(0, 0)
 
     def _batch(self, kind: str, number: int = 0) -> Path:

@@ -93,7 +93,7 @@ def test_the_first_picture_shows_the_store_and_what_was_found(users: Path) -> No
 def test_a_store_is_chosen_by_its_name_while_it_is_still_looked_for(
     users: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kstoolkit.widgets.stores._FIRST_LOOK_SECONDS", 0)
+    monkeypatch.setattr("kstoolkit.widgets.stores.FIRST_LOOK_SECONDS", 0)
     write_store(users.parent / "another", default={b"a": b"1"})
     with StorePanel(users.parent) as panel:
         panel.choose("users")
@@ -399,7 +399,7 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
 def test_closing_ends_the_search_among_thousands_of_stores(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kstoolkit.widgets.stores._FIRST_LOOK_SECONDS", 0)
+    monkeypatch.setattr("kstoolkit.widgets.stores.FIRST_LOOK_SECONDS", 0)
     for n in range(3_000):
         (tmp_path / str(n)).mkdir()
         (tmp_path / str(n) / "CURRENT").touch()
