@@ -1,8 +1,8 @@
-"""The command that shows what a store's writer logged.
+"""Commands that show what RocksDB tells of a store, whoever wrote it: they change nothing in it.
 
-Commands that look into a RocksDB store, whoever wrote it, and change nothing in it.
-
-Commands that say what a store takes in memory, and what its figures advise.
+Where a store lies in several RocksDB, as one in segments and the partitions of Spark's do, each is
+shown, and then what they come to together. In JSON that is an object a store, which names it in
+``store``, and then one of all whose ``store`` is null; of a single RocksDB there is no ``store``.
 """
 
 from __future__ import annotations

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rocksdict import Options, Rdict
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from kstoolkit.rocksdb.store import Store
 
 HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 START_MS = 1_700_002_800_000 // HOUR_MS * HOUR_MS
@@ -48,3 +52,17 @@ def write_minutes(folder: Path, users: list[str], *, segments: int = 3) -> Path:
         }
         write_store(folder / f"{folder.name}.{start_ms}", default=rows)
     return folder
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPart:
+    """An open RocksDB as a part of a store's rows; ``span_ms`` as of a segment's windows."""
+
+    store: Store
+    span_ms: range | None = None
+
+    def opened(self) -> Store:
+        return self.store
+
+    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+        return rows

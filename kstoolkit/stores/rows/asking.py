@@ -1,8 +1,7 @@
-"""What is asked of a store's rows: which key, which window, between which times, how many.
+"""Which rows of a store are asked for, and which have to be read for that: the fewest.
 
-Which rows of a RocksDB have to be read for what is asked: by the form of its keys, the fewest.
-
-::
+What is asked is a key, a window, a span of time, a number of rows. What a RocksDB has to read goes
+by the form of its keys::
 
     key-value     key                      one key is got
     window        key | start | sequence   one key's rows lie from its first start to its last

@@ -1,12 +1,8 @@
-"""What kstoolkit itself counted, to compare another store with: a changelog's or a replica's.
+"""What kstoolkit itself counted, as a store's rows: of a changelog, or of a replica's level.
 
-kstoolkit's own counts as a store's rows: one row for each user and window.
-
-The key is the user in UTF-8. The value is either all counts by action, as JSON, or one number as
-Kafka's ``LongSerializer`` writes it: what a windowed count store of Kafka Streams holds of the same
-events.
-
-Levels and segments of a replica as stores: for a user and a window, each action's count.
+There is a row for each user and window. The key is the user in UTF-8; the value either all counts
+by action, as JSON, or one number as Kafka's ``LongSerializer`` writes it: what a windowed count
+store of Kafka Streams holds of the same events, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -431,7 +427,7 @@ class ReplicaSegment(StateStore):
         """Where its rows lie."""
         level = replica_counts(self._replica, window=self.name).source
         start_ms = int(self.path.absolute().name.partition(".")[2])
-        return _Part(level, segment_span_ms(self._window_ms, start_ms))
+        return _SpanOfRows(level, segment_span_ms(self._window_ms, start_ms))
 
     def close(self) -> None:
         """Close the segment, and the replica that it is of; a second time does nothing."""
@@ -448,7 +444,7 @@ class ReplicaSegment(StateStore):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SpanOfRows:
     """The rows of a source that lie in a span of time."""
 
     whole: RowSource

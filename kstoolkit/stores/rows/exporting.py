@@ -1,6 +1,6 @@
 """Rows of a store, or differences of two, as a file: Parquet, JSON lines or CSV.
 
-A file of results: there whole or not at all, and never among a store's own files.
+The file is there whole or not at all, and never among a store's own files.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _GROUP_ROWS, _GROUP_BYTES = 1 << 17, 32 << 20
 _LINES_AT_ONCE = 10_000
 
 
-class _Part(Protocol):
+class _AsArrow(Protocol):
     """Some rows."""
 
     def to_arrow(self) -> pa.Table:
@@ -119,7 +119,7 @@ class _Part(Protocol):
 class Exportable(Protocol):
     """What can be exported: :class:`Rows`, and a diff of two stores."""
 
-    def batches(self) -> Iterator[_Part]:
+    def batches(self) -> Iterator[_AsArrow]:
         """Yield the rows in parts; one without rows, if there are none."""
         ...
 

@@ -1,6 +1,7 @@
-"""A store whose rows can be asked for: by key, window, time, and by what to read them as.
+"""A store whose rows can be asked for, and what of it could not be read.
 
-What of a store could not be read, and was left out: said once, and kept to be asked for.
+Rows are asked for by key, window and time, and by what to read them as. What is left out is said
+once, as a warning, and kept to be asked for.
 """
 
 from __future__ import annotations

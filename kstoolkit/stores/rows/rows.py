@@ -1,22 +1,10 @@
-"""About how many rows a store has, without a look at them.
+"""Rows of a store as its application would see them, read only when they are looked at.
 
-Keys and values as people read them: what has parts as JSON, bytes in hex, times as text.
-
-What a row holds beside key and value, as people read it.
-
-One row of a store, as its application would see it.
-
-Rows as lines of JSON: whatever a serde returns comes out, and every line is valid JSON.
-
-Rows put together into columns: enough of them to be fast, few enough to be small.
-
-A column of bytes in hex, all rows at once.
-
-What some kinds of store hold beside key and value, column by column: their details.
-
-Some rows of a store, decoded: as records, and as an Arrow table.
-
-Rows of a store, read only when they are looked at, and never all at once.
+A row is never alone: rows are decoded some thousands at a time, in columns, and all of them are
+never held at once. They come out as records, as an Arrow table, and as lines of JSON that are valid
+whatever a serde returns. What some kinds of store hold beside key and value are a row's details.
+For people, what has parts is JSON, bytes are hex, and times are text. About how many rows there are
+can be told without a look at them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""A store in segments, each of which is a RocksDB of its own.
-
-The segments of one store, each a RocksDB that is opened when somebody asks for it.
+"""A store in segments, each of which is a RocksDB of its own in the store's folder.
 
 A store that does not shrink may have thousands of segments, and each that is open holds its files
-open. So only the latest ones asked for stay open, and whichever somebody still holds.
-
-The folders of a store's segments, and which of those around them are none of its.
+open. So each is opened when somebody asks for it, and only the latest ones asked for stay open, and
+whichever somebody still holds. What lies around the segments and is none of them is left out.
 """
 
 from __future__ import annotations
@@ -64,7 +61,7 @@ _ITS_OWN = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePerm
 """What is wrong with one segment alone: the others can be read."""
 
 
-class Segments(Mapping[int, Store]):
+class StoreSegments(Mapping[int, Store]):
     """The segments of a store by where they begin, epoch ms UTC, the earliest first.
 
     Parameters
@@ -219,7 +216,9 @@ class Segments(Mapping[int, Store]):
         self._latest.clear()
 
     def __repr__(self) -> str:
-        return f"Segments({str(self._path)!r}, {len(self)}, of which {len(self._open)} are open)"
+        return (
+            f"StoreSegments({str(self._path)!r}, {len(self)}, of which {len(self._open)} are open)"
+        )
 
     def _note(self, start_ms: int, error: KstoolkitError, among: dict[int, KstoolkitError]) -> None:
         """Keep in mind that a segment can't be read, and say so the first time."""
@@ -288,7 +287,7 @@ class SegmentedStore(HasRows):
     """
 
     def __init__(
-        self, path: Path, segments: Segments, folders: SegmentFolders, read_as: ReadAs
+        self, path: Path, segments: StoreSegments, folders: SegmentFolders, read_as: ReadAs
     ) -> None:
         self.path, self.segments, self.read_as = path, segments, read_as
         self._folders = folders
@@ -310,7 +309,7 @@ class SegmentedStore(HasRows):
             If something among them is left out, or can't be read.
         """
         say_left_out(path, list(folders.left_out))
-        segments = Segments(path, folders.by_start, scratch)
+        segments = StoreSegments(path, folders.by_start, scratch)
         segments.open_if_few()
         return cls(path, segments, folders, read_as)
 
@@ -362,7 +361,7 @@ class SegmentedStore(HasRows):
         return StreamSource(
             self.name,
             self.recognised.kind,
-            [_SegmentPart(self.segments, start_ms, span) for start_ms, span in spans.items()],
+            [_SegmentRows(self.segments, start_ms, span) for start_ms, span in spans.items()],
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
         )
@@ -436,14 +435,14 @@ class SegmentedStore(HasRows):
 
 
 @dataclass(frozen=True, slots=True)
-class _SegmentPart:
+class _SegmentRows:
     """A segment as a part of a store's rows.
 
     ``span_ms`` is the time that its windows begin in, or its sessions end in, epoch ms UTC; None if
     it is not known how long the segments are.
     """
 
-    segments: Segments
+    segments: StoreSegments
     start_ms: int
     span_ms: range | None
 

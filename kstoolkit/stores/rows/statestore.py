@@ -1,7 +1,4 @@
-"""A store in one RocksDB, whose rows can be read.
-
-Rows of a Kafka Streams store, from its one RocksDB or from all of its segments.
-"""
+"""Rows of a Kafka Streams store, from its one RocksDB or from all of its segments."""
 
 from __future__ import annotations
 
@@ -49,26 +46,6 @@ class StorePart(Protocol):
     def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         """Yield rows of it, up to where they are damaged, if others come after them."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A RocksDB that holds a store, or a segment of it.
-
-    ``span_ms`` is the time that its windows begin in, or its sessions end in, epoch ms UTC; None if
-    it is not a segment, or if it is not known how long the segments are.
-    """
-
-    store: Store
-    span_ms: range | None = None
-
-    def opened(self) -> Store:
-        """Return the RocksDB."""
-        return self.store
-
-    def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-        """Return rows as they are: damage among them is raised."""
-        return rows
 
 
 @dataclass(frozen=True, slots=True)

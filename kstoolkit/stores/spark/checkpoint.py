@@ -1,36 +1,21 @@
-"""A checkpoint of a streaming query of Spark's: which micro-batches are done, and its operators.
+"""What lies in a checkpoint of Spark's, by its files: batches, operators, stores and versions.
 
 ::
 
     <checkpoint>/offsets/<batch>    the batch's settings and watermark
     <checkpoint>/commits/<batch>    there once the batch is done
-    <checkpoint>/state/<operator>/<partition>/[<store>/]
+    <checkpoint>/state/<operator>/
+        _metadata/metadata              its stores and partitions; or _metadata/v2/<batch>
+        _stateSchema/<store>/<file>     columns; or <partition 0>/[<store>/]_metadata/schema
+        <partition>/[<store>/]          the files of the state
 
-The state after batch 6 is version 7.
+The state after batch 6 is version 7. A version is a snapshot of it, or that of an older one and all
+changes since. Names of files begin with the version. With unique ids, as in ``7_<id>.changelog``, a
+version may have files of several attempts: the commit log tells the id of the newest, each
+changelog those of the ones before it. No state is unpacked here; what is wrong with a file is told
+by its path.
 
-A file of a checkpoint, read whole and taken apart; what is wrong with it is told by its path.
-
-A stateful operator in a checkpoint: its stores, its partitions, and the columns of their rows.
-
-::
-
-    state/<operator>/_metadata/metadata           or _metadata/v2/<batch>
-    state/<operator>/_stateSchema/<store>/<file>  or <partition 0>/[<store>/]_metadata/schema
-    state/<operator>/<partition>/[<store>/]       the files of the state
-
-The files of one partition of one store: which versions they hold, and what makes up a version.
-
-A version is a snapshot of it, or that of an older one and all changes since. Names of files begin
-with the version. With unique ids, as in ``7_<id>.changelog``, a version may have files of several
-attempts: the commit log tells the id of the newest, each changelog those of the ones before it.
-
-What a person calls a store of an operator of Spark's.
-
-The stores of a checkpoint of Spark's, found by its files; no state is unpacked.
-
-What a path into a checkpoint stands for.
-
-::
+What a path into a checkpoint stands for::
 
     state/<operator>/<partition>/[<store>/]    a store of one partition
     state/<operator>/<store>/                  a store of all partitions: no folder has that name

@@ -1,16 +1,11 @@
-"""Rows of stores of Spark's, of one partition or of all, family by family.
+"""Rows of state of Spark's: of one partition or of all, of one column family or of several.
 
-Rows of state of Spark's, which may tell of which partition they are.
-
-Rows whose keys have some columns of given values, such as all windows of a user.
-
-A key on disk is one row, whose bytes do not begin with a column's: all rows are read, and only
-those columns of their keys looked at.
-
-Serdes of rows of several column families, each of which has columns of its own.
-
-A row's bytes do not tell whose they are. So the bytes that the serdes are given begin with the
+A row of several families tells its own, and one of all partitions its partition. A row's bytes do
+not tell whose they are: so the bytes that the serdes of several families are given begin with the
 family's number, in 2 bytes, as keys on disk do.
+
+A key on disk is one row, whose bytes do not begin with a column's. Where only some columns of a key
+are given, such as the user of all windows, all rows are read, and those columns looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +37,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.rows import Family, StoreLayout
     from kstoolkit.stores.rows.asking import Asked
     from kstoolkit.stores.rows.readable import SerdeLike
-    from kstoolkit.stores.spark.state import PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +350,25 @@ def _by_family(cells: ByteColumn, serdes: Mapping[int, Serde]) -> Decoded:
     return Decoded(values, problems)
 
 
+class OpenState(Protocol):
+    """The state of a partition, open: its rows as they lie on disk."""
+
+    @property
+    def families(self) -> dict[str, int]:
+        """The numbers of the column families by their names; none in a store without."""
+        ...
+
+    def rows(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys and values in the order of keys, those that begin with ``prefix``."""
+        ...
+
+    def close(self) -> None:
+        """Close it; a second time does nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartitionRows:
     """One store of one partition.
 
     Parameters
@@ -373,7 +384,7 @@ class Part:
     """
 
     partition: int
-    opened: Callable[[], PartitionState]
+    opened: Callable[[], OpenState]
     layout: Callable[[dict[str, int]], StoreLayout]
     wanted: Mapping[str, Family]
 
@@ -398,7 +409,7 @@ class SparkSource:
     """
 
     name: str
-    parts: Sequence[Part]
+    parts: Sequence[PartitionRows]
     wanted: tuple[Family, ...]
     is_whole: bool = False
     count: Callable[[], int | None] | None = None
@@ -425,7 +436,7 @@ class SparkSource:
             with _closing(part.opened, stays=not self.is_whole) as state:
                 yield from self._of_part(part, state, asked)
 
-    def _of_part(self, part: Part, state: PartitionState, asked: Asked) -> Iterator[RowColumns]:
+    def _of_part(self, part: PartitionRows, state: OpenState, asked: Asked) -> Iterator[RowColumns]:
         layout = part.layout(state.families)
         on_disk = [each for each in layout.families if each.name in part.wanted]
         # A family that is newer than the version has no rows in it.
@@ -457,7 +468,7 @@ class SparkSource:
 
 
 @contextmanager
-def _closing(opened: Callable[[], PartitionState], *, stays: bool) -> Iterator[PartitionState]:
+def _closing(opened: Callable[[], OpenState], *, stays: bool) -> Iterator[OpenState]:
     state = opened()
     try:
         yield state

@@ -1,30 +1,21 @@
-"""How many keys a state has, as far as snapshots tell: Spark counts when it writes one.
+"""A store in a checkpoint at one version: what the checkpoint says of it, and its state, opened.
 
-What a checkpoint says of a store at one version, without a look at its rows.
+All stores of an operator are read as one, where each is a column family: a stream-stream join of
+state formats 3 and 4 keeps in column families of one store what one of formats 1 and 2 keeps in
+four stores; so they read alike.
 
-Snapshots of RocksDB, unpacked into a scratch folder, where RocksDB can open them.
+A partition's state is a snapshot of a RocksDB, and the changes since. The snapshot is unpacked into
+a scratch folder, SST files linked or copied where they can't be, all else small and written anew:
+so nothing in the checkpoint changes, whatever RocksDB does with the folder.
 
-SST files are linked, or copied where they can't be; all else is small and written anew. So nothing
-in the checkpoint changes, whatever RocksDB does with the folder.
-
-Ranges of keys that were removed, to tell of a key whether it was.
-
-What changelogs change, laid over a snapshot's rows in the order of their keys.
-
-The changes are kept in a RocksDB of their own in a scratch folder, the latest of each key: memory
-holds a memtable, and of each file in turn its compressed bytes and some megabytes of what they
-hold. What is kept of a key is a mark and bytes::
+The changes are laid over the snapshot's rows in the order of their keys. They are kept in a RocksDB
+of their own in a scratch folder, the latest of each key: memory holds a memtable, and of each file
+in turn its compressed bytes and some megabytes of what they hold. What is kept of a key is a mark
+and bytes::
 
     =  the value    +  what is appended to the value that the snapshot has    -  it is gone
 
-One partition of a store at one version, opened through a scratch folder.
-
-A store in a checkpoint at one version: what the checkpoint says of it, and its state, opened.
-
-A store at one version, or all stores of an operator as one: then each is a column family.
-
-A stream-stream join of state formats 3 and 4 keeps in column families of one store what one of
-formats 1 and 2 keeps in four stores; so they read alike.
+How many keys there are is told as far as snapshots tell: Spark counts when it writes one.
 """
 
 from __future__ import annotations
@@ -62,7 +53,7 @@ from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readab
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.rows.readable import say_damage
 from kstoolkit.stores.spark.checkpoint import StateFiles, kind_of, read_with
-from kstoolkit.stores.spark.rows import Part
+from kstoolkit.stores.spark.rows import PartitionRows
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -639,7 +630,7 @@ class StateVersion:
         self,
         opened: Callable[[StoreVersion, int], PartitionState],
         families: Sequence[Family],
-    ) -> list[Part]:
+    ) -> list[PartitionRows]:
         """Return where the rows of some families lie.
 
         Parameters
@@ -651,7 +642,7 @@ class StateVersion:
         """
         wanted = {each.name: each for each in families}
         return [
-            Part(partition, partial(opened, at, partition), at.layout, on_disk)
+            PartitionRows(partition, partial(opened, at, partition), at.layout, on_disk)
             for at in self.stores
             if (on_disk := self._on_disk(at, wanted))
             for partition in self.place.partitions
