@@ -7,27 +7,50 @@ shown, and then what they come to together. In JSON that is an object a store, w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from contextlib import contextmanager, nullcontext
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT
-from kstoolkit.cli.terminal import hints_in_flags, in_flags, note, print_json, print_table, say
+from kstoolkit.cli.terminal import (
+    hints_in_flags,
+    in_flags,
+    left_out_as_notes,
+    note,
+    print_json,
+    print_table,
+    say,
+)
+from kstoolkit.records import Record
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from kstoolkit.records import Figure
+    from kstoolkit.records import Figure, Records
+    from kstoolkit.rocksdb.advice.advice import Advice
     from kstoolkit.rocksdb.files.ssts import Level
+    from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import LogRows
     from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
+    from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.views import HasViews, MemoryInAll, StoreRecords
 
+
+_Row = TypeVar("_Row", bound=Record)
 
 STORE = typer.Argument(
-    ..., metavar="PATH", help="A store's folder, the one with a CURRENT file.", show_default=False
+    ...,
+    metavar="PATH",
+    help="A store's folder: a RocksDB, the one with a CURRENT file; or as for rows, what lies in "
+    "several: segments, a level of a replica, snapshots of Spark's state.",
+    show_default=False,
 )
 _FAMILY = typer.Option(
     None,
@@ -58,11 +81,18 @@ def inspect(
     Each figure says whose it is. The store may be in use. The fields of --json: path,
     column_families, num_files, sst_bytes, estimated_rows, and more; unknown says why a null is one.
     """
-    with _opened_partly(path, other_folders) as store:
-        summary = store.summary(family)
-    if as_json:
-        print_json([summary.to_dict()])
+    found = _view(path, lambda store, _: store.summary(family), other_folders, partly=True)
+    if found is None:
         return
+    if as_json:
+        _print_views(found)
+        return
+    summary = found[0]
+    if found.are_several:
+        header = ["store", "files", "SST files", "entries", "rows, about", "damage"]
+        print_table(header, [[name, *_at_a_glance(each)] for name, each in found.items()])
+        say(f"In all, of {len(found)} stores:")
+        summary = found.total
     rows = [[each.name, str(each.source), _shown(each)] for each in summary.figures()]
     print_table(["figure", "whose", "value"], rows)
 
@@ -78,25 +108,91 @@ def levels(
     The fields of --json: column_family, level, num_files, size_bytes, num_entries, num_deletions,
     compression, smallest_key and largest_key (hex), and more.
     """
-    with _opened_partly(path, other_folders) as store:
-        found = store.levels(family)
+    found = _view(path, lambda store, _: store.levels(family), other_folders, partly=True)
+    if found is None:
+        return
+    header = ["column family", "level", "files", "size", "entries", "tombstones", "compression"]
+    header += ["keys (hex)"]
     if as_json:
-        print_json(found.to_dicts())
+        _print_views(found)
+    elif found.are_several and found:
+        rows = [[name, *_cells(each)] for name, each in found.items()]
+        print_table(
+            ["store", *header], [*rows, *(["in all", *_cells(each)] for each in found.total)]
+        )
     elif found:
-        header = ["column family", "level", "files", "size", "entries", "tombstones", "compression"]
-        print_table([*header, "keys (hex)"], [_cells(each) for each in found])
+        print_table(header, [_cells(each) for each in found])
     else:
         note(f"No SST files in {path}: all its rows, if any, are in the WAL.")
 
 
-def _opened_partly(path: str, other_folders: list[str] | None) -> Store:
+def _view(
+    path: str,
+    view: Callable[[Store, int], _Row | Records[_Row]],
+    other_folders: list[str] | None = None,
+    *,
+    partly: bool = False,
+) -> StoreRecords[_Row] | None:
+    """Return a view of each RocksDB of a store, which is given how many; None, said, of none."""
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
+    from kstoolkit.stores.views import StoreRecords  # noqa: PLC0415 - as above
 
-    with hints_in_flags():
-        store = open_store(path, other_folders=other_folders or None, partly=True)
+    with hints_in_flags(), _several(path) as several:
+        if several is not None and several.no_rocksdb:
+            note(several.no_rocksdb)
+            return None
+        if several is not None:
+            if several.not_shown:
+                note(several.not_shown)
+            count = len(several.places)
+            return several.each(lambda one: view(one, count))
+        store = open_store(path, other_folders=other_folders or None, partly=partly)
     if store.damage is not None:
         note(f"The store {path} is read as far as it goes: {store.damage}.")
-    return store
+    with store:
+        return StoreRecords(store.path, {store.path.name: view(store, 1)})
+
+
+@contextmanager
+def _several(path: str) -> Iterator[HasViews | None]:
+    """Yield a store that lies in several RocksDB; None of a single one, or what is no folder."""
+    if _is_one(path):
+        yield None
+        return
+    from kstoolkit.stores.opening import open_several  # noqa: PLC0415 - loads what reads any store
+
+    with left_out_as_notes():
+        store = open_several(path)
+        with store or nullcontext():
+            yield store
+
+
+def _is_one(path: str) -> bool:
+    """Return whether a path is a RocksDB itself, or no folder at all."""
+    try:
+        return not Path(path).is_dir() or (Path(path) / "CURRENT").exists()
+    except (OSError, ValueError):  # whoever opens it says what is wrong with it
+        return True
+
+
+def _print_views(found: StoreRecords[_Row]) -> None:
+    """Print one object a record, as of a single store; of several, each named, and then the sum."""
+    if not found.are_several:
+        print_json(row.to_dict() for row in found)
+        return
+    total = [] if found.total is None else found.total
+    summed = total if isinstance(total, Sequence) else [total]
+    print_json([*found.to_dicts(), *({"store": None} | each.to_dict() for each in summed)])
+
+
+def _at_a_glance(summary: StoreSummary) -> list[str]:
+    return [
+        format_count(summary.num_files),
+        format_bytes(summary.sst_bytes),
+        format_count(summary.num_entries),
+        format_count(summary.estimated_rows),
+        summary.damage,
+    ]
 
 
 def _shown(figure: Figure) -> str:
@@ -182,20 +278,23 @@ def memory(
     unknown says why a null is one.
     """
     known = _named(profile)
-    with _opened(path) as store:
-        parts = store.memory(
-            profile=known,
-            pid=pid,
-            instances=instances * partitions * segments,
-            iterators=iterators,
-        )
-    if as_json:
-        print_json([parts.to_dict()])
+    times = instances * partitions * segments
+    found = _view(
+        path,
+        lambda one, _: one.memory(profile=known, pid=pid, instances=times, iterators=iterators),
+    )
+    if found is None:
         return
-    say("The writer, by what it set:")
-    for line in str(parts.plan or parts.figures()[0].text).splitlines():
-        say(f"  {in_flags(line)}")
-    _print_figures(each for each in parts.figures() if _is_of_writer(each))
+    if as_json:
+        _print_views(found)
+        return
+    if found.are_several:
+        rows = [[name, *_needs(each)] for name, each in found.items()]
+        print_table(["store", "the writer, by the formula", "this reader"], rows)
+        _print_of_writer(found.total, "The writer of all of them, by what it set:")
+        return
+    [parts] = found
+    _print_of_writer(parts, "The writer, by what it set:")
     say("This reader, which opened the store to look into it; nothing of it is the writer's:")
     _print_figures(each for each in parts.figures() if not _is_of_writer(each))
 
@@ -216,20 +315,51 @@ def advice(
     column_family.
     """
     known = _named(profile)
-    with _opened(path) as store:
-        found = store.advice(bound_bytes=bound_bytes, instances=instances, pid=pid, profile=known)
+    found = _view(
+        path,
+        lambda one, stores: one.advice(
+            bound_bytes=bound_bytes, instances=instances * stores, pid=pid, profile=known
+        ),
+    )
+    if found is None:
+        return
     if as_json:
-        print_json(found.to_dicts())
+        _print_views(found)
     else:
-        for each in found:
-            for line in str(each).splitlines():
+        for name, each in found.items():
+            whose = f"{name}: " if found.are_several else ""
+            for line in f"{whose}{each}".splitlines():
                 say(line)
     if not found:
         note("Nothing to advise, as far as could be judged.")
-    reasons = dict.fromkeys(found.unjudged.values())
-    for why in reasons:
-        rules = [rule for rule, each in found.unjudged.items() if each == why]
+    for why, rules in _unjudged(found).items():
         note(f"Not judged: {', '.join(rules)}: {in_flags(why)}.")
+
+
+def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
+    """Return which rules could not be judged, by why; of several stores each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for advice in found.by_store.values():
+        for rule, why in getattr(advice, "unjudged", {}).items():
+            rules = reasons.setdefault(why, [])
+            rules += [] if rule in rules else [rule]
+    return reasons
+
+
+def _needs(parts: MemoryParts) -> list[str]:
+    needed, here = (
+        next(each for each in parts.figures() if each.name == name)
+        for name in ("formula_bytes", "total_bytes")
+    )
+    return [in_flags(needed.text), in_flags(here.text)]
+
+
+def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
+    say(title)
+    needed = next(each for each in parts.figures() if each.name == "formula_bytes")
+    for line in str(parts.plan or needed.text).splitlines():
+        say(f"  {in_flags(line)}")
+    _print_figures(each for each in parts.figures() if _is_of_writer(each))
 
 
 def _is_of_writer(figure: Figure) -> bool:
@@ -245,13 +375,6 @@ def _named(profile: str | None) -> Profile | None:
     from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415 - loads pandas
 
     return None if profile is None else profile_named(profile)
-
-
-def _opened(path: str) -> Store:
-    from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
-
-    with hints_in_flags():
-        return open_store(path)
 
 
 _HEADER = ["time (UTC)", "kind", "family", "what"]
@@ -280,15 +403,57 @@ def log(
     """
     from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - loads pandas
 
-    found = read_log(path)
-    events = found.events()
-    if as_json:
-        print_json({"kind": each.kind, "what": each.sentence} | each.to_dict() for each in events)
-        print_json([{"kind": "summary", "what": repr(found)} | found.summed_up()])
+    with _several(path) as several:
+        if several is not None and several.no_log:
+            note(several.no_log)
+            return
+        found = None if several is None else several.log()
+    if found is not None and found.are_several:
+        logs = dict(found.items())
     else:
-        _say_all(found, events, limit)
-    if events.unknown:
-        note(f"Not all is known: {events.unknown}.")
+        logs = {"": read_log(path) if found is None else found[0]}
+    told = {name: each.events() for name, each in logs.items()}
+    if as_json:
+        for name, each in logs.items():
+            print_json(_log_objects(name, each, told[name]))
+    if found is None or not found.are_several:
+        if not as_json:
+            _say_all(logs[""], told[""], limit)
+    else:
+        _give_several(found, told, limit, as_json=as_json)
+    for why in dict.fromkeys(each.unknown for each in told.values() if each.unknown):
+        note(f"Not all is known: {why}.")
+
+
+def _log_objects(name: str, log: StoreLog, events: LogRows[LogEvent]) -> Iterator[dict[str, Any]]:
+    """Yield the events of a log, and what they come to; of several, each with whose it is."""
+    whose = {"store": name} if name else {}
+    for each in events:
+        yield {"kind": each.kind, "what": each.sentence} | each.to_dict() | whose
+    yield {"kind": "summary", "what": repr(log)} | log.summed_up() | whose
+
+
+def _give_several(
+    found: StoreRecords[StoreLog],
+    told: dict[str, LogRows[LogEvent]],
+    limit: int,
+    *,
+    as_json: bool,
+) -> None:
+    """Print events of several stores in order of time, and what their logs come to together."""
+    total = found.total
+    if as_json:
+        print_json([{"kind": "summary", "what": repr(total), "store": None} | total.to_dict()])
+        return
+    for name, log in found.items():
+        say(f"{name}: {log!r}")
+    rows = [[name, *_row(event)] for name, events in told.items() for event in events]
+    shown = sorted(rows, key=itemgetter(1))[-limit:]
+    if len(shown) < len(rows):
+        say(f"The last {len(shown):,} of {len(rows):,} events:")
+    if shown:
+        print_table(["store", *_HEADER], shown)
+    say(f"In all: {total.figures()[-1]}")
 
 
 def _say_all(found: StoreLog, events: LogRows[LogEvent], limit: int) -> None:

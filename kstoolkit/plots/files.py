@@ -317,7 +317,9 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
     ]
     rows = "unknown" if summary.estimated_rows is None else counted(summary.estimated_rows, "rows")
     files = f"{counted(summary.num_files, 'SST files')}, {format_bytes(summary.sst_bytes)}"
-    said = f"{files} on {counted(summary.num_levels_used, 'levels')}; about {rows}"
+    levels = summary.num_levels_used
+    on = "" if levels is None else f" on {counted(levels, 'levels')}"
+    said = f"{files}{on}; about {rows}"
     notes = []
     if summary.tombstone_density:
         share = f"{summary.tombstone_density:.0%} of {counted(summary.num_entries, 'entries')}"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kstoolkit.replica.windowstore import WindowReader
     from kstoolkit.report.section import Ids
     from kstoolkit.stores.opening import OpenedStore
+    from kstoolkit.stores.views import HasViews
 
 
 _MOST_MEASURED_BYTES = 256 << 20
@@ -51,6 +52,8 @@ def store_part(store: OpenedStore, ids: Ids, limit: int | None) -> ReportPart:
     parts = [renamed(record_part(each, ids, limit), "Place") for each in found]
     if isinstance(store, Store):
         parts += _told_by_rocksdb(store, ids, limit)
+    elif store.no_rocksdb is None:
+        parts += _told_by_several(store, ids, limit)
     size_bytes = sum(each.size_bytes for each in found)
     parts += [_growth(store, size_bytes, ids, limit), rows_part(store.rows(), ids, limit)]
     return _whole(f"Store {store.name}", repr(store), parts, ids)
@@ -91,6 +94,17 @@ def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[ReportPa
         records_part(store.levels(), ids, limit),
         renamed(records_part(store.advice(), ids, limit), "Advice"),
     ]
+
+
+def _told_by_several(store: HasViews, ids: Ids, limit: int | None) -> list[ReportPart]:
+    """Return what RocksDB tells of all that a store lies in, and of each."""
+    each = store.each(lambda one: one.summary())
+    levels, advice = store.each(lambda one: one.levels()), store.advice()
+    parts = [renamed(record_part(each.total, ids, limit), "In all")]
+    parts += [renamed(records_part(each, ids, limit), "Each RocksDB")]
+    parts += [records_part(store.key_stats(), ids, limit)]
+    parts += [renamed(records_part(levels, ids, limit), "Levels")]
+    return [*parts, renamed(records_part(advice, ids, limit), "Advice")]
 
 
 def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> ReportPart:

@@ -22,7 +22,7 @@ from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from kstoolkit.stores.rows.readable import SerdeLike
@@ -108,19 +108,11 @@ def open_store(
     """
     read_as = _read_as(kind, key_serde, value_serde, window_size, column_family)
     folder = _folder(path)
-    real = real_path(folder)  # the names that an engine gave are those there
-    with translated(folder):
-        place, is_level = spark_place(real), is_replica_level(real)
-    if place is not None:
-        _check_not_told(folder, kind=kind, window_size=window_size)
-        return SparkStore(place, read_as=read_as, scratch=scratch)
-    if is_level or is_replica_segment(real):
-        _check_is_windows(folder, real if is_level else real.parent, read_as)
-    if is_level:
-        return ReplicaLevel(real, read_as)
-    segments = segment_folders(folder)
-    if segments is not None:
-        return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
+    told = {"kind": kind, "window_size": window_size}
+    several = _opened_in_several(folder, read_as, scratch, told)
+    if several is not None:
+        return several
+    real = real_path(folder)
     into, there = (ReplicaSegment, real) if is_replica_segment(real) else (StateStore, folder)
     try:
         opened = open_rocksdb(
@@ -133,6 +125,39 @@ def open_store(
     opened.read_as = read_as
     opened.say_damage()
     return opened
+
+
+def open_several(path: str | PathLike[str]) -> SegmentedStore | ReplicaLevel | SparkStore | None:
+    """Return a store that lies in several RocksDB, or may; None of a single one, or of none.
+
+    Raises
+    ------
+    KstoolkitError
+        If it can't be opened: one of :mod:`kstoolkit.rocksdb.faults`.
+    """
+    return _opened_in_several(_folder(path), ReadAs(), None, {})
+
+
+def _opened_in_several(
+    folder: Path,
+    read_as: ReadAs,
+    scratch: str | PathLike[str] | None,
+    told: Mapping[str, object],
+) -> SegmentedStore | ReplicaLevel | SparkStore | None:
+    real = real_path(folder)  # the names that an engine gave are those there
+    with translated(folder):
+        place, is_level = spark_place(real), is_replica_level(real)
+    if place is not None:
+        _check_not_told(folder, told)
+        return SparkStore(place, read_as=read_as, scratch=scratch)
+    if is_level or is_replica_segment(real):
+        _check_is_windows(folder, real if is_level else real.parent, read_as)
+    if is_level:
+        return ReplicaLevel(real, read_as)
+    segments = segment_folders(folder)
+    if segments is None:
+        return None
+    return SegmentedStore.open(folder, segments, read_as, scratch=scratch)
 
 
 def _read_as(
@@ -175,7 +200,7 @@ def _folder(path: object) -> Path:
     return folder
 
 
-def _check_not_told(folder: Path, **told: object) -> None:
+def _check_not_told(folder: Path, told: Mapping[str, object]) -> None:
     for name, value in told.items():
         if value is not None:
             message = f"{name}={value!r} is told of {folder}, where Spark's checkpoint tells it."

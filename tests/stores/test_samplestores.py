@@ -14,6 +14,7 @@ DATA = Path(__file__).parents[2] / "data"
 STORES = DATA / "stores"
 STREAMS = STORES / "kafka-streams" / "small-main-4_3_1" / "0_0"
 HOURS = STORES / "spark" / "hours-by-user"
+COUNTS = STORES / "spark" / "count-by-user"
 MACHINE = (b"/tmp/", b"/work/", b"/home/", b"/root/")
 
 
@@ -26,7 +27,7 @@ def test_the_bundled_stores_are_found_by_their_engines() -> None:
     assert found == [
         ("kafka-streams", "actions-1m"),
         ("kafka-streams", "user-count"),
-        ("spark", "default"),
+        *[("spark", "default")] * 3,
     ]
 
 
@@ -45,6 +46,18 @@ def test_the_rows_of_spark_grow_with_each_version() -> None:
         sizes = [store.at(version).count(exact=True) for version in range(1, 9)]
     assert sizes == sorted(sizes)
     assert sizes[-1] == 1_461
+
+
+def test_the_snapshots_of_spark_hold_as_many_rows_as_spark_counted() -> None:
+    with kst.open_store(COUNTS) as store:
+        assert isinstance(store, SparkStore)
+        counted = store.count()
+        assert (counted.num_keys, counted.is_current) == (62, True)
+        assert store.rows().count() == 62
+        assert list(store.places) == ["0/2.zip", "1/2.zip"]
+    with kst.open_store(COUNTS) as store:
+        assert isinstance(store, SparkStore)
+        assert list(store.at(1).places) == ["0/1.zip", "1/1.zip"]
 
 
 def test_looking_at_them_leaves_them_as_they_are() -> None:
@@ -66,7 +79,7 @@ def test_the_note_beside_them_says_how_they_were_made() -> None:
     assert archive_of("4.3.1").name in told
     settings = (HOURS / "offsets" / "0").read_text().splitlines()[1]
     assert json.loads(settings)["batchWatermarkMs"] == 0
-    for folder in (STREAMS / "actions-1m", STREAMS / "rocksdb" / "user-count", HOURS):
+    for folder in (STREAMS / "actions-1m", STREAMS / "rocksdb" / "user-count", HOURS, COUNTS):
         size = sum(path.stat().st_size for path in files(folder))
         assert f"`{folder.relative_to(STORES)}`" in told
         assert f"{len(files(folder))}, {size:,} |" in told

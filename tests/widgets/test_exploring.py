@@ -92,7 +92,7 @@ def test_a_profile_or_its_name_a_plan_and_a_workload_get_theirs(store: Path) -> 
     workload = Workload()
     compared = Comparison(workload, [], Records([], "moments"), Records([], "levels"))
     with open_store(store) as opened:
-        assert _fitting(opened.memory())[0] == "memory.MemoryPanel"  # type: ignore[union-attr]
+        assert _fitting(opened.memory())[0] == "memory.MemoryPanel"
     things: list[tuple[object, str]] = [
         ("spark", "profiles.ProfilePanel"),
         (profile_named("spark"), "profiles.ProfilePanel"),

@@ -38,7 +38,6 @@ from kstoolkit.rocksdb.advice.rules import (
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreFault
 from kstoolkit.rocksdb.log.jobs import LogRows
 from kstoolkit.rocksdb.log.stats import write_amplification as no_writes
-from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import process_memory
 from kstoolkit.rocksdb.memory.planning import profile_given
 
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.stats import StatsDump
+    from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
 
@@ -116,6 +116,9 @@ class AdvisedStore(Protocol):
     def iter_rows(self, *, cf: str | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Yield a column family's rows."""
 
+    def log(self) -> StoreLog:
+        """Return the log that the writer left; an InputError if there is none."""
+
 
 def gather(store: AdvisedStore, circumstances: Circumstances) -> Facts:
     """Return the facts on a store: what is given, and what it, its log and the system tell.
@@ -135,7 +138,7 @@ def gather(store: AdvisedStore, circumstances: Circumstances) -> Facts:
         If there is no process of the pid that is given, or no such profile.
     """
     check_circumstances(circumstances)
-    log, no_log = _log(store.path)
+    log, no_log = _log(store)
     limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
     own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     given, instances = circumstances.get("profile"), circumstances.get("instances", 1)
@@ -182,10 +185,10 @@ def _advice(verdict: list[Advice] | Unjudged) -> list[Advice]:
     return [] if isinstance(verdict, Unjudged) else verdict
 
 
-def _log(path: Path) -> tuple[StoreLog | None, str]:
+def _log(store: AdvisedStore) -> tuple[StoreLog | None, str]:
     """Return the writer's log, or why there is none."""
     try:
-        return read_log(path), ""
+        return store.log(), ""
     except InputError as error:
         return None, error.message.rstrip(".")
 

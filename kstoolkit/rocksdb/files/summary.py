@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 512  # what st_blocks counts in, whatever the disk's own blocks are
 _NOT_WRITTEN = "only the process that writes knows what its memtables still hold"
-_NO_DAMAGE = "none seen (what was not read may still be damaged)"
+NO_DAMAGE = "none seen (what was not read may still be damaged)"
 _NO_OPTIONS = "there is no OPTIONS file"
 
 
@@ -64,7 +64,7 @@ class StoreSummary(Record):
     wal_bytes: int = of_source(Source.STORE)
     apparent_bytes: int = of_source(Source.STORE)
     disk_bytes: int = of_source(Source.STORE)
-    num_levels_used: int = of_source(Source.STORE)
+    num_levels_used: int | None = of_source(Source.STORE)
     num_entries: int = of_source(Source.STORE)
     num_deletions: int = of_source(Source.STORE)
     tombstone_density: float | None = of_source(Source.STORE)
@@ -175,7 +175,7 @@ def summary_of(
         estimated_rows=_total(families, "rocksdb.estimate-num-keys"),
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
-        damage=damage or _NO_DAMAGE,
+        damage=damage or NO_DAMAGE,
         format_versions=_format_versions(ssts),
         unflushed_entries=None,
         wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),

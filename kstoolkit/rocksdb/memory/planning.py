@@ -101,6 +101,8 @@ class MemoryTerm(Record):
             return f"{self.term}: unknown ({self.unknown['total_bytes']})"
         times = "shared by all" if self.shared else f"x {self.count:,}"
         each, total = format_bytes(self.each_bytes), format_bytes(self.total_bytes)
+        if self.each_bytes is None:  # of several stores that differ
+            each, times = "in all", f"of {self.count:,}"
         return f"{self.term}: {each} {times} = {total}; {self.formula} ({self.origin})"
 
     def __repr__(self) -> str:

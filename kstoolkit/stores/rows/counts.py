@@ -28,6 +28,7 @@ from kstoolkit.replica.replicafile import as_profile, segment_options, segment_s
 from kstoolkit.replica.segments import DiskSegment, check_ids
 from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
+from kstoolkit.stores.rows.segmentedstore import InSegments, StoreSegments, segment_folders
 from kstoolkit.stores.rows.statestore import StateStore
 from kstoolkit.units import format_duration
 from kstoolkit.windows import as_window
@@ -357,7 +358,7 @@ def _told_in(segment: DiskSegment) -> Iterator[Told]:
         )
 
 
-class ReplicaLevel(HasRows):
+class ReplicaLevel(InSegments, HasRows):
     """The windows of one length in a replica; made by :func:`kstoolkit.open_store`.
 
     Parameters
@@ -388,8 +389,16 @@ class ReplicaLevel(HasRows):
         """Where its rows lie."""
         return replica_counts(self.replica, window=self.window).source
 
+    @cached_property
+    def segments(self) -> StoreSegments:  # type: ignore[override] # an attribute as good
+        """Its segments, as RocksDB sees them; closed with it."""
+        found = segment_folders(self.path)
+        return StoreSegments(self.path, {} if found is None else found.by_start)
+
     def close(self) -> None:
         """Close the replica; a second time does nothing."""
+        if "segments" in self.__dict__:
+            self.segments.close()
         self.replica.close()
 
     def __enter__(self) -> Self:

@@ -19,9 +19,7 @@ from weakref import WeakValueDictionary
 
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_ms
-from kstoolkit.records import Records
 from kstoolkit.rocksdb.faults import (
-    ColumnFamilyError,
     NoStoreError,
     StoreClosedError,
     StoreFault,
@@ -29,13 +27,13 @@ from kstoolkit.rocksdb.faults import (
     translated,
 )
 from kstoolkit.rocksdb.files.finding import MissingFolderError
-from kstoolkit.rocksdb.files.ssts import levels_of
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
 from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
+from kstoolkit.stores.views import HasViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -44,10 +42,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.errors import KstoolkitError
     from kstoolkit.formats.streams.recognising import Recognised
-    from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.log.storelog import StoreLog
-    from kstoolkit.rocksdb.memory.measured import MemoryParts
-    from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.readable import ReadAs
 
@@ -266,7 +261,24 @@ def _sizes(folder: Path, endings: tuple[str, ...]) -> list[int]:
     return sizes
 
 
-class SegmentedStore(HasRows):
+class InSegments(HasViews):
+    """A store whose RocksDB are its segments, each called as its folder is."""
+
+    segments: StoreSegments
+
+    @property
+    def places(self) -> dict[str, Path]:
+        """The folders of its segments, by their names."""
+        return {folder.name: folder for folder in self.segments.folders.values()}
+
+    def rocksdbs(self) -> Iterator[tuple[str, Store]]:
+        """Yield each segment that is not gone, the earliest first, by the name of its folder."""
+        folders = self.segments.folders
+        for start_ms, store in self.segments.all_there():
+            yield folders[start_ms].name, store
+
+
+class SegmentedStore(InSegments, HasRows):
     """A store in segments.
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. A few segments are opened at once, and
@@ -364,49 +376,6 @@ class SegmentedStore(HasRows):
             [_SegmentRows(self.segments, start_ms, span) for start_ms, span in spans.items()],
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
-        )
-
-    def levels(self, cf: str | None = None) -> Records[Level]:
-        """Return the levels that have files, each of all segments together.
-
-        Raises
-        ------
-        ColumnFamilyError
-            If no segment has a column family of that name.
-        """
-        files: list[Sst] = []
-        missing: ColumnFamilyError | None = None
-        num_with_it = 0
-        for _, store in self.segments.all_there():
-            try:
-                files += store.ssts(cf)
-            except ColumnFamilyError as error:  # segments of before an upgrade lack the newer ones
-                missing = error
-            else:
-                num_with_it += 1
-        if missing is not None and not num_with_it:
-            raise missing
-        return levels_of(sorted(files, key=lambda each: (each.column_family, each.level)))
-
-    def memory(
-        self, *, profile: Profile | str | None = None, iterators: int | None = None
-    ) -> Records[MemoryParts]:
-        """Return what each segment's writer needs, and what the segment takes here.
-
-        What the formula says of each adds up, but for a block cache that segments share. What they
-        take here is of one after the other: not all of them are open at once.
-
-        Parameters
-        ----------
-        profile, iterators
-            As in :meth:`kstoolkit.rocksdb.store.Store.memory`.
-        """
-        return Records(
-            [
-                store.memory(profile=profile, iterators=iterators)
-                for _, store in self.segments.all_there()
-            ],
-            "segments",
         )
 
     def logs(self) -> dict[int, StoreLog]:

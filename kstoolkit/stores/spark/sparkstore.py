@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 from kstoolkit.errors import ConfigurationError
+from kstoolkit.records import counted
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
 from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
 from kstoolkit.stores.rows.rows import Rows
@@ -18,18 +19,30 @@ from kstoolkit.stores.spark.rows import (
     SparkSource,
     is_some_of_key,
 )
-from kstoolkit.stores.spark.state import DescribedStore, KeyCount, StateVersion, key_count
+from kstoolkit.stores.spark.state import (
+    NO_LOG,
+    WHERE_IT_IS,
+    DescribedStore,
+    KeyCount,
+    StateVersion,
+    key_count,
+    opened_snapshot,
+)
+from kstoolkit.stores.views import HasViews
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from os import PathLike
+    from pathlib import Path
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.rows import Family
-    from kstoolkit.stores.spark.checkpoint import SparkPlace
+    from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.spark.checkpoint import Chain, SparkPlace
     from kstoolkit.stores.spark.state import PartitionState, StoreVersion
 
 
-class SparkStore(DescribedStore, HasRows):
+class SparkStore(DescribedStore, HasViews, HasRows):
     """A store of an operator of Spark's, of one partition or of all, as it was after a batch.
 
     Made by :func:`kstoolkit.open_store`, closed by ``with``. Keys and values are read by the
@@ -175,6 +188,49 @@ class SparkStore(DescribedStore, HasRows):
         self._others.add(found)
         return found
 
+    @cached_property
+    def places(self) -> dict[str, Path]:
+        """The snapshots that the state begins with, by where they lie below its folder."""
+        return {str(each.relative_to(self.path)): each for each in self._snapshots}
+
+    def rocksdbs(self) -> Iterator[tuple[str, Store]]:
+        """Yield each snapshot as a RocksDB, open until the next; what changed since is not in it.
+
+        Warns
+        -----
+        LeftOutWarning
+            If one is damaged, and shown as far as it goes.
+        """
+        self._check_open()
+        for path, at in self._snapshots.items():
+            with opened_snapshot(path, at.layout({}).wrapping.delimiter, self._scratch) as store:
+                yield str(path.relative_to(self.path)), store
+
+    @property
+    def no_rocksdb(self) -> str | None:
+        """Why there is no RocksDB to look into, and where one is; None if there is a snapshot."""
+        if self.places:
+            return None
+        made = f"version {self.version} is made of changelogs alone"
+        return f"No RocksDB of {self.path} is on disk: {made}. {WHERE_IT_IS}"
+
+    @property
+    def no_log(self) -> str:
+        """Where its log is: never beside it."""
+        return f"There is no LOG in {self.path}. {NO_LOG}"
+
+    @property
+    def not_shown(self) -> str | None:
+        """What of the state is in no snapshot; None if all is."""
+        lacking = sum(each.snapshot is None for each in self._chains.values())
+        changes = sum(len(each.changes) for each in self._chains.values())
+        if not changes:
+            return None
+        without = f", and {counted(lacking, 'partitions')} without one" if lacking else ""
+        return (
+            f"Not in its snapshots: what {counted(changes, 'changelogs')} changed since{without}."
+        )
+
     def close(self) -> None:
         """Close it, and remove what was made to read it; a second time does nothing."""
         self._is_closed = True
@@ -191,6 +247,21 @@ class SparkStore(DescribedStore, HasRows):
 
     def __repr__(self) -> str:
         return f"SparkStore({str(self.path)!r}, {self.kind}, version {self.version})"
+
+    @cached_property
+    def _chains(self) -> dict[tuple[StoreVersion, int], Chain]:
+        """What makes up the state of each store and partition."""
+        return {
+            (at, partition): at.chain(partition)
+            for at in self._at.stores
+            for partition in self.partitions
+        }
+
+    @cached_property
+    def _snapshots(self) -> dict[Path, StoreVersion]:
+        """The snapshots that are a RocksDB, and of which store each is."""
+        begins = {each.snapshot: at for (at, _), each in self._chains.items()}
+        return {path: at for path, at in begins.items() if path and path.suffix == ".zip"}
 
     def _named(self, name: str) -> list[Family]:
         if name not in self.families:

@@ -24,7 +24,7 @@ import re
 import shutil
 import weakref
 from bisect import bisect_left, bisect_right
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rocksdict import AccessType, Options, Rdict, WriteOptions
 
-from kstoolkit.errors import FormatError
+from kstoolkit.errors import FormatError, InputError
 from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum, layout_of
 from kstoolkit.formats.spark.statefiles import (
     APPEND,
@@ -51,6 +51,8 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.rocksdb.opening import open_store
+from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
 from kstoolkit.stores.spark.checkpoint import StateFiles, kind_of, read_with
 from kstoolkit.stores.spark.rows import PartitionRows
@@ -59,6 +61,7 @@ from kstoolkit.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
+    from datetime import tzinfo
     from os import PathLike
     from pathlib import Path
 
@@ -66,6 +69,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
     from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
     from kstoolkit.formats.spark.statefiles import Changes, Snapshot, SnapshotFile
+    from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
 
 
@@ -132,6 +136,18 @@ class DescribedStore:
         """The watermark that the batch ran with, epoch ms UTC."""
         return self._at.log.watermark_ms
 
+
+WHERE_IT_IS = (
+    "Where its query runs, each executor has one, in StateStoreId(...)-.../workingDir-... below "
+    "spark.local.dir, or below the executor's working folder in a cluster; RocksDB's lines go to "
+    "the executor's own log, not to a LOG."
+)
+"""Of the RocksDB that a state is kept in."""
+
+NO_LOG = (
+    "RocksDB's lines are in the logs of the query's executors, [NativeRocksDB-...]: give one of "
+    "those, or a folder of such, to kstoolkit log."
+)
 
 _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
 _HINT = "Read another version of the state: its snapshot may need other files."
@@ -470,6 +486,56 @@ class PartitionState:
             raise StoreClosedError(message, hint="Open it again.")
 
 
+class SnapshotStore(Store):
+    """A snapshot, unpacked; :attr:`path` is that of its zip."""
+
+    def log(self, *, zone: tzinfo | None = None) -> StoreLog:
+        """Raise why there is no log: it is the executors'.
+
+        Raises
+        ------
+        InputError
+            Always.
+        """
+        del zone
+        message = "A snapshot of Spark's holds no LOG."
+        raise InputError(message, hint=NO_LOG)
+
+
+@contextmanager
+def opened_snapshot(
+    path: Path, delimiter: bytes, scratch: str | PathLike[str] | None
+) -> Iterator[SnapshotStore]:
+    """Yield the RocksDB of a snapshot; of a damaged one, what is left.
+
+    Parameters
+    ----------
+    path
+        The zip, in the folder that has the SST files in ``SSTs``.
+    delimiter
+        What stands between values that are appended.
+    scratch
+        Where to make scratch folders; None is where temporary files go.
+
+    Raises
+    ------
+    FormatError
+        If it is damaged beyond that.
+    """
+    place = new_scratch_folder(scratch)
+    try:
+        home = place.path / path.stem
+        home.mkdir()
+        _unpack(path, home, delimiter, partly=True)
+        with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
+            store.path = path
+            if store.damage is not None:
+                say_damage(path, store.damage)
+            yield store
+    finally:
+        place.remove()
+
+
 def _opened(home: Path, folder: Path) -> Rdict:
     options = Options(raw_mode=True)
     options.create_if_missing(False)  # noqa: FBT003 - rocksdict takes no name
@@ -551,6 +617,11 @@ class StoreVersion:
             self.layout({}).wrapping,
             scratch=scratch,
         )
+
+    def chain(self, partition: int) -> Chain:
+        """Return what makes up a partition's state."""
+        files = StateFiles.of(self.folder.folder(partition, self.store))
+        return files.chain(self.number, self.unique_id(partition))
 
     def unique_id(self, partition: int) -> str | None:
         """Return the id in the names of a partition's files; None if they have none."""
@@ -714,10 +785,10 @@ def key_count(state: StateVersion) -> KeyCount:
     versions = [state.number]
     for at in state.stores:
         for partition in state.place.partitions:
-            files = StateFiles.of(at.folder.folder(partition, at.store))
-            chain = files.chain(at.number, at.unique_id(partition))
+            chain = at.chain(partition)
             if chain.snapshot is None:
-                return _unknown(_NO_SNAPSHOT.format(at.number, files.folder))
+                folder = at.folder.folder(partition, at.store)
+                return _unknown(_NO_SNAPSHOT.format(at.number, folder))
             counted = _counted(chain.snapshot)
             if counted is None:
                 return _unknown(_NO_COUNT.format(chain.snapshot))

@@ -1,0 +1,425 @@
+"""What RocksDB tells of a store that lies in several: of each, and of all together.
+
+A windowed store is a RocksDB a segment; Spark's state is one a partition, as far as there are
+snapshots. What of them adds up, as files and their sizes, is summed; what doesn't, as a log or a
+piece of advice, is told of each alone, and a sum that would mean nothing is not made up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kstoolkit.errors import InputError
+from kstoolkit.records import Record, Records, Source, of_source
+from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
+from kstoolkit.rocksdb.files.ssts import Level, density
+from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
+from kstoolkit.rocksdb.log.stats import write_amplification
+from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
+from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
+from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+    from pathlib import Path
+    from typing import Unpack
+
+    from matplotlib.axes import Axes
+
+    from kstoolkit.rocksdb.advice.advice import Advice, Circumstances
+    from kstoolkit.rocksdb.files.keystats import KeyStats
+    from kstoolkit.rocksdb.files.ssts import Sst
+    from kstoolkit.rocksdb.log.jobs import Compaction, Flush
+    from kstoolkit.rocksdb.log.stats import WriteAmplification
+    from kstoolkit.rocksdb.profiles.profile import Profile
+    from kstoolkit.rocksdb.store import Store
+
+
+_Row = TypeVar("_Row", bound=Record)
+
+_DIFFERS = "it is not the same of all stores"
+_OF_EACH = "each store has its own"
+
+
+class StoreRecords(Records[_Row]):
+    """Records of several stores, each with the name of its own, and what they come to in all.
+
+    Parameters
+    ----------
+    path
+        The folder of all.
+    by_store
+        What is told of each store: a record, or several; an attribute too.
+    """
+
+    def __init__(self, path: Path, by_store: Mapping[str, _Row | Records[_Row]]) -> None:
+        self.path, self.by_store = path, dict(by_store)
+        named = [(name, row) for name, view in self.by_store.items() for row in _rows(view)]
+        kinds = {view.kind for view in self.by_store.values() if isinstance(view, Records)}
+        super().__init__([row for _, row in named], " and ".join(sorted(kinds)) or "stores")
+        self.stores = tuple(name for name, _ in named)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether they are of more than one store."""
+        return len(self.by_store) > 1
+
+    def items(self) -> Iterator[tuple[str, _Row]]:
+        """Yield each record with the name of its store."""
+        return zip(self.stores, self.rows, strict=True)
+
+    @cached_property
+    def total(self) -> Any:
+        """What all come to: a record, or several of levels; None where a sum means nothing."""
+        rows: list[Any] = list(self.rows)
+        match rows[:1]:
+            case [StoreSummary()]:
+                return summary_in_all(self.path, dict(self.items()))  # type: ignore[arg-type] # as said
+            case [Level()]:
+                return levels_in_all(rows)
+            case [MemoryParts()]:
+                return memory_in_all(self.path, rows)
+            case [StoreLog()]:
+                return writes_in_all(rows)
+        return None
+
+    def plot(self, ax: Axes | None = None, **options: Any) -> Axes:
+        """Return a plot of what all of them come to, or else of the records."""
+        return super().plot(ax, **options) if self.total is None else self.total.plot(ax, **options)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each record's fields as plain values, and in ``store`` whose it is."""
+        return [{"store": None} | row.to_dict() | {"store": name} for name, row in self.items()]
+
+
+def _rows(view: _Row | Records[_Row]) -> Iterable[_Row]:
+    return view if isinstance(view, Records) else [view]
+
+
+class HasViews(ABC):
+    """A store that lies in several RocksDB, with the views that a single one has.
+
+    What adds up is given of all together, as of a single RocksDB: the summary and the levels. All
+    else is given of one after the other, in :class:`StoreRecords`; so :meth:`each` gives any view.
+    """
+
+    path: Path
+
+    @property
+    @abstractmethod
+    def places(self) -> dict[str, Path]:
+        """Where its RocksDB lie, by their names: folders, or snapshots of Spark's."""
+
+    @abstractmethod
+    def rocksdbs(self) -> Iterator[tuple[str, Store]]:
+        """Yield each RocksDB with its name, open until the next is asked for."""
+
+    @property
+    def no_rocksdb(self) -> str | None:
+        """Why there is no RocksDB to look into; None if there is one."""
+        return None if self.places else f"No RocksDB lies in {self.path}."
+
+    @property
+    def no_log(self) -> str | None:
+        """Why none of them has a log, and where it is; None if some may have."""
+        return None
+
+    @property
+    def not_shown(self) -> str | None:
+        """What of the store is in none of its RocksDB; None: nothing."""
+        return None
+
+    def each(self, view: Callable[[Store], _Row | Records[_Row]]) -> StoreRecords[_Row]:
+        """Return what a view of each RocksDB shows, as ``each(lambda one: one.levels())``.
+
+        Raises
+        ------
+        NoStoreError
+            If there is no RocksDB.
+        ColumnFamilyError
+            If none of them has the column family that the view is of.
+        """
+        found: dict[str, _Row | Records[_Row]] = {}
+        missing: ColumnFamilyError | None = None
+        for name, store in self.rocksdbs():
+            try:
+                found[name] = view(store)
+            except ColumnFamilyError as error:  # segments of before an upgrade lack the newer ones
+                missing = error
+        if not found:
+            message = self.no_rocksdb or f"All that lay in {self.path} is gone, or unreadable."
+            raise missing or NoStoreError(message, hint="Its rows can be read: store.rows().")
+        return StoreRecords(self.path, found)
+
+    def summary(self, cf: str | None = None) -> StoreSummary:
+        """Return all of them, or a column family of all, at a glance."""
+        found = self.each(lambda store: store.summary(cf))
+        return summary_in_all(self.path, dict(found.items()))
+
+    def levels(self, cf: str | None = None) -> Records[Level]:
+        """Return the levels that have files, each of all of them together.
+
+        Raises
+        ------
+        ColumnFamilyError
+            If none has a column family of that name.
+        """
+        return levels_in_all(self.each(lambda store: store.levels(cf)))
+
+    def ssts(self, cf: str | None = None) -> StoreRecords[Sst]:
+        """Return the SST files of each, of all column families or one, by level and key."""
+        return self.each(lambda store: store.ssts(cf))
+
+    def key_stats(self, sample: int = 10_000, **how: Any) -> StoreRecords[KeyStats]:
+        """Return how large keys and values of each are; parameters as of a single store's."""
+        return self.each(lambda store: store.key_stats(sample, **how))
+
+    def memory(
+        self,
+        *,
+        profile: Profile | str | None = None,
+        pid: int | None = None,
+        instances: int = 1,
+        iterators: int | None = None,
+    ) -> StoreRecords[MemoryParts]:
+        """Return what the writer of each needs, and what each takes here, one after the other.
+
+        What the formula says of each adds up in ``total``, but for a block cache that they share.
+
+        Parameters
+        ----------
+        profile, pid, instances, iterators
+            As in :meth:`kstoolkit.rocksdb.store.Store.memory`, of each.
+        """
+        return self.each(
+            lambda store: store.memory(
+                profile=profile, pid=pid, instances=instances, iterators=iterators
+            )
+        )
+
+    def log(self, *, zone: tzinfo | None = None) -> StoreRecords[StoreLog]:
+        """Return the logs that the writer left, of those that have one; none is opened for it.
+
+        Raises
+        ------
+        InputError
+            If none has one that can be read.
+        """
+        found: dict[str, StoreLog] = {}
+        failure: InputError | None = None
+        for name, place in self.places.items() if self.no_log is None else ():
+            try:
+                found[name] = read_log(place, zone=zone)
+            except InputError as error:
+                failure = error
+        if not found:
+            raise failure or InputError(self.no_log or f"There is no log in {self.path}.")
+        return StoreRecords(self.path, found)
+
+    def advice(self, **circumstances: Unpack[Circumstances]) -> StoreRecords[Advice]:
+        """Return what the figures of each advise; all of them count as open at once.
+
+        Parameters
+        ----------
+        circumstances
+            See :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`; ``instances`` is how many
+            stores like all of this one are open.
+        """
+        together = circumstances.get("instances", 1) * max(1, len(self.places))
+        told: Circumstances = {**circumstances, "instances": together}
+        return self.each(lambda store: store.advice(**told))
+
+
+_SUMS = (
+    *("num_files", "sst_bytes", "blob_bytes", "wal_bytes", "apparent_bytes", "disk_bytes"),
+    *("num_entries", "num_deletions", "num_unlisted_ssts", "copied_bytes", "estimated_rows"),
+    *("estimated_live_bytes", "wal_entries_replayed"),
+)
+_TEXTS = ("rocksdb_version", "compaction_style", "merge_operator")
+
+
+def summary_in_all(path: Path, each: Mapping[str, StoreSummary]) -> StoreSummary:
+    """Return some stores at a glance: figures on disk summed, what is said of them each once."""
+    rows = list(each.values())
+    sums: dict[str, Any] = {name: _sum(rows, name) for name in _SUMS}
+    sums |= {name: ", ".join(_kinds(rows, name)) or None for name in _TEXTS}
+    whys = {name: why for row in reversed(rows) for name, why in row.unknown.items()}
+    whys |= {"num_levels_used": _OF_EACH, "table_readers_bytes": "not all are open at once"}
+    sums |= {"tombstone_density": density(sums["num_deletions"], sums["num_entries"])}
+    sums |= dict.fromkeys(("num_levels_used", "table_readers_bytes", "unflushed_entries"))
+    damaged = [f"{name}: {row.damage}" for name, row in each.items() if row.damage != NO_DAMAGE]
+    return StoreSummary(
+        path=str(path),
+        column_families=tuple(dict.fromkeys(name for row in rows for name in row.column_families)),
+        damage="; ".join(damaged) or NO_DAMAGE,
+        format_versions=tuple(sorted({one for row in rows for one in row.format_versions})),
+        unknown={name: why for name, why in whys.items() if sums.get(name, 0) is None},
+        **sums,
+    )
+
+
+def levels_in_all(each: Iterable[Level]) -> Records[Level]:
+    """Return the levels of some stores, those of one column family and number as one.
+
+    Examples
+    --------
+    >>> one = Level("default", 0, 1, 10, 20, 4, 1, 0.25, "LZ4", b"a", b"c")
+    >>> [both] = levels_in_all([one, Level("default", 0, 2, 30, 40, 4, 1, 0.25, "LZ4", b"b", b"d")])
+    >>> both.num_files, both.size_bytes, both.largest_key
+    (3, 40, b'd')
+    """
+
+    def where(level: Level) -> tuple[str, int]:
+        return level.column_family, level.level
+
+    grouped = groupby(sorted(each, key=where), where)
+    return Records([_level(*at, list(levels)) for at, levels in grouped], "levels")
+
+
+def _level(family: str, number: int, each: list[Level]) -> Level:
+    entries, deletions = _sum(each, "num_entries") or 0, _sum(each, "num_deletions") or 0
+    compression = ", ".join(
+        sorted({one for row in _kinds(each, "compression") for one in row.split(", ")})
+    )
+    return Level(
+        column_family=family,
+        level=number,
+        num_files=_sum(each, "num_files") or 0,
+        size_bytes=_sum(each, "size_bytes") or 0,
+        raw_bytes=_sum(each, "raw_bytes"),
+        num_entries=entries,
+        num_deletions=deletions,
+        tombstone_density=density(deletions, entries),
+        compression=compression or None,
+        smallest_key=min(level.smallest_key for level in each),
+        largest_key=max(level.largest_key for level in each),
+        unknown={name: why for level in each for name, why in level.unknown.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInAll(Record):
+    """What the writer of some stores needs for all of them by the formula, and what it takes.
+
+    Parameters
+    ----------
+    path, num_stores
+        The folder of all, and how many there are.
+    formula_bytes, plan
+        The sum of the stores' plans: what instances share counts once.
+    writer_rss_bytes, writer_pss_bytes, writer_not_accounted_for_bytes
+        As in :class:`~kstoolkit.rocksdb.memory.measured.MemoryParts`, of all stores.
+    unknown
+        Why a figure is unknown, by its name.
+    """
+
+    path: str
+    num_stores: int = of_source(Source.STORE)
+    formula_bytes: int | None = of_source(Source.FORMULA)
+    writer_rss_bytes: int | None = of_source(Source.SYSTEM)
+    writer_pss_bytes: int | None = of_source(Source.SYSTEM)
+    writer_not_accounted_for_bytes: int | None = of_source(Source.SYSTEM)
+    plan: MemoryPlan | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+
+def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
+    """Return what the writer of some stores needs for all of them."""
+    plans = [parts.plan for parts in each if parts.plan is not None]
+    plan = plan_in_all(plans) if len(plans) == len(each) else None
+    needed = None if plan is None or lacking(plan) else plan.total_bytes
+    rss, pss = each[0].writer_rss_bytes, each[0].writer_pss_bytes
+    rest = None if rss is None or needed is None else rss - needed
+    values = {
+        "formula_bytes": needed,
+        "writer_rss_bytes": rss,
+        "writer_pss_bytes": pss,
+        "writer_not_accounted_for_bytes": rest,
+    }
+    whys = {name: why for parts in each for name, why in parts.unknown.items()}
+    unknown = {name: whys.get(name, _DIFFERS) for name, value in values.items() if value is None}
+    return MemoryInAll(str(path), len(each), **values, plan=plan, unknown=unknown)
+
+
+def plan_in_all(plans: list[MemoryPlan]) -> MemoryPlan:
+    """Return the memory that stores with these plans need together.
+
+    Examples
+    --------
+    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
+    >>> one = plan_memory(memtable_bytes=1 << 20, memtables=2, block_cache_bytes=8 << 20)
+    >>> both = plan_in_all([one, plan_memory(one.given["profile"], segments=3)])
+    >>> both.instances, both.each_bytes >> 20, both.total_bytes >> 20
+    (4, 10, 40)
+    """
+    by_term: dict[str, list[MemoryTerm]] = {}
+    for plan in plans:
+        for term in plan.terms:
+            by_term.setdefault(term.term, []).append(term)
+    terms = [_term_in_all(each) for each in by_term.values()]
+    unknown = {term.term: term.unknown["total_bytes"] for term in terms if term.total_bytes is None}
+    each_bytes = _the_same(plan.each_bytes for plan in plans)
+    if each_bytes is None:
+        unknown["each_bytes"] = plans[0].unknown.get("each_bytes", _DIFFERS)
+    return MemoryPlan(
+        Records(terms, "terms"),
+        instances=sum(plan.instances for plan in plans),
+        each_bytes=each_bytes,
+        total_bytes=sum(term.total_bytes or 0 for term in terms),
+        is_bound=all(plan.is_bound for plan in plans),
+        is_strict=all(plan.is_strict for plan in plans),
+        unknown=unknown,
+    )
+
+
+def _term_in_all(each: list[MemoryTerm]) -> MemoryTerm:
+    """Return a term of all stores; one that all their instances share counts once."""
+    shared = all(term.shared for term in each)
+    known = [term.total_bytes for term in each if term.total_bytes is not None]
+    total = None if len(known) < len(each) else max(known) if shared else sum(known)
+    whys = {name: why for term in each for name, why in term.unknown.items()}
+    each_bytes = _the_same(term.each_bytes for term in each)
+    if each_bytes is None:
+        whys.setdefault("each_bytes", _DIFFERS)
+    return MemoryTerm(
+        each[0].term,
+        "; ".join(_kinds(each, "formula")),
+        "; ".join(_kinds(each, "origin")),
+        each_bytes,
+        1 if shared else sum(term.count for term in each),
+        total,
+        shared,
+        source=each[0].source,
+        unknown=whys,
+    )
+
+
+def writes_in_all(each: Sequence[StoreLog]) -> WriteAmplification:
+    """Return what flushes and compactions wrote of which the logs of some stores tell."""
+    untold = next((why for log in each if (why := log.compactions().unknown)), None)
+    done: list[Flush | Compaction] = []
+    for log in each:
+        done += [*log.flushes(), *log.compactions()]
+    return write_amplification(done, untold)
+
+
+def _sum(rows: Iterable[Record], name: str) -> Any:
+    """Return the sum of a figure; None if it is unknown of one."""
+    values = [getattr(row, name) for row in rows]
+    return None if None in values else sum(values)
+
+
+def _kinds(rows: Iterable[Record], name: str) -> list[str]:
+    """Return the texts that records tell by a name, each once."""
+    return list(dict.fromkeys(text for row in rows if (text := getattr(row, name))))
+
+
+def _the_same(values: Iterable[int | None]) -> int | None:
+    """Return the one value that all are; None if they differ."""
+    found = set(values)
+    return found.pop() if len(found) == 1 else None
