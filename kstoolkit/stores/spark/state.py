@@ -527,6 +527,7 @@ def opened_snapshot(
         home = place.path / path.stem
         home.mkdir()
         _unpack(path, home, delimiter, partly=True)
+        (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
         with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
             store.path = path
             if store.damage is not None:
