@@ -80,6 +80,7 @@ def inspect(
 
     Each figure says whose it is. The store may be in use. The fields of --json: path,
     column_families, num_files, sst_bytes, estimated_rows, and more; unknown says why a null is one.
+    Of a store in several RocksDB there is an object each, with store, and then the sum: store null.
     """
     found = _view(path, lambda store, _: store.summary(family), other_folders, partly=True)
     if found is None:
@@ -106,7 +107,8 @@ def levels(
     """Print what stands on each level of a store's tree.
 
     The fields of --json: column_family, level, num_files, size_bytes, num_entries, num_deletions,
-    compression, smallest_key and largest_key (hex), and more.
+    compression, smallest_key and largest_key (hex), and more. Of a store in several RocksDB those
+    of each, with store, and then those of all: store null.
     """
     found = _view(path, lambda store, _: store.levels(family), other_folders, partly=True)
     if found is None:
@@ -275,7 +277,8 @@ def memory(
     store's files; --pid shows its process beside that. The parts that are measured are those of
     this reader, and say nothing of the writer. The fields of --json: formula_bytes, plan,
     writer_rss_bytes, writer_not_accounted_for_bytes, total_bytes (of this reader), and more;
-    unknown says why a null is one.
+    unknown says why a null is one. Of a store in several RocksDB there is an object each, with
+    store, and then what the writer needs for all: store null.
     """
     known = _named(profile)
     times = instances * partitions * segments
@@ -312,7 +315,7 @@ def advice(
 
     Without evidence there is no advice; rules that lack figures to judge by are named on stderr.
     The fields of --json: rule, symptom, evidence, option, direction, effect, cost, link,
-    column_family.
+    column_family. Of a store in several RocksDB, which all count as open at once, each has store.
     """
     known = _named(profile)
     found = _view(
@@ -385,8 +388,8 @@ def log(
         ...,
         metavar="PATH",
         help=(
-            "The folder of a store, a LOG file, or a log of Spark with [NativeRocksDB-...] lines, "
-            "or a folder of such; packed ones (.gz) too."
+            "The folder of a store, also of one in segments, a LOG file, or a log of Spark with "
+            "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too."
         ),
         show_default=False,
     ),
@@ -399,7 +402,8 @@ def log(
     The newest are shown, in order of time. If the writer's log level leaves some out, that is said
     on stderr. The fields of --json: kind (flush, compaction, move or stall), what, and those of the
     record of that kind. The last object has the kind summary: write_amplification, stalled_s,
-    covered_s, level, and more; unknown says why a null is one.
+    covered_s, level, and more; unknown says why a null is one. Of a store in several RocksDB each
+    object has store, and one more summary is of all: store null.
     """
     from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - loads pandas
 

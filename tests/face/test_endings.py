@@ -24,6 +24,7 @@ RUN = "TMP/kstoolkit-run-of-0.1/out"
 REPLICA = "TMP/kstoolkit-run-of-0.1/replica"
 KEPT = "data/stores/kafka-streams/small-main-4_3_1/0_0/rocksdb/user-count"
 CHECKPOINT = "data/stores/spark/hours-by-user"
+SNAPSHOTS = "data/stores/spark/count-by-user"
 
 WELL = [
     "--version",
@@ -40,6 +41,9 @@ WELL = [
     f"memory {KEPT}",
     f"advice {KEPT}",
     f"log {KEPT}",
+    f"inspect {CHECKPOINT}",
+    f"inspect {SNAPSHOTS}",
+    f"log {SNAPSHOTS}",
     "stores data/stores",
     "stores TMP/empty",
     f"rows {KEPT} --limit 0",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 WINDOWED = "data/stores/kafka-streams/small-main-4_3_1/0_0/actions-1m"
 KEPT = "data/stores/kafka-streams/small-main-4_3_1/0_0/rocksdb/user-count"
 CHECKPOINT = "data/stores/spark/hours-by-user"
+SNAPSHOTS = "data/stores/spark/count-by-user"
 LOGS = "tests/rocksdb/logs"
 
 OF_STORES = {
@@ -48,6 +49,15 @@ OF_STORES = {
     "stores": ["data/stores"],
 }
 """What each command is asked, of what comes along."""
+
+OF_SEVERAL = {
+    "advice": [f"{WINDOWED} --bound-bytes 1000 --profile kafka_streams"],
+    "inspect": [WINDOWED, SNAPSHOTS],
+    "levels": [WINDOWED, SNAPSHOTS],
+    "log": [WINDOWED],
+    "memory": [WINDOWED, f"{SNAPSHOTS} --profile bounded_memory --iterators 2"],
+}
+"""What is asked of stores that lie in several RocksDB."""
 
 OF_A_RUN = {
     "counts": ["{out} --window '1 hour'"],
@@ -102,24 +112,29 @@ def place(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plac
     return Place(out, rules, folder / "replica", answer.out)
 
 
-def check_fields(command: str, asked: list[str]) -> None:
+def check_fields(command: str, asked: list[str], of: str = "") -> None:
     """Compare the fields of all that a command prints with its golden."""
     printed = ""
     for arguments in asked:
         answer = answered(*command.split(), *shlex.split(arguments), "--json")
         assert answer.code == 0, answer.err
         printed += answer.out
-    check(golden_of(command), shape(rows(printed)))
+    check(golden_of(command, of), shape(rows(printed)))
 
 
-def golden_of(command: str) -> str:
+def golden_of(command: str, of: str = "") -> str:
     """Return the name of a command's golden."""
-    return f"json/{'-'.join(command.replace('--', '').split())}.txt"
+    return f"json/{'-'.join(command.replace('--', '').split())}{of}.txt"
 
 
 @pytest.mark.parametrize("command", OF_STORES)
 def test_the_fields_of_what_is_told_of_stores_are_as_they_were(command: str) -> None:
     check_fields(command, OF_STORES[command])
+
+
+@pytest.mark.parametrize("command", OF_SEVERAL)
+def test_the_fields_of_what_is_told_of_several_are_as_they_were(command: str) -> None:
+    check_fields(command, OF_SEVERAL[command], of="-of-several")
 
 
 @pytest.mark.spark
