@@ -3,6 +3,7 @@
 # make bench   compare the rates and the memory of the main job with its rivals
 # make lab     open JupyterLab on the notebooks
 # make notebooks   run all notebooks again, and keep their outputs
+# make docs    build the pages in docs/ into docs/_build/html; a broken link fails it
 # make lint    style and types
 # make clean   remove what the above made
 #
@@ -17,12 +18,14 @@ TESTS ?=
 PROCESSES ?= 2
 BENCH ?=
 BIN := .venv/bin
+PAGES := docs/_build/html
 TOGETHER = --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder --durations=20
 FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test bench lab notebooks lint clean chromium installed installed-for-lab installed-for-tests
+.PHONY: run test bench lab notebooks docs lint clean chromium
+.PHONY: installed installed-for-docs installed-for-lab installed-for-tests
 .DELETE_ON_ERROR:
 
 run: installed
@@ -42,13 +45,18 @@ lab: installed-for-lab
 notebooks: installed-for-tests
 	$(BIN)/python -m tests.notebooks
 
+# Strictly: a broken link, or a public name without a page, is an error.
+docs: installed-for-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs $(PAGES)
+	@echo "Open $(PAGES)/index.html"
+
 lint: installed-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv out build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	rm -rf .venv out runs build dist docs/_build docs/notebooks docs/reference/drawn docs/reference/names .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Each kind of installation leaves the pyproject.toml that it was made from. While that is still the
@@ -63,6 +71,13 @@ installed-for-lab: $(BIN)/python
 		$(BIN)/python -m pip install --editable '.[lab]' && \
 		cp pyproject.toml .venv/installed.toml && \
 		cp pyproject.toml .venv/installed-for-lab.toml; }
+
+installed-for-docs: $(BIN)/python
+	@cmp -s pyproject.toml .venv/installed-for-docs.toml || { \
+		$(BIN)/python -m pip install --editable '.[docs]' && \
+		cp pyproject.toml .venv/installed.toml && \
+		cp pyproject.toml .venv/installed-for-lab.toml && \
+		cp pyproject.toml .venv/installed-for-docs.toml; }
 
 # The browser tests drive the system's Chromium.
 chromium: installed-for-tests

@@ -1,0 +1,237 @@
+"""The pages keep their word: every command, program, rule file and query in them is run.
+
+So it is with the README and with the guides of ``docs/``, in the order in which a newcomer reads
+them, in one folder that begins as ``make run`` leaves it. What is not to be run as it stands (other
+machines, other people's topics) is a ``text`` block, or a directive of Sphinx's.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+import kstoolkit as kst
+from kstoolkit.kafka.broker import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.timeout(900)
+
+ROOT = Path(__file__).parents[1]
+GUIDES = ("count", "find", "dataframes", "kafka", "operations", "cluster", "replicas", "stores")
+GUIDES += ("oom", "slow", "lab")
+PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" for name in GUIDES))
+SHOWN = {
+    *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),
+    *("compare-profiles", "stores", "rows", "growth", "diff", "export"),
+    *("findings", "users", "counts", "compact", "lag", "report"),
+}
+"""The commands that are shown with what they print."""
+
+MOST_LINES_OF_THE_README = 250
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, and what the page says that it prints, if it says so."""
+
+    page: str
+    text: str
+    prints: tuple[str, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command said, and with which code it ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.stdout.splitlines() + self.stderr.splitlines()
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(language: str, *pages: str) -> list[str]:
+    return [text for page in pages or PAGES for name, text in blocks(page) if name == language]
+
+
+def commands(page: str) -> Iterator[Command]:
+    """Yield what a page has run, in its order."""
+    for language, text in blocks(page):
+        if language == "sh":
+            lines = text.replace("\\\n", " ").splitlines()
+            yield from (Command(page, line) for line in lines if line.startswith("kstoolkit "))
+        if language == "console":
+            for part in text.split("$ ")[1:]:
+                command, *lines = part.splitlines()
+                yield Command(page, command, tuple(line for line in lines if line.strip()))
+
+
+COMMANDS = [command for page in PAGES for command in commands(page)]
+
+
+def what_make_run_runs() -> Iterator[Command]:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").split("\nrun: ")[1].split("\n\n")[0]
+    for line in recipe.splitlines()[1:]:
+        yield Command("Makefile", line.strip().removeprefix("$(BIN)/"))
+
+
+def say(command: Command, folder: Path) -> Said:
+    done = subprocess.run(
+        [sys.executable, "-m", *shlex.split(command.text, comments=True)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder like a clone, for all pages together."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "data").symlink_to(ROOT / "data")
+    try:
+        yield folder
+    finally:
+        Broker(folder / "runs" / "broker").kill()  # should a command have failed
+
+
+@pytest.fixture(scope="module")
+def said(place: Path) -> dict[Command, Said]:
+    """What each command said, run one after the other."""
+    return {each: say(each, place) for each in [*what_make_run_runs(), *COMMANDS]}
+
+
+def shape(line: str) -> str:
+    """Return a line without what differs from run to run: numbers, units of size, and widths."""
+    plain = re.sub(r"\d[\d.,:]*", "0", re.sub(r"0x[0-9a-f]+", "0", line))
+    return " ".join(re.sub(r"0 ([KMG]iB|B)\b", "0 B", plain).split())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_the_commands_work_and_print_what_the_page_says(
+    said: dict[Command, Said], command: Command
+) -> None:
+    found = said[command]
+    assert found.code == 0, found.stderr
+    assert "Traceback" not in found.stderr
+    if command.prints is not None:
+        lines = [shape(line) for line in found.lines]
+        assert [line for line in lines if line] == [shape(line) for line in command.prints]
+
+
+def test_make_run_leaves_a_run_and_its_report(place: Path, said: dict[Command, Said]) -> None:
+    assert all(said[command].code == 0 for command in what_make_run_runs())
+    assert (place / "out/run.json").exists()
+    assert (place / "out/report.html").stat().st_size > 10_000
+
+
+def test_every_command_on_results_and_stores_is_shown_with_what_it_prints() -> None:
+    assert {each.text.split()[1] for each in COMMANDS if each.prints is not None} >= SHOWN
+
+
+@pytest.mark.usefixtures("said")
+def test_a_run_has_the_files_that_the_guide_promises(place: Path) -> None:
+    promised = re.findall(
+        r"^  (\S+?)/?  ", "\n".join(blocks_of("", "docs/guides/count.md")), flags=re.MULTILINE
+    )
+    assert promised
+    assert set(promised) <= {path.name for path in (place / "runs/sample").iterdir()}
+
+
+@pytest.mark.usefixtures("said")
+def test_the_query_for_duckdb_gives_the_counts_of_the_run(place: Path) -> None:
+    query = blocks_of("sql")[0].replace("runs/sample", str(place / "runs/sample"))
+    relation = duckdb.sql(query)
+    assert relation is not None
+    found = relation.df()["count"].sum()
+    counts = kst.load_run(place / "runs/sample").counts("1 hour")["count"]
+    assert found == counts.sum() == 85_405
+
+
+@pytest.mark.usefixtures("said")
+def test_the_replica_gives_each_finding_its_own_count(place: Path) -> None:
+    findings = kst.load_run(place / "out").findings
+    assert len(findings) > 50
+    with kst.WindowStore.open(place / "runs/replica") as replica:
+        for each in findings:
+            found = replica.get(each.user, window=each.window, at=each.window_start)
+            assert found.counts[each.action] == each.count
+
+
+@pytest.mark.usefixtures("said")
+def test_the_rules_load_and_run_over_the_changelog(place: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(blocks_of("toml")[0], encoding="utf-8")
+    found = kst.find(place / "runs/sample/changelog", kst.load_rules(rules))
+    assert {finding.kind for finding in found} == {"Ceiling", "Unusual"}
+
+
+PROGRAMS = [
+    pytest.param(program, id=f"{page} {number}")
+    for page in PAGES
+    for number, program in enumerate(blocks_of("python", page), start=1)
+]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("said")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_programs_run(place: Path, program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_commands_of_make_are_its_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for page in (*PAGES, "CONTRIBUTING.md"):
+        for target in re.findall(r"^make (\w+)", (ROOT / page).read_text(), flags=re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *PAGES[1:]])
+def test_every_picture_and_file_that_a_page_names_is_there(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text()):
+        path = ((ROOT / page).parent / target).resolve()
+        made = ROOT / "docs" / "notebooks", ROOT / "docs" / "reference"
+        if not path.is_relative_to(made[0]) and not path.is_relative_to(made[1]):
+            assert path.exists(), target
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= MOST_LINES_OF_THE_README
+
+
+def test_every_guide_is_run() -> None:
+    assert {path.stem for path in (ROOT / "docs/guides").glob("*.md")} == set(GUIDES)
