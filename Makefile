@@ -56,7 +56,8 @@ lint: installed-for-tests
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv out runs build dist docs/_build docs/notebooks docs/reference/drawn docs/reference/names .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	rm -rf .venv out runs build dist docs/_build docs/notebooks docs/reference
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Each kind of installation leaves the pyproject.toml that it was made from. While that is still the

@@ -23,7 +23,7 @@ extensions = [
     "public_names",
     "commands",
     "house",
-    "notebooks",
+    "kept",
     "drawn",
     "linking",
     "offline",

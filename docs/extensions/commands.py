@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.testing import CliRunner
+from written import write
 
 from kstoolkit.cli.application import app as commands
 
@@ -33,9 +34,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def write_page(path: Path) -> None:
     """Write one section a command, where they are not the same already."""
     sections = [HEAD, *(section(words) for words in names(typer.main.get_command(commands)))]
-    text = "\n".join(sections)
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    write(path, "\n".join(sections))
 
 
 def names(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from written import write
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -25,7 +27,10 @@ PAGES = {
     ),
     "streams_formats": ("Kafka Streams' formats", ["kstoolkit.formats.streams"]),
     "spark_formats": ("Spark's formats", ["kstoolkit.formats.spark"]),
-    "rocksdb_formats": ("RocksDB's files and log", ["kstoolkit.rocksdb.files", "kstoolkit.rocksdb.log"]),
+    "rocksdb_formats": (
+        "RocksDB's files and log",
+        ["kstoolkit.rocksdb.files", "kstoolkit.rocksdb.log"],
+    ),
     "formulas": (
         "Formulas",
         [
@@ -49,11 +54,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def write_pages(folder: Path) -> None:
     """Write the pages, where they are not the same already."""
-    folder.mkdir(exist_ok=True)
     for stem, (title, rooms) in PAGES.items():
-        path, text = folder / f"{stem}.rst", page(title, modules(rooms))
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        write(folder / f"{stem}.rst", page(title, modules(rooms)))
 
 
 def modules(rooms: Iterable[str]) -> Iterator[str]:

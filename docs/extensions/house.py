@@ -10,11 +10,13 @@ import ast
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from written import write
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 ROOT = Path(__file__).parents[2]
-TABLE = Path(__file__).parents[1] / "rooms.inc"
+TABLE = Path(__file__).parents[1] / "reference" / "rooms.inc"
 FLOOR, WORK = "the floor", "all that works"
 TOLD = {"FLOOR", "WORK", "MAY_IMPORT"}
 
@@ -33,9 +35,7 @@ def write_table(path: Path) -> None:
         for room, may in plan["MAY_IMPORT"].items()
         if not room.startswith("_")
     ]
-    text = "\n".join(["| room | what it is for | may import |", "|---|---|---|", *rows, ""])
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
+    write(path, "\n".join(["| room | what it is for | may import |", "|---|---|---|", *rows, ""]))
 
 
 def told(path: Path) -> dict[str, Any]:

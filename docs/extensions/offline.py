@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 LOADS = re.compile(r"<(?:script|img|iframe|source|embed|object)\b[^>]*\b(?:src|data)=\"([^\"]+)\"")
-STYLES = re.compile(r"<link\b(?=[^>]*\brel=\"(?:stylesheet|preload|icon)\")[^>]*\bhref=\"([^\"]+)\"")
+STYLES = re.compile(
+    r"<link\b(?=[^>]*\brel=\"(?:stylesheet|preload|icon)\")[^>]*\bhref=\"([^\"]+)\""
+)
 CSS = re.compile(r"(?:@import\s+|url\()[\"']?((?:https?:)?//[^\"')]+)")
 LINKS = re.compile(r"<a\b[^>]*\bhref=\"([^\"]*)\"")
 IDS = re.compile(r"\b(?:id|name)=\"([^\"]+)\"")

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from written import write
+
 import kstoolkit
 from kstoolkit import errors
 
@@ -92,6 +94,7 @@ GROUPS = {
             *("explore", "FindingsPanel", "RunMonitor", "StorePanel", "MemoryPanel"),
             *("CompactionLab", "ProfilePanel", "Report"),
         ),
+        elsewhere=("kstoolkit.magics.PanelMagics",),
     ),
 }
 
@@ -111,12 +114,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def write_pages(folder: Path) -> None:
     """Write a page a group, and one of errors, where they are not the same already."""
     check_groups()
-    folder.mkdir(exist_ok=True)
-    pages = {f"{stem}.rst": page for stem, page in group_pages()} | {"errors.rst": errors_page()}
-    for name, text in pages.items():
-        path = folder / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+    for stem, text in [*group_pages(), ("errors", errors_page())]:
+        write(folder / f"{stem}.rst", text)
 
 
 def check_groups() -> None:

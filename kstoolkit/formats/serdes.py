@@ -3,7 +3,7 @@
 Those of Kafka Streams for windowed keys are named with the serde of the key inside:
 ``time-windowed(string)``, ``session-windowed(long)``.
 
-A cell that a serde can't read is no error: it comes out as :class:`Undecoded`.
+A cell that a serde can't read is no error: it comes out as :class:`~kstoolkit.formats.columns.Undecoded`.
 
 The serdes of Kafka's clients: text, numbers, UUIDs, bytes, and JSON.
 

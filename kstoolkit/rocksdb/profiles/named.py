@@ -125,7 +125,7 @@ def profile_named(
     Parameters
     ----------
     name
-        One of :func:`profile_names`.
+        One of :func:`~kstoolkit.rocksdb.profiles.named.profile_names`.
     total_bytes, stores
         What ``"bounded_memory"`` asks for, 512 MiB and one store by default; no other takes them.
 

@@ -211,7 +211,7 @@ class DiffCounts:
 
 
 class StoreDiff(Viewed):
-    """The differences of two stores, made by :func:`~kstoolkit.stores.comparing.diff_stores`.
+    """The differences of two stores, made by :func:`kstoolkit.diff_stores`.
 
     The stores themselves may be closed by now. The differences lie in a scratch folder, which goes
     with this object, or when it is closed; ``with`` closes it.

@@ -166,7 +166,7 @@ class StoreRow:
     Parameters
     ----------
     key, value
-        What the serdes made of the bytes: :class:`~kstoolkit.formats.serdes.Undecoded` where they
+        What the serdes made of the bytes: :class:`~kstoolkit.formats.columns.Undecoded` where they
         could make nothing of them. A value is None where the store holds none.
     window_start_ms, window_end_ms
         The window or session, epoch ms UTC; None where there is none, or where neither the store
