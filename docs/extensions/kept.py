@@ -1,7 +1,7 @@
 """Pages that are kept elsewhere in the project: notebooks, and what stands beside the code.
 
-They are copied to where they are pages. A link in any page is written as it leads on disk, so that it
-can be followed where the sources are read; here it is led to the page.
+They are copied to where they are pages. A link in any page is written as it leads on disk, so that
+it can be followed where the sources are read; here it is led to the page.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def lead_source(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def led(kept: Path, page: Path) -> str:
-    """Return a page that is kept elsewhere, with its links led; of a notebook, those of its texts."""
+    """Return a page that is kept elsewhere, with its links led; of a notebook, its texts'."""
     text = kept.read_text(encoding="utf-8")
     if kept.suffix != ".ipynb":
         return LINK.sub(partial(link, kept, page), text)

@@ -38,7 +38,7 @@ class Group:
 GROUPS = {
     "counting": Group(
         title="Count",
-        text="A pipeline, what it reads, the windows that it counts in, and the run that it leaves.",
+        text="A pipeline, what it reads, the windows it counts in, and the run that it leaves.",
         names=(
             *("Pipeline", "Run", "load_run", "Cascade", "Hop", "files", "frame", "simulate"),
             *("Restart", "doctor"),
