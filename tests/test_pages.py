@@ -33,7 +33,7 @@ PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" fo
 SHOWN = {
     *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),
     *("compare-profiles", "stores", "rows", "growth", "diff", "export"),
-    *("findings", "users", "counts", "compact", "lag", "report"),
+    *("findings", "users", "counts", "compact", "report"),
 }
 """The commands that are shown with what they print."""
 
@@ -67,7 +67,7 @@ class Said:
 
 def blocks(page: str) -> list[tuple[str, str]]:
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"^```([^\n]*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def blocks_of(language: str, *pages: str) -> list[str]:

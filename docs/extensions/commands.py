@@ -48,7 +48,7 @@ def names(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 def section(words: tuple[str, ...]) -> str:
     """Return the section of one command."""
-    said = CliRunner(env={"COLUMNS": "96", "TERMINAL_WIDTH": "96"}).invoke(
+    said = CliRunner(env={"COLUMNS": "92", "TERMINAL_WIDTH": "92"}).invoke(
         commands, [*words, "--help"], prog_name="kstoolkit", catch_exceptions=False
     )
     if said.exit_code != os.EX_OK:
