@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -226,6 +227,15 @@ def test_every_picture_and_file_that_a_page_names_is_there(page: str) -> None:
         made = ROOT / "docs" / "notebooks", ROOT / "docs" / "reference"
         if not path.is_relative_to(made[0]) and not path.is_relative_to(made[1]):
             assert path.exists(), target
+
+
+def test_every_public_name_has_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "extensions")
+    pages = import_module("public_names")
+    pages.check_groups()
+    monkeypatch.delitem(pages.GROUPS, "replicas")
+    with pytest.raises(ValueError, match="WindowStore"):
+        pages.check_groups()
 
 
 def test_the_readme_is_short() -> None:

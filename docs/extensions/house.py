@@ -7,6 +7,7 @@ may import from.
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,8 @@ def question(room: str) -> str:
     folder = ROOT / "kstoolkit" / room
     path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-    return text.partition("\n\n")[0].replace("\n", " ").replace("``", "`")
+    line = text.partition("\n\n")[0].replace("\n", " ").replace("``", "`")
+    return re.sub(r":\w+:`~?([^`]+)`", r"`\1`", line)
 
 
 def arrows(may: set[str], plan: dict[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""What running takes: memory of Spark's processes, beside the formula."""
+"""How running stands, and what it takes: lag, resets, metrics, memory, look-ups."""

@@ -1,1 +1,1 @@
-"""The store as its application sees it: what lies in it by user and window, restored, followed."""
+"""The store as its application sees it: found, its rows decoded, compared and added up."""
