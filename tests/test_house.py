@@ -1,9 +1,14 @@
-"""The house's arrows: which room may know which, and where large packages may be imported."""
+"""The house's plan: how large it may be, which room may know which, where large packages live.
+
+A ceiling may be raised by a figure, with its reason beside it.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
+
+MOST_MODULES = 240
+MOST_LINES = 80_500
+MOST_LINES_OF_CODE = 40_900
+MOST_IMPORTS = 1_110
+"""Between modules, as a module is imported: types alone and imports inside functions apart."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
@@ -89,6 +100,14 @@ ONLY_IN = {
 FREE_FOR_TYPES = {"matplotlib"}
 """Whose types anyone may name: Axes are how a figure is asked for."""
 
+HEAVY = {*ONLY_IN, "IPython", "cryptography", "google", "numpy", "pandas", "pyarrow"}
+"""What an import inside a function may spare whoever does not need it."""
+
+SPARED = {
+    ("kstoolkit.cli.kafka", "kstoolkit.kafka.broker"),  # servers and sockets, for three commands
+}
+"""Other imports inside functions: what they spare is not heavy, but slow."""
+
 TEST_PACKAGES = {"duckdb", "hypothesis", "psutil", "pytest", "scipy"}
 
 SAYS_NOTHING = {"common", "engine", "helper", "helpers", "manager", "misc", "util", "utils"}
@@ -157,6 +176,10 @@ def imported_names(node: ast.AST) -> Iterator[str]:
 
 
 IMPORTS = [found for path in PATHS for found in imports_of(path)]
+AT_IMPORT: dict[str, list[Import]] = {}
+for each in IMPORTS:
+    if not each.later:
+        AT_IMPORT.setdefault(each.module, []).append(each)
 
 
 def test_every_room_is_on_the_plan() -> None:
@@ -211,10 +234,67 @@ def test_nothing_imports_the_package_itself_for_its_lazy_names() -> None:
 def test_no_imports_go_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
     for found in IMPORTS:
-        joins = (found.module, room_of(found.target)) in JOINS and not found.at_import
-        if found.target in MODULES and found.module != "kstoolkit" and not found.for_types:
-            graph[found.module] |= set() if joins else {found.target}
+        if found.target in MODULES and found.module != "kstoolkit" and not is_join(found):
+            graph[found.module].add(found.target)
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
+
+
+def is_join(found: Import) -> bool:
+    return found.later and (found.module, room_of(found.target)) in JOINS
+
+
+def test_what_is_imported_inside_a_function_is_heavy() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.target in MODULES
+        and found.module != "kstoolkit"
+        and not (found.at_import or found.for_types or is_join(found))
+        and (found.module, found.target) not in SPARED
+        and not heavy_of(found.target) - heavy_of(found.module)
+    ]
+    assert not wrong
+
+
+@cache
+def heavy_of(module: str) -> frozenset[str]:
+    """Return the heavy packages that importing a module brings along."""
+    seen, due = set[str](), [module]
+    while due:
+        each = due.pop()
+        if each not in seen:
+            seen.add(each)
+            due += [found.target for found in AT_IMPORT.get(each, ())]
+            due += [each.rpartition(".")[0]] * ("." in each)
+    return frozenset(each.split(".")[0] for each in seen) & HEAVY
+
+
+def test_the_house_has_not_grown() -> None:
+    lines = sum((lines_of(path) for path in PATHS), Counter[str]())
+    edges = {(f.module, f.target) for f in IMPORTS if f.target in MODULES and not f.later}
+    assert len(PATHS) <= MOST_MODULES
+    assert lines["lines"] <= MOST_LINES
+    assert lines["code"] <= MOST_LINES_OF_CODE
+    assert len([edge for edge in edges if edge[0] != edge[1]]) <= MOST_IMPORTS
+
+
+def lines_of(path: Path) -> Counter[str]:
+    """Count lines; code is what is neither blank, comment, docstring nor import."""
+    rows = path.read_text(encoding="utf-8").splitlines()
+    found = Counter(lines=len(rows), other=sum(not row.strip() for row in rows))
+    found["other"] += sum(row.lstrip().startswith("#") for row in rows)
+    for node in ast.walk(ast.parse("\n".join(rows))):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found["other"] += length(node)
+        elif isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            documented = ast.get_docstring(node, clean=False) is not None
+            found["other"] += length(node.body[0]) if documented else 0
+    found["code"] = found["lines"] - found["other"]
+    return found
+
+
+def length(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[1]
-GUIDES = ("count", "find", "dataframes", "kafka", "operations", "cluster", "replicas", "stores")
-GUIDES += ("oom", "slow", "lab")
+GUIDES = (
+    *("count", "find", "dataframes", "kafka", "operations", "cluster"),
+    *("replicas", "stores", "oom", "slow", "lab"),
+)
 PAGES = ("README.md", "docs/first_ten_minutes.md", *(f"docs/guides/{name}.md" for name in GUIDES))
 SHOWN = {
     *("restore", "get", "inspect", "levels", "memory", "log", "advice", "profile"),

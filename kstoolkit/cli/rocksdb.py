@@ -26,6 +26,8 @@ from kstoolkit.cli.terminal import (
     say,
 )
 from kstoolkit.records import Record
+from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog, read_log
+from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import LogRows
-    from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
@@ -375,8 +376,6 @@ def _print_figures(figures: Iterable[Figure]) -> None:
 
 
 def _named(profile: str | None) -> Profile | None:
-    from kstoolkit.rocksdb.profiles.named import profile_named  # noqa: PLC0415 - loads pandas
-
     return None if profile is None else profile_named(profile)
 
 
@@ -405,8 +404,6 @@ def log(
     covered_s, level, and more; unknown says why a null is one. Of a store in several RocksDB each
     object has store, and one more summary is of all: store null.
     """
-    from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - loads pandas
-
     with _several(path) as several:
         if several is not None and several.no_log:
             note(several.no_log)

@@ -32,7 +32,7 @@ from pyspark.sql import functions as sf
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
-from kstoolkit.changelog.topic import Outbox
+from kstoolkit.changelog.topic import Outbox, OutboxWriter
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
@@ -165,8 +165,6 @@ class _TaskFiles:
                 self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
             else:
                 # Only here: protobuf's classes can't travel to nodes that lack kstoolkit.
-                from kstoolkit.changelog.topic import OutboxWriter  # noqa: PLC0415
-
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)
         return self.changelog

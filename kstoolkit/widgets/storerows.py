@@ -18,6 +18,7 @@ from kstoolkit.formats.serdes import SERDE_NAMES
 from kstoolkit.markup import Html, element, plain, shortened
 from kstoolkit.moments import moment_text
 from kstoolkit.records import counted
+from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.asking import typed_key
 from kstoolkit.stores.rows.rows import value_text
@@ -643,8 +644,6 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
         if not is_stopped():
             self.shown.say("Reading all rows …")
-        from kstoolkit.stores.growth.growth import growth  # noqa: PLC0415 - at the press of a button
-
         with ExitStack() as held:
             store: Any = opened(held)
             store.source = _StoppableSource(store.source, is_stopped)
