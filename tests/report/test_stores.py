@@ -220,3 +220,11 @@ def test_a_damaged_store_is_said_and_nothing_is_added(store: Path) -> None:
     with pytest.raises(KstoolkitError):
         report.add(store)
     assert repr(report) == "Report('x', 0 parts)"
+
+
+def test_a_store_in_several_rocksdb_is_told_of_each_and_in_all() -> None:
+    with kst.open_store("data/stores/spark/count-by-user") as opened:
+        page = page_of(opened)
+        for name in ("0/2.zip", "1/2.zip", "In all", "Each RocksDB"):
+            assert name in page.text
+        assert "num_entries120" in page.text
