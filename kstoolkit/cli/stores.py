@@ -635,13 +635,7 @@ _TOLD_KIND = typer.Option(
     show_default=False,
 )
 _UNUSED_KEY_SERDE, _UNUSED_VALUE_SERDE, _UNUSED_WINDOW_SIZE = (
-    typer.Option(
-        None,
-        f"--{name}",
-        metavar="X",
-        help="As for rows, growth, export and diff; here it changes nothing, as no row is shown.",
-        show_default=False,
-    )
+    typer.Option(None, f"--{name}", hidden=True)  # taken, so that a line made for rows will do
     for name in ("key-serde", "value-serde", "window-size")
 )
 _LOOK = typer.Option(
