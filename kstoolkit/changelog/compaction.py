@@ -49,7 +49,7 @@ _NAME = "fold-00000"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Compaction:
+class CompactionResult:
     """What a compaction came to.
 
     Parameters
@@ -63,10 +63,10 @@ class Compaction:
 
     Examples
     --------
-    >>> Compaction(120, 90_000, 7_000, 1 << 20, 81_920)
-    Compaction(120 batches folded: 90,000 → 7,000 records, 1.0 MiB → 80.0 KiB)
-    >>> Compaction(0, 0, 0, 0, 0)
-    Compaction(nothing to fold)
+    >>> CompactionResult(120, 90_000, 7_000, 1 << 20, 81_920)
+    CompactionResult(120 batches folded: 90,000 → 7,000 records, 1.0 MiB → 80.0 KiB)
+    >>> CompactionResult(0, 0, 0, 0, 0)
+    CompactionResult(nothing to fold)
     """
 
     batches_folded: int
@@ -75,22 +75,23 @@ class Compaction:
     bytes_before: int
     bytes_after: int
 
-    def __add__(self, other: Compaction) -> Compaction:
+    def __add__(self, other: CompactionResult) -> CompactionResult:
         """Return what both came to together."""
         sums = (getattr(self, name) + getattr(other, name) for name in self.__slots__)
-        return Compaction(*sums)
+        return CompactionResult(*sums)
 
     def __repr__(self) -> str:
         if not self.batches_folded:
-            return "Compaction(nothing to fold)"
+            return "CompactionResult(nothing to fold)"
         records = (
             f"{format_count(self.records_before)} → {format_count(self.records_after)} records"
         )
         size = f"{format_bytes(self.bytes_before)} → {format_bytes(self.bytes_after)}"
-        return f"Compaction({format_count(self.batches_folded)} batches folded: {records}, {size})"
+        folded = f"{format_count(self.batches_folded)} batches folded"
+        return f"CompactionResult({folded}: {records}, {size})"
 
 
-def compact(path: str | os.PathLike[str]) -> Compaction:
+def compact(path: str | os.PathLike[str]) -> CompactionResult:
     """Fold a changelog to its latest counts, and return what that saved.
 
     A run may write to the changelog, and others may read it, at the same time.
@@ -120,11 +121,11 @@ def compact(path: str | os.PathLike[str]) -> Compaction:
         ) from error
 
 
-def _compacted(folder: Path) -> Compaction:
+def _compacted(folder: Path) -> CompactionResult:
     marked = BatchFolders(folder).marked()
     for batch in marked:
         _take_away_what_is_folded(batch)
-    done = Compaction(0, 0, 0, 0, 0)
+    done = CompactionResult(0, 0, 0, 0, 0)
     # Spark may repeat the newest batch; its beginning says that all before it are settled.
     settled = [batch for batch in marked[:-1] if (batch.folder / DONE).exists()]
     for _, batches in groupby(settled, key=lambda batch: batch.epoch):
@@ -132,10 +133,10 @@ def _compacted(folder: Path) -> Compaction:
     return done
 
 
-def _fold(batches: Sequence[Batch]) -> Compaction:
+def _fold(batches: Sequence[Batch]) -> CompactionResult:
     """Fold the batches of one epoch into the folder of the last."""
     if len(batches) == 1:
-        return Compaction(0, 0, 0, 0, 0)
+        return CompactionResult(0, 0, 0, 0, 0)
     files = [CountsFile.open(path) for batch in batches for path in batch.files(".parquet")]
     target = batches[-1]
     hidden, place = target.folder / f".{_NAME}", target.folder / f"{_NAME}.parquet"
@@ -144,7 +145,7 @@ def _fold(batches: Sequence[Batch]) -> Compaction:
         hidden.replace(place)
     finally:
         hidden.unlink(missing_ok=True)  # half a fold would fill a full disk
-    done = Compaction(
+    done = CompactionResult(
         batches_folded=len(batches),
         records_before=sum(file.num_rows for file in files),
         records_after=CountsFile.open(place).num_rows,

@@ -275,7 +275,7 @@ def compact(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
     if as_json:
         print_json([asdict(done)])
     else:
-        told = repr(done).removeprefix("Compaction(").removesuffix(")")
+        told = repr(done).removeprefix("CompactionResult(").removesuffix(")")
         say(f"{told[0].upper()}{told[1:]}.")
 
 

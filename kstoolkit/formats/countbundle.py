@@ -80,19 +80,19 @@ def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
-LONGEST = 10
+LONGEST_VARINT = 10
 """How many bytes 64 bits take at most."""
 
-MORE = 0x80
+MORE_BIT = 0x80
 """The top bit of a byte that is not the last of its varint."""
 
 
-def widths_of(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+def varint_widths(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return how many bytes each number takes.
 
     Examples
     --------
-    >>> widths_of(np.array([0, 127, 128], np.uint64)).tolist()
+    >>> varint_widths(np.array([0, 127, 128], np.uint64)).tolist()
     [1, 1, 2]
     """
     width = np.ones(len(numbers), np.int64)
@@ -103,7 +103,7 @@ def widths_of(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
     return width
 
 
-def written(
+def encode_varints(
     numbers: NDArray[np.uint64], width: NDArray[np.int64], begins: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
     """Return the bytes of numbers, one behind the other.
@@ -111,18 +111,19 @@ def written(
     Parameters
     ----------
     numbers, width
-        The numbers, and how many bytes each takes: see :func:`widths_of`.
+        The numbers, and how many bytes each takes: see :func:`varint_widths`.
     begins
         Where each one begins.
 
     Examples
     --------
-    >>> written(np.array([1, 300], np.uint64), np.array([1, 2]), np.array([0, 1])).tobytes().hex()
+    >>> numbers, widths, begins = np.array([1, 300], np.uint64), np.array([1, 2]), np.array([0, 1])
+    >>> encode_varints(numbers, widths, begins).tobytes().hex()
     '01ac02'
     """
     data = np.empty(int(width.sum()), np.uint8)
     rest, left = numbers, width
-    for place in range(LONGEST):
+    for place in range(LONGEST_VARINT):
         more = left > place + 1
         data[begins + place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (
             more.astype(np.uint8) << 7
@@ -133,7 +134,7 @@ def written(
     return data
 
 
-def numbers_of(
+def decode_varints(
     data: NDArray[np.uint8], width: NDArray[np.int64], begins: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
     """Return the numbers that begin at some places, and are so wide.
@@ -141,7 +142,7 @@ def numbers_of(
     Examples
     --------
     >>> data = np.array([0x01, 0xAC, 0x02], np.uint8)
-    >>> numbers_of(data, np.array([1, 2]), np.array([0, 1])).tolist()
+    >>> decode_varints(data, np.array([1, 2]), np.array([0, 1])).tolist()
     [1, 300]
     """
     numbers = np.zeros(len(width), np.uint64)
@@ -244,11 +245,11 @@ def encode_many(bundles: Bundles) -> pa.Array:
     varints[begins], varints[begins + 1], varints[begins + 3 + size] = _VERSION, _IDS, _COUNTS
     varints[first[1:] - 2] = _UPDATED
     varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
-    varints[begins + 2] = _sums(widths_of(varints[of_ids]), size)
-    varints[begins + 4 + size] = _sums(widths_of(varints[of_counts]), size)
-    width = widths_of(varints)
+    varints[begins + 2] = _sums(varint_widths(varints[of_ids]), size)
+    varints[begins + 4 + size] = _sums(varint_widths(varints[of_counts]), size)
+    width = varint_widths(varints)
     ends = np.r_[0, np.cumsum(width)]
-    data = written(varints, width, ends[:-1])
+    data = encode_varints(varints, width, ends[:-1])
     buffers = [None, pa.py_buffer(np.ascontiguousarray(ends[first])), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(size), buffers)
 
@@ -268,14 +269,14 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
     """
     data = np.frombuffer(b"".join(values), np.uint8)
     ends = np.cumsum([len(value) for value in values], dtype=np.int64)
-    last = np.flatnonzero(data < MORE)  # the last byte of each varint
+    last = np.flatnonzero(data < MORE_BIT)  # the last byte of each varint
     first = np.r_[0, np.searchsorted(last, ends)]
-    if not data.size or data[ends - 1].max() >= MORE:
+    if not data.size or data[ends - 1].max() >= MORE_BIT:
         return _one_by_one(values)
     width = np.diff(last, prepend=-1)
-    if width.max() > LONGEST:
+    if width.max() > LONGEST_VARINT:
         return _one_by_one(values)
-    varints = numbers_of(data, width, last + 1 - width)
+    varints = decode_varints(data, width, last + 1 - width)
     size = (np.diff(first) - _AROUND) // 2
     if not _is_ours(varints, first, size):
         return _one_by_one(values)
@@ -297,8 +298,8 @@ def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray
         and (varints[begins + 1] == _IDS).all()
         and (varints[counts] == _COUNTS).all()
         and (varints[ends - 2] == _UPDATED).all()
-        and (_sums(widths_of(ids), size) == varints[begins + 2]).all()
-        and (_sums(widths_of(amounts), size) == varints[counts + 1]).all()
+        and (_sums(varint_widths(ids), size) == varints[begins + 2]).all()
+        and (_sums(varint_widths(amounts), size) == varints[counts + 1]).all()
     )
 
 

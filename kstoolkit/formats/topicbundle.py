@@ -51,12 +51,12 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.formats.columns import ByteColumn, run_edges, run_places, run_sums
 from kstoolkit.formats.countbundle import (
-    LONGEST,
-    MORE,
+    LONGEST_VARINT,
+    MORE_BIT,
+    decode_varints,
+    encode_varints,
     message_class,
-    numbers_of,
-    widths_of,
-    written,
+    varint_widths,
 )
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BundleLayout:
+class _BundleLayout:
     """Where the parts lie; what is said of bundles that are not ours means nothing.
 
     Parameters
@@ -172,7 +172,7 @@ class BundleLayout:
     action_ends: NDArray[np.int64]
 
     @classmethod
-    def of(cls, column: ByteColumn) -> BundleLayout:
+    def of(cls, column: ByteColumn) -> _BundleLayout:
         """Find the parts of all bundles."""
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
         starts, ends = column.starts, column.ends
@@ -183,7 +183,7 @@ class BundleLayout:
         counts_bytes[~is_ours] = 0
         size, is_whole = _sizes(data, counts_at, counts_bytes)
         at = counts_at + counts_bytes
-        updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST)
+        updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST_VARINT)
         is_ours &= is_whole & is_read & (_bytes_at(data, at) == _UPDATED)
         size[~is_ours] = 0
         walk = _Walk.over(data, at_actions, ends, size)
@@ -202,9 +202,9 @@ class BundleLayout:
     def counts(self) -> NDArray[np.uint64]:
         """Return the counts of all bundles, in a row; all bundles must be ours."""
         data = self.data[run_places(self.counts_at, self.counts_bytes)]
-        last = np.flatnonzero(data < MORE)
+        last = np.flatnonzero(data < MORE_BIT)
         width = np.diff(last, prepend=-1)
-        return numbers_of(data, width, last + 1 - width)
+        return decode_varints(data, width, last + 1 - width)
 
     def actions(self) -> ByteColumn:
         """Return the actions of all bundles, in a row; all bundles must be ours."""
@@ -230,10 +230,10 @@ def _varints_at(
     left = np.arange(len(at))
     for place in range(longest):
         found = _bytes_at(data, ends[left])
-        numbers[left] |= (found & np.uint8(MORE - 1)).astype(np.uint64) << np.uint64(7 * place)
+        numbers[left] |= (found & np.uint8(MORE_BIT - 1)).astype(np.uint64) << np.uint64(7 * place)
         ends[left] += 1
         is_read[left] = _may_end(found, place + 1)
-        left = left[found >= MORE]
+        left = left[found >= MORE_BIT]
         if not left.size:
             break
     is_read[left] = False
@@ -243,7 +243,7 @@ def _varints_at(
 def _may_end(last: NDArray[np.uint8], width: NDArray[np.int64] | int) -> NDArray[np.bool_]:
     """Return whether varints of these widths end in these bytes, if no byte of them is idle."""
     fits: NDArray[np.bool_] = (last > 0) | np.equal(width, 1)
-    return fits & (np.less(width, LONGEST) | (np.equal(width, LONGEST) & (last <= 1)))
+    return fits & (np.less(width, LONGEST_VARINT) | (np.equal(width, LONGEST_VARINT) & (last <= 1)))
 
 
 def _sizes(
@@ -252,7 +252,7 @@ def _sizes(
     """Return how many varints each run of bytes has, and whether it is whole ones."""
     row = data[run_places(begins, lengths)]
     edges = run_edges(lengths)
-    is_last = row < MORE
+    is_last = row < MORE_BIT
     size = run_sums(is_last.astype(np.int64), lengths)
     # A run that stops inside a varint spoils the first of the next run as well, which does no harm.
     is_whole: NDArray[np.bool_] = (lengths == 0) | np.append(is_last, True)[edges[1:] - 1]
@@ -341,8 +341,8 @@ def _texts_in(data: bytes, most: int) -> list[tuple[int, int]]:
     while at < len(data) and data[at] == _ACTION and len(found) < most:
         length, begin = 0, at + 1
         for place, byte in enumerate(data[begin : begin + _LONGEST_LENGTH]):
-            length |= (byte & (MORE - 1)) << (7 * place)
-            if byte < MORE:
+            length |= (byte & (MORE_BIT - 1)) << (7 * place)
+            if byte < MORE_BIT:
                 begin += place + 1
                 break
         else:
@@ -431,10 +431,10 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     column = (
         ByteColumn.from_arrow(values) if isinstance(values, pa.Array) else ByteColumn.of(values)
     )
-    layout = BundleLayout.of(column)
+    layout = _BundleLayout.of(column)
     if not layout.is_ours.all():
         column = _as_ours(column, ~layout.is_ours)
-        layout = BundleLayout.of(column)
+        layout = _BundleLayout.of(column)
     action = layout.actions().to_arrow().dictionary_encode()
     try:
         texts = action.dictionary.cast(pa.string())
@@ -451,7 +451,7 @@ def _in_front(bundles: ActionBundles) -> pa.Array:
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
     varints[begins], varints[begins + 1], varints[ends - 2] = _VERSION, _COUNTS, _UPDATED
-    varints[begins + 2] = run_sums(widths_of(bundles.count), size)
+    varints[begins + 2] = run_sums(varint_widths(bundles.count), size)
     varints[run_places(begins + 3, size)] = bundles.count
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     return _cells(varints, first)
@@ -472,9 +472,13 @@ def _texts(bundles: ActionBundles) -> pa.Array:
 
 def _cells(varints: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
     """Return byte strings of varints, from each of these on up to the next."""
-    width = widths_of(varints)
+    width = varint_widths(varints)
     ends = run_edges(width)
-    buffers = [None, pa.py_buffer(ends[first]), pa.py_buffer(written(varints, width, ends[:-1]))]
+    buffers = [
+        None,
+        pa.py_buffer(ends[first]),
+        pa.py_buffer(encode_varints(varints, width, ends[:-1])),
+    ]
     return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
 
 

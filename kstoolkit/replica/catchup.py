@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import sync
-from kstoolkit.changelog.news import News
+from kstoolkit.changelog.reader import ChangelogReader
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.moments import moment_of
 from kstoolkit.replica.listening import telling
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from rocksdict import Options
 
     from kstoolkit.changelog.changelog import Changelog
-    from kstoolkit.changelog.news import Position
+    from kstoolkit.changelog.reader import Position
     from kstoolkit.replica.listening import RestoreListener
     from kstoolkit.replica.records import Mark
     from kstoolkit.replica.replicafile import MemoryLevel
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 _MOST_OPEN = 64
 
 
-class Writing:
+class _SegmentWriters:
     """Opens segments as they are written; what it closes is on disk.
 
     Parameters
@@ -143,7 +143,13 @@ def _is_whole(folder: Path, options: Options, mark: Mark) -> bool:
 
 
 def rebuild(
-    folder: Path, news: News, options: Options, *, window_ms: int, starts: range, position: Position
+    folder: Path,
+    reader: ChangelogReader,
+    options: Options,
+    *,
+    window_ms: int,
+    starts: range,
+    position: Position,
 ) -> Mark:
     """Make a segment anew from a whole changelog, and set aside what is in its place.
 
@@ -151,7 +157,7 @@ def rebuild(
     ----------
     folder
         Where it belongs.
-    news
+    reader
         The whole changelog.
     options
         How it is opened.
@@ -170,9 +176,9 @@ def rebuild(
     building = folder.with_name(f"{folder.name}.building")
     shutil.rmtree(building, ignore_errors=True)
     with closing(DiskSegment(building, options, writing=True)) as segment:
-        pieces = news.pieces(window_ms)
+        pieces = reader.pieces(window_ms)
         for piece in range(pieces):
-            dated = news.read(window_ms, bucket=(piece, pieces), starts=starts)
+            dated = reader.read(window_ms, bucket=(piece, pieces), starts=starts)
             mark = Filling.of(dated).into(segment, position, fresh=True)
         segment.flush()
     if folder.exists():
@@ -274,7 +280,7 @@ class CatchUp:
         self.folder, self.changelog, self.options = folder, changelog, options
         self.listener, self.memory = listener, memory
         self.state = ReplicaState.load(folder)
-        self._writing = Writing(options)
+        self._writers = _SegmentWriters(options)
         self._written: dict[int, Mark] = {}
         check_same_changelog(folder, self.levels.values(), changelog)
         remove_leftovers(folder, self.state)
@@ -301,12 +307,12 @@ class CatchUp:
         """
         self.changelog.refresh()
         check_not_behind(self.folder, self.levels.values(), self.changelog)
-        news = News(self.changelog, self.position)
-        target = news.newest()
+        reader = ChangelogReader(self.changelog, self.position)
+        target = reader.newest()
         if target is None:
             return 0
-        changed_ms = News.of_one(self.changelog, target).newest_change_ms()
-        lengths = news.window_lengths_ms() | set(self.levels)
+        changed_ms = ChangelogReader.of_one(self.changelog, target).newest_change_ms()
+        lengths = reader.window_lengths_ms() | set(self.levels)
         self._name(lengths - self.levels.keys())
         return sum(self._bring(window_ms, target, changed_ms) for window_ms in sorted(lengths))
 
@@ -336,7 +342,7 @@ class CatchUp:
 
     def close(self) -> None:
         """Close what is open for writing."""
-        self._writing.close()
+        self._writers.close()
 
     def _name(self, lengths_ms: set[int]) -> None:
         """Say which levels are about to be brought, before the first of them is.
@@ -354,10 +360,10 @@ class CatchUp:
         done = 0
         level = self.levels.get(window_ms) or LevelState(window_ms)
         while level.position is None or level.position < target:
-            news = News(self.changelog, level.position)
-            total = news.rows(window_ms)
+            reader = ChangelogReader(self.changelog, level.position)
+            total = reader.rows(window_ms)
             with telling(self.listener, format_duration(window_ms), total):
-                level = self._pass(level, news, total, target)
+                level = self._pass(level, reader, total, target)
                 level = replace(
                     level,
                     position=level.toward,
@@ -369,15 +375,17 @@ class CatchUp:
             done += total
         return done
 
-    def _pass(self, level: LevelState, news: News, total: int, target: Position) -> LevelState:
+    def _pass(
+        self, level: LevelState, reader: ChangelogReader, total: int, target: Position
+    ) -> LevelState:
         """Make the pieces of a pass that are not done yet."""
         if level.toward is None:
-            pieces = news.pieces(level.window_ms) if total else 0
+            pieces = reader.pieces(level.window_ms) if total else 0
             level = replace(level, toward=target, pieces=pieces, pieces_done=0)
         self._written = {}
         told, since = total * level.pieces_done // max(level.pieces, 1), 0
         for piece in range(level.pieces_done, level.pieces):
-            dated = news.read(level.window_ms, bucket=(piece, level.pieces))
+            dated = reader.read(level.window_ms, bucket=(piece, level.pieces))
             self._fill(level, Filling.of(dated), target)
             reached = total * (piece + 1) // level.pieces
             since += reached - told
@@ -406,7 +414,7 @@ class CatchUp:
     ) -> Mark:
         known = level.segments.get(start_ms)
         try:
-            segment = self._writing.segment(self._folder(level.window_ms, start_ms), known)
+            segment = self._writers.segment(self._folder(level.window_ms, start_ms), known)
             return part.into(segment, position, fresh=level.position is None)
         except _DAMAGE:
             if known is None:
@@ -415,7 +423,7 @@ class CatchUp:
 
     def _checkpoint(self, level: LevelState) -> LevelState:
         """Have on disk what was written, then say so."""
-        self._writing.flush(self._folder(level.window_ms, start) for start in self._written)
+        self._writers.flush(self._folder(level.window_ms, start) for start in self._written)
         level = level.with_segments(self._written)
         self._written = {}
         self._save(level)
@@ -438,20 +446,20 @@ class CatchUp:
         replica held would be gone from this segment alone, and for good.
         """
         folder, level = self._folder(window_ms, start_ms), self.state.levels[window_ms]
-        self._writing.let_go(folder)
-        news = News(self.changelog)
-        position = news.newest()
+        self._writers.let_go(folder)
+        reader = ChangelogReader(self.changelog)
+        position = reader.newest()
         needed = max(each for each in (level.position, level.toward, least) if each)
         if position is None or position < needed:
             message = f"{str(folder)!r} is damaged, and the changelog's newest batch is not whole."
             hint = "Restore again once its run has written that; or restore into another folder."
             raise InputError(message, hint=hint)
-        total = news.rows(window_ms)
+        total = reader.rows(window_ms)
         starts = segment_span_ms(window_ms, start_ms)
         what = f"{format_duration(window_ms)} from {moment_of(start_ms).isoformat()}"
         with telling(self.listener, what, total):
             mark = rebuild(
-                folder, news, self.options, window_ms=window_ms, starts=starts, position=position
+                folder, reader, self.options, window_ms=window_ms, starts=starts, position=position
             )
             self._save(level.with_segments({start_ms: mark}))
             self.listener.on_batch(what, records=total)

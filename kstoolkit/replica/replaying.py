@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.changelog.news import News, Position
+from kstoolkit.changelog.reader import ChangelogReader, Position
 from kstoolkit.errors import InputError
 from kstoolkit.replica.segments import Filling, MemorySegment
 from kstoolkit.units import format_duration
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Window
 
 
-class _Told(MemorySegment):
+class _RecordingSegment(MemorySegment):
     """A segment that remembers what was last written to it."""
 
     def __init__(self) -> None:
@@ -70,10 +70,10 @@ def changelog_rows(
         raise InputError(
             message, hint=f"It has: {', '.join(map(format_duration, known)) or 'none'}."
         )
-    segment = _Told()
+    segment = _RecordingSegment()
     for batch in changelog.batches:
         position = Position(batch.epoch, batch.number)
-        dated = News.of_one(changelog, position).read(size_ms, bucket=(0, 1))
+        dated = ChangelogReader.of_one(changelog, position).read(size_ms, bucket=(0, 1))
         if len(dated):
             Filling.of(dated).into(segment, position, fresh=False)
             yield from zip(*segment.last, strict=True)

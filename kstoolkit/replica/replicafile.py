@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, sync
-from kstoolkit.changelog.news import News, Position
+from kstoolkit.changelog.reader import ChangelogReader, Position
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
 from kstoolkit.moments import moment_of
 from kstoolkit.replica.records import Mark
@@ -437,7 +437,7 @@ def check_same_changelog(
     for level in levels:
         _check_clock(folder, level, changelog)
     lengths_ms = {level.window_ms for level in levels if level.segments}
-    missing = News(changelog).lacks(lengths_ms) if lengths_ms else set()
+    missing = ChangelogReader(changelog).lacks(lengths_ms) if lengths_ms else set()
     if missing and changelog.batches:
         windows = ", ".join(format_duration(length) for length in sorted(missing))
         message = (
@@ -456,7 +456,7 @@ def check_not_behind(folder: Path, levels: Collection[LevelState], changelog: Ch
         If it is: it is of another one.
     """
     known = [level.position for level in levels if level.position is not None]
-    newest = News(changelog).newest()
+    newest = ChangelogReader(changelog).newest()
     if not known or (newest is not None and newest >= max(known)):
         return
     epoch, number = max(known)
@@ -474,7 +474,7 @@ def _check_clock(folder: Path, level: LevelState, changelog: Changelog) -> None:
         return
     if (BatchFolders(changelog.path).folder(*level.position) / FOLD).exists():
         return  # it has the latest clock of all that is folded, whose may have been ahead
-    clock_ms = News.of_one(changelog, level.position).newest_change_ms()
+    clock_ms = ChangelogReader.of_one(changelog, level.position).newest_change_ms()
     if clock_ms in {None, level.changed_ms}:  # None: in a later fold, or being written once more
         return
     epoch, number = level.position

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rocksdict import Options
 
-    from kstoolkit.changelog.news import Dated, Position
+    from kstoolkit.changelog.reader import Dated, Position
 
 
 Pairs = tuple[list[bytes], list[bytes]]
@@ -314,7 +314,7 @@ class DiskSegment:
         families = {"default": options}
         with translated(path):
             self._db = Rdict(place, options, column_families=families, access_type=access)
-        self._told = _Told(str(path))
+        self._faults = _FaultTranslation(str(path))
         self._without_log = WriteOptions()
         self._without_log.disable_wal = True  # type: ignore[method-assign, assignment] # a property
 
@@ -354,7 +354,7 @@ class DiskSegment:
 
     def get(self, key: bytes) -> bytes | None:
         """Return the bundle of a key."""
-        with self._told:
+        with self._faults:
             found: bytes | None = self._db.get(key)
         return found
 
@@ -450,7 +450,7 @@ class DiskSegment:
                 self._links.close()
 
 
-class _Told:
+class _FaultTranslation:
     """What :func:`translated` does, made once for all gets: making it takes as long as a get."""
 
     __slots__ = ("path",)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kstoolkit.changelog.changelog import MIRROR, Changelog, Mirrored
-from kstoolkit.changelog.news import News
+from kstoolkit.changelog.reader import ChangelogReader
 from kstoolkit.errors import ConfigurationError, FormatError, KafkaError
 from kstoolkit.formats.keys import encode_replica_key
 from kstoolkit.moments import moment_ms
@@ -81,17 +81,17 @@ _PAGE_ROWS = 10_000
 _NOTHING: Found = (None, [])
 
 
-class Queries:
+class _Queries:
     """Answers questions from the segments that are open for reading."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
+    def __init__(self, opened: _OpenSegments) -> None:
+        self.opened = opened
         self._kinds: dict[Duration | Window, Window] = {}
 
     @property
     def windows(self) -> tuple[str, ...]:
         """The windows that there are counts of."""
-        return tuple(format_duration(length) for length in self.reading.levels)
+        return tuple(format_duration(length) for length in self.opened.levels)
 
     def kind(self, window: Duration | Window) -> Window:
         """Return which kind of window is meant.
@@ -106,10 +106,10 @@ class Queries:
         if known is not None:
             return known
         kind = as_window(window)
-        if kind.size_ms not in self.reading.levels:
-            self.reading.refresh(now=True)
-        if kind.size_ms not in self.reading.levels:
-            message = f"The replica {str(self.reading.folder)!r} has no window {kind.label!r}."
+        if kind.size_ms not in self.opened.levels:
+            self.opened.refresh(now=True)
+        if kind.size_ms not in self.opened.levels:
+            message = f"The replica {str(self.opened.folder)!r} has no window {kind.label!r}."
             raise ConfigurationError(message, hint=f"It has: {', '.join(self.windows) or 'none'}.")
         self._kinds[window] = kind
         return kind
@@ -117,7 +117,7 @@ class Queries:
     def one(self, user: str, kind: Window, start_ms: int) -> UserCounts:
         """Return the counts of one user in one window."""
         key = _key(user, start_ms)
-        found = self.reading.ask(
+        found = self.opened.ask(
             kind.size_ms,
             _segment_of(kind, start_ms),
             lambda segment: look_up(segment, key),
@@ -138,7 +138,7 @@ class Queries:
     def pages(self, kind: Window, start_ms: int, page: int) -> Iterator[Records[UserCounts]]:
         """Yield the counts of all users in one window, so many at a time."""
         found: list[UserCounts] = []
-        segment: Segment | None = self.reading.ask(
+        segment: Segment | None = self.opened.ask(
             kind.size_ms, _segment_of(kind, start_ms), lambda each: each, None
         )
         if segment is None:
@@ -153,7 +153,7 @@ class Queries:
 
     def history(self, user: str, kind: Window, since_ms: int | None) -> Iterator[UserCounts]:
         """Yield the counts of one user in all windows from one on in which there are any."""
-        for segment_ms in self.reading.starts_ms(kind.size_ms):
+        for segment_ms in self.opened.starts_ms(kind.size_ms):
             starts = _window_starts(kind, segment_ms, since_ms)
             if not starts:
                 continue
@@ -165,15 +165,15 @@ class Queries:
 
     def segments(self) -> Iterator[SegmentState]:
         """Yield what there is to say of each segment."""
-        for window_ms in self.reading.levels:
-            for start_ms in self.reading.starts_ms(window_ms):
+        for window_ms in self.opened.levels:
+            for start_ms in self.opened.starts_ms(window_ms):
                 question = partial(
                     segment_state,
                     window=format_duration(window_ms),
                     span_ms=segment_span_ms(window_ms, start_ms),
-                    folder=segment_folder(self.reading.folder, window_ms, start_ms),
+                    folder=segment_folder(self.opened.folder, window_ms, start_ms),
                 )
-                state = self.reading.ask(window_ms, start_ms, question, None)
+                state = self.opened.ask(window_ms, start_ms, question, None)
                 if state is not None:
                     yield state
 
@@ -181,7 +181,7 @@ class Queries:
         self, kind: Window, segment_ms: int, keys: list[bytes]
     ) -> tuple[list[bytes | None], list[str]]:
         nothing: tuple[list[bytes | None], list[str]] = ([None] * len(keys), [])
-        return self.reading.ask(
+        return self.opened.ask(
             kind.size_ms,
             segment_ms,
             lambda segment: (segment.get_many(keys), segment.actions),
@@ -228,7 +228,7 @@ _TRIES = 5
 Answer = TypeVar("Answer")
 
 
-class Reading:
+class _OpenSegments:
     """Opens segments as they are asked for.
 
     Parameters
@@ -367,8 +367,8 @@ class WindowReader(Viewed):
         self.path = path
         self._memory = dict(memory or {})
         self._options = segment_options(as_profile(profile))
-        self._reading = Reading(path, self._options, self._memory)
-        self._queries = Queries(self._reading)
+        self._opened = _OpenSegments(path, self._options, self._memory)
+        self._queries = _Queries(self._opened)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, profile: Profile | str | None = None) -> Self:
@@ -487,7 +487,7 @@ class WindowReader(Viewed):
 
     def close(self) -> None:
         """Close it; it can't be asked any more."""
-        self._reading.close()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -496,7 +496,7 @@ class WindowReader(Viewed):
         self.close()
 
     def __repr__(self) -> str:
-        segments = sum(len(self._reading.starts_ms(length)) for length in self._reading.levels)
+        segments = sum(len(self._opened.starts_ms(length)) for length in self._opened.levels)
         windows = ", ".join(self.windows) or "no windows"
         told = f"{str(self.path)!r}: {windows}; {counted(segments, 'segments')}"
         return f"{type(self).__name__}({told})"
@@ -562,13 +562,13 @@ class Standby:
         """
         self._raise_failure()
         self.changelog.refresh()
-        news = News(self.changelog, self._catch_up.position)
-        records = news.rows()
+        reader = ChangelogReader(self.changelog, self._catch_up.position)
+        records = reader.rows()
         if not records:
             return Lag(0, 0.0)
         held = [level.changed_ms for level in self._catch_up.levels.values()]
         known = [each for each in held if each is not None]
-        newest_ms = news.newest_change_ms()
+        newest_ms = reader.newest_change_ms()
         if newest_ms is None or not known or len(known) < len(held):
             return Lag(records, None, {"seconds": "nothing is held yet"})
         return Lag(records, max(newest_ms - min(known), 0) / 1_000)
@@ -761,7 +761,7 @@ class WindowStore(WindowReader):
             now_ms = newest_start_ms(levels) if now is None else moment_ms(now)
             _, dropped = expire_disk(self.path, state, now_ms)
             dropped += expire_memory(self._memory, state.retention_ms, now_ms)
-        self._reading.refresh(now=True)
+        self._opened.refresh(now=True)
         return dropped
 
     def follow(
@@ -795,7 +795,7 @@ class WindowStore(WindowReader):
         begin = partial(
             CatchUp, self.path, source, options=self._options, listener=told, memory=self._memory
         )
-        seen = partial(self._reading.refresh, now=True)
+        seen = partial(self._opened.refresh, now=True)
         return Standby(begin, seen, source, self.path, every=every)
 
 

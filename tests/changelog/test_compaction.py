@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.changelog import changelog as documented
 from kstoolkit.changelog.changelog import DONE, FOLD, Changelog
-from kstoolkit.changelog.compaction import Compaction, compact
+from kstoolkit.changelog.compaction import CompactionResult, compact
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.errors import FormatError, InputError, OutputError
 from tests.changelog.changelogs import (
@@ -99,14 +99,16 @@ def test_what_it_came_to_is_told(root: Path) -> None:
     size_bytes = sum(file.path.stat().st_size for file in files)
     done = compact(root)
     fold = root / "epoch=0" / "batch=4" / "fold-00000.parquet"
-    assert done == Compaction(
+    assert done == CompactionResult(
         batches_folded=5,
         records_before=sum(file.num_rows for file in files),
         records_after=sum(map(len, newest(*map(told, range(5))).values())),
         bytes_before=size_bytes,
         bytes_after=fold.stat().st_size,
     )
-    assert re.fullmatch(r"Compaction\(5 batches folded: 106 → 55 records, .+ → .+\)", repr(done))
+    assert re.fullmatch(
+        r"CompactionResult\(5 batches folded: 106 → 55 records, .+ → .+\)", repr(done)
+    )
 
 
 def test_the_newest_batch_is_not_touched(root: Path) -> None:
@@ -128,7 +130,7 @@ def test_a_single_batch_beside_the_newest_stays_as_it_is(tmp_path: Path) -> None
     for number in (0, 1):
         write(tmp_path, number, told(number))
     before = content(tmp_path)
-    assert repr(compact(tmp_path)) == "Compaction(nothing to fold)"
+    assert repr(compact(tmp_path)) == "CompactionResult(nothing to fold)"
     assert content(tmp_path) == {**before, ".compact.lock": b""}
 
 

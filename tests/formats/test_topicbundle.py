@@ -13,7 +13,7 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats import topicbundle
 from kstoolkit.formats import topicbundle as topicmessage
 from kstoolkit.formats.columns import ByteColumn
-from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles, BundleLayout
+from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles, _BundleLayout
 
 INT64, UINT64 = 2**63, 2**64 - 1
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=9) | st.sampled_from(
@@ -60,7 +60,7 @@ def test_bundles_come_back_from_columns(rows: list[ActionBundle]) -> None:
         assert as_rows(read) == rows
     texts = {text for row in rows for text in row.actions}
     assert sorted(read.actions.to_pylist()) == sorted(texts)  # each once
-    assert BundleLayout.of(ByteColumn.from_arrow(values)).is_ours.all()  # none one by one
+    assert _BundleLayout.of(ByteColumn.from_arrow(values)).is_ours.all()  # none one by one
 
 
 @given(ROWS)

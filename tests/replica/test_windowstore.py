@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from kstoolkit.changelog import news as batches
+from kstoolkit.changelog import reader
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError, UserError
 from kstoolkit.formats.keys import encode_replica_key
@@ -687,7 +687,7 @@ def test_a_reader_sees_each_piece_of_a_long_pass_once_it_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is written as of the same batch: that alone would not tell of the later ones."""
-    monkeypatch.setattr(batches, "_AT_ONCE", 1)
+    monkeypatch.setattr(reader, "_AT_ONCE", 1)
     monkeypatch.setattr(catchup, "_BETWEEN_CHECKPOINTS", 1)
     write(tmp_path / "c", 0, {HOUR: TOLD[HOUR]})
     seen: list[int] = []
@@ -701,7 +701,7 @@ def test_a_reader_sees_each_piece_of_a_long_pass_once_it_is_whole(
             if not readers:
                 readers.append(WindowStore.open(tmp_path / "r"))
                 return
-            readers[0]._reading.refresh(now=True)
+            readers[0]._opened.refresh(now=True)
             seen.append(sum(len(page) for page in readers[0].scan(window="1 hour", at=0)))
 
         def on_end(self, what: str, *, records: int) -> None:
@@ -711,7 +711,7 @@ def test_a_reader_sees_each_piece_of_a_long_pass_once_it_is_whole(
             raise error
 
     with restored(tmp_path / "c", tmp_path / "r", listener=Reader()):
-        readers[0]._reading.refresh(now=True)
+        readers[0]._opened.refresh(now=True)
         assert held(readers[0]) == {HOUR: TOLD[HOUR]}
     readers[0].close()
     assert len(set(seen)) == len(seen) > 1
@@ -722,7 +722,7 @@ def test_a_replica_that_is_gone_is_said_to_be_none(tmp_path: Path) -> None:
     write(tmp_path / "c", 0, TOLD)
     store = restored(tmp_path / "c", tmp_path / "r")
     (tmp_path / "r" / "replica.json").unlink()
-    store._reading._looked = 0
+    store._opened._looked = 0
     with pytest.raises(InputError, match="is no replica"):
         store.get("user 7", window="1 hour", at=0)
     (tmp_path / "file").write_text("")

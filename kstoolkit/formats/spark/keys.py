@@ -49,7 +49,7 @@ from kstoolkit.formats.columns import ByteColumn, Decoded
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.text import integer, shown, text
 from kstoolkit.formats.spark.types import Array, Field, Scalar, SparkType, Struct, Variable
-from kstoolkit.formats.spark.unsaferow import Reading, read_rows, validity
+from kstoolkit.formats.spark.unsaferow import RowReading, read_rows, validity
 from kstoolkit.moments import EPOCH
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
     [2, -1]
     """
     has = keys.lengths >= FAMILY_BYTES
-    found = Reading(keys.data).numbers(keys.starts, "<i2", has).astype(np.int64)
+    found = RowReading(keys.data).numbers(keys.starts, "<i2", has).astype(np.int64)
     return np.where(has, found, -1)
 
 
@@ -195,7 +195,7 @@ _FRACTIONS = {"float": "f4", "double": "f8"}
 _NEGATIVE, _POSITIVE, _NULL = 0, 1, 2
 
 
-def _read_ordered(reading: Reading, kind: SparkType, cells: ByteColumn) -> pa.Array:
+def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa.Array:
     r"""Return the values of one ordering column; what is none is a problem of its row.
 
     Examples
@@ -287,7 +287,7 @@ def _first_part(rows: ByteColumn, columns: Struct, encoder: KeyEncoder) -> Decod
     binary = Variable("binary", pa.large_binary())
     fields = tuple(Field(field.name, binary, field.position) for field in columns.fields)
     raw = read_rows(rows, Struct(fields, columns.count))
-    reading = Reading(np.zeros(0, dtype=np.uint8), raw.problems)
+    reading = RowReading(np.zeros(0, dtype=np.uint8), raw.problems)
     values = [
         _read_ordered(reading, field.type, ByteColumn.from_arrow(column))
         for field, column in zip(columns.fields, raw.values.flatten(), strict=True)  # type: ignore[union-attr]
@@ -334,7 +334,7 @@ def _joined(
 def _length(cells: ByteColumn) -> NDArray[np.int64]:
     """Return the little-endian number in front of each cell; 0 where there is none."""
     has = cells.lengths >= _LENGTH_BYTES
-    return Reading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
+    return RowReading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
 
 
 _BARE_HINT = "Give the key's bytes instead."

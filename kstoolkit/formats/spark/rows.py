@@ -95,7 +95,7 @@ _CUT_OFF = "an element that is longer than what is left of the value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Elements:
+class _Elements:
     """The elements of values, in the order of the values.
 
     Parameters
@@ -116,7 +116,7 @@ class Elements:
     problems: dict[int, str]
 
 
-def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> Elements:
+def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> _Elements:
     """Return the elements of values.
 
     Parameters
@@ -192,13 +192,13 @@ class _Steps:
 
 def _collected(
     values: ByteColumn, found: list[NDArray[np.int64]], wrong: list[int], head_bytes: int
-) -> Elements:
+) -> _Elements:
     places = np.concatenate([np.zeros((0, 3), dtype=np.int64), *found])
     places = places[~np.isin(places[:, 0], wrong)]
     row, begin, end = places[np.argsort(places[:, 0], kind="stable")].T
     nothing = np.zeros(len(row), dtype=bool)
     head = begin - _LENGTH_BYTES - head_bytes
-    return Elements(
+    return _Elements(
         row.astype(np.intp),
         ByteColumn(values.data, head, head + head_bytes, nothing),
         ByteColumn(values.data, begin, end, nothing),
@@ -320,7 +320,7 @@ CHECKSUM_BYTES = 4
 _WRONG = "a checksum that is not that of the row"
 
 
-def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> Elements:
+def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> _Elements:
     """Return the values of RocksDB without their checksums, one element each that was appended.
 
     A value one of whose rows has another checksum than it should is a problem.
@@ -346,7 +346,7 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
     computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(found.cell), found.cell.lengths)
     wrong = np.unique(found.row[computed != _numbers(found.head)])
     kept = ~np.isin(found.row, wrong)
-    return Elements(
+    return _Elements(
         found.row[kept],
         found.head.take(kept),
         found.cell.take(kept),
@@ -400,7 +400,7 @@ _NOT_ONE = "a value that is not one row behind its checksum"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ValueRows:
+class _ValueRows:
     """The rows that values hold.
 
     Parameters
@@ -419,7 +419,7 @@ class ValueRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapping:
+class ValueWrapping:
     """What the values of a store are wrapped in.
 
     Parameters
@@ -434,7 +434,7 @@ class Wrapping:
     Examples
     --------
     >>> row = bytes(8) + bytes([7]) + bytes(7)
-    >>> found = Wrapping().rows(ByteColumn.of([b"k"]), ByteColumn.of([bytes(1) + row]))
+    >>> found = ValueWrapping().rows(ByteColumn.of([b"k"]), ByteColumn.of([bytes(1) + row]))
     >>> found.cell.to_list() == [row]
     True
     """
@@ -443,7 +443,9 @@ class Wrapping:
     has_checksums: bool = False
     delimiter: bytes = b""
 
-    def rows(self, keys: ByteColumn, values: ByteColumn, *, has_several: bool = False) -> ValueRows:
+    def rows(
+        self, keys: ByteColumn, values: ByteColumn, *, has_several: bool = False
+    ) -> _ValueRows:
         """Return the rows of values.
 
         Parameters
@@ -453,7 +455,7 @@ class Wrapping:
         has_several
             Whether a value is a list of rows.
         """
-        found = ValueRows(np.arange(len(values)), values, {})
+        found = _ValueRows(np.arange(len(values)), values, {})
         if not self.is_rocksdb:
             return _behind_checksum(keys, found) if self.has_checksums else found
         if self.has_checksums:
@@ -462,19 +464,21 @@ class Wrapping:
             # Behind checksums each part is a value of its own, without a delimiter to come.
             parts = _elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
             wrong = _of_values(found, parts.problems)
-            found = ValueRows(found.row[parts.row], parts.cell, wrong)
+            found = _ValueRows(found.row[parts.row], parts.cell, wrong)
         bare, unversioned = rows_behind_version(found.cell)
-        rows = ValueRows(found.row, bare, _of_values(found, unversioned))
+        rows = _ValueRows(found.row, bare, _of_values(found, unversioned))
         return _with_nulls(rows, values) if self.has_checksums or has_several else rows
 
-    def _behind_checksums(self, keys: ByteColumn, values: ByteColumn, *, is_one: bool) -> ValueRows:
+    def _behind_checksums(
+        self, keys: ByteColumn, values: ByteColumn, *, is_one: bool
+    ) -> _ValueRows:
         parts = _without_checksums(keys, values, self.delimiter)
         problems = parts.problems
         if is_one:
             count = np.bincount(parts.row, minlength=len(values))
             wrong = np.flatnonzero((count != 1) & ~values.is_null)
             problems = dict.fromkeys(wrong.tolist(), _NOT_ONE) | problems
-        return ValueRows(parts.row, parts.cell, problems)
+        return _ValueRows(parts.row, parts.cell, problems)
 
 
 def _joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
@@ -498,20 +502,20 @@ def _joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
     )
 
 
-def _behind_checksum(keys: ByteColumn, found: ValueRows) -> ValueRows:
+def _behind_checksum(keys: ByteColumn, found: _ValueRows) -> _ValueRows:
     bare, problems = _value_behind_checksum(keys, found.cell)
-    return ValueRows(found.row, bare, problems)
+    return _ValueRows(found.row, bare, problems)
 
 
-def _of_values(found: ValueRows, problems: dict[int, str]) -> dict[int, str]:
+def _of_values(found: _ValueRows, problems: dict[int, str]) -> dict[int, str]:
     """Return the problems of values, given those of the rows that they hold."""
     return {int(found.row[at]): why for at, why in problems.items()} | found.problems
 
 
-def _with_nulls(found: ValueRows, values: ByteColumn) -> ValueRows:
+def _with_nulls(found: _ValueRows, values: ByteColumn) -> _ValueRows:
     """Return the rows, and one without bytes for each value that there is none of."""
     nothing = np.flatnonzero(values.is_null)
-    return ValueRows(
+    return _ValueRows(
         np.concatenate([found.row, nothing]),
         _joined(found.cell, values.take(nothing)),
         found.problems,
@@ -603,7 +607,7 @@ class StoreLayout:
     """
 
     families: tuple[Family, ...]
-    wrapping: Wrapping = field(default_factory=Wrapping)
+    wrapping: ValueWrapping = field(default_factory=ValueWrapping)
 
     def split(self, keys: ByteColumn, values: ByteColumn) -> list[FamilyRows]:
         """Return rows on disk, taken apart, family by family.
@@ -714,7 +718,7 @@ def layout_of(
         for schema in schemas
         if not has_families or schema.name in numbers
     ]
-    wrapping = Wrapping(log.is_rocksdb, log.has_row_checksums, log.merge_delimiter)
+    wrapping = ValueWrapping(log.is_rocksdb, log.has_row_checksums, log.merge_delimiter)
     return StoreLayout(tuple(chosen), wrapping)
 
 

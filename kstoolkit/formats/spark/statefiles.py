@@ -68,7 +68,7 @@ _CUT_OFF = "The file is damaged, or was not written to its end."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Changes:
+class StateChanges:
     """Some changes, in the order in which they were made.
 
     Parameters
@@ -90,7 +90,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Changelog:
+class StateChangelog:
     """A changelog file.
 
     Parameters
@@ -106,10 +106,10 @@ class Changelog:
 
     version: int
     lineage: tuple[tuple[int, str], ...]
-    changes: Iterator[Changes]
+    changes: Iterator[StateChanges]
 
 
-def read_changelog(raw: bytes) -> Changelog:
+def read_changelog(raw: bytes) -> StateChangelog:
     r"""Return what a changelog, delta or snapshot file holds.
 
     Raises
@@ -138,7 +138,9 @@ def read_changelog(raw: bytes) -> Changelog:
         lineage = _lineage(head) if version > 2 else ()  # noqa: PLR2004 - names of versions
     rest = first[head.at :]
     most = _FREE_BYTES + _LARGEST_CHANGELOG_RATIO * len(raw)
-    return Changelog(version, lineage, _changes(rest, chunks, most, is_typed=version in _TYPED))
+    return StateChangelog(
+        version, lineage, _changes(rest, chunks, most, is_typed=version in _TYPED)
+    )
 
 
 def _lineage(head: JavaData) -> tuple[tuple[int, str], ...]:
@@ -153,7 +155,7 @@ def _lineage(head: JavaData) -> tuple[tuple[int, str], ...]:
 
 def _changes(
     rest: bytes, chunks: Iterator[bytes], most: int, *, is_typed: bool
-) -> Iterator[Changes]:
+) -> Iterator[StateChanges]:
     has_ended = False
     while not has_ended:
         batch = _Batch(rest, is_typed)
@@ -202,14 +204,14 @@ class _Batch:
                 break
         return False
 
-    def changes(self) -> Changes:
+    def changes(self) -> StateChanges:
         data = np.frombuffer(self.raw, dtype=np.uint8)
         kinds = np.frombuffer(self.kinds, dtype=np.uint8)
         places = np.frombuffer(self.places, dtype=np.int64).reshape(-1, 4)
         nothing = places[:, 3] < places[:, 2]
         begin, end = (np.where(nothing, 0, places[:, n]) for n in (2, 3))
         key = ByteColumn(data, places[:, 0], places[:, 1], np.zeros(len(kinds), dtype=bool))
-        return Changes(kinds, key, ByteColumn(data, begin, end, nothing))
+        return StateChanges(kinds, key, ByteColumn(data, begin, end, nothing))
 
     def _one(self, kind: int, key: int, length: int) -> bool:
         """Note the change whose key begins there, if it lies whole in the bytes."""

@@ -75,7 +75,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class RowCells:
     """Where values that have bytes of their own begin and have ended, and which row they are of.
 
     Parameters
@@ -101,14 +101,14 @@ class Cells:
         """How many bytes each value has."""
         return self.ends - self.starts
 
-    def only(self, kept: NDArray[np.bool_]) -> Cells:
+    def only(self, kept: NDArray[np.bool_]) -> RowCells:
         """Return the cells, of which those that are not kept count as not there."""
         has = self.has & kept
-        return Cells(np.where(has, self.starts, 0), np.where(has, self.ends, 0), has, self.owner)
+        return RowCells(np.where(has, self.starts, 0), np.where(has, self.ends, 0), has, self.owner)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class RowReading:
     """The bytes of a column of rows, and what was wrong with which of them."""
 
     data: NDArray[np.uint8]
@@ -136,7 +136,7 @@ class Reading:
         found: NDArray[np.bool_] = (octets >> (index % 8)) & 1 == 1
         return found
 
-    def require(self, cells: Cells, fine: NDArray[np.bool_], why: str) -> Cells:
+    def require(self, cells: RowCells, fine: NDArray[np.bool_], why: str) -> RowCells:
         """Return the cells that are fine; the rows of the others have a problem."""
         self.refuse(cells.owner[cells.has & ~fine], why)
         return cells.only(fine)
@@ -159,7 +159,7 @@ def validity(has: NDArray[np.bool_]) -> pa.Buffer | None:
 
 
 def _read_scalar(
-    reading: Reading,
+    reading: RowReading,
     kind: Scalar,
     at: NDArray[np.int64],
     has: NDArray[np.bool_],
@@ -170,8 +170,8 @@ def _read_scalar(
     Examples
     --------
     >>> from kstoolkit.formats.spark.types import Scalar
-    >>> reading, both = Reading(np.frombuffer(bytes([7, 0, 9, 0]), np.uint8)), np.array([True] * 2)
-    >>> kind, rows = Scalar("short", 2, pa.int16()), np.array([0, 1])
+    >>> reading = RowReading(np.frombuffer(bytes([7, 0, 9, 0]), np.uint8))
+    >>> kind, both, rows = Scalar("short", 2, pa.int16()), np.array([True] * 2), np.array([0, 1])
     >>> _read_scalar(reading, kind, np.array([0, 2]), both, rows).to_pylist()
     [7, 9]
     """
@@ -196,14 +196,14 @@ def _read_scalar(
     return pa.Array.from_buffers(kind.arrow, len(at), [validity(has), pa.py_buffer(numbers)])
 
 
-def _read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> pa.Array:
+def _read_variable(reading: RowReading, kind: Variable | Unread, cells: RowCells) -> pa.Array:
     """Return the values of a type without parts that lies behind the words.
 
     Examples
     --------
     >>> from kstoolkit.formats.spark.types import Variable
-    >>> cells = Cells(np.array([1]), np.array([3]), np.array([True]), np.array([0]))
-    >>> reading = Reading(np.frombuffer(b"(hi)", np.uint8))
+    >>> cells = RowCells(np.array([1]), np.array([3]), np.array([True]), np.array([0]))
+    >>> reading = RowReading(np.frombuffer(b"(hi)", np.uint8))
     >>> _read_variable(reading, Variable("string", pa.large_string()), cells).to_pylist()
     ['hi']
     """
@@ -215,7 +215,7 @@ def _read_variable(reading: Reading, kind: Variable | Unread, cells: Cells) -> p
     return _strings(reading, raw, cells) if kind.name == "string" else raw
 
 
-def _strings(reading: Reading, raw: pa.Array, cells: Cells) -> pa.Array:
+def _strings(reading: RowReading, raw: pa.Array, cells: RowCells) -> pa.Array:
     try:
         return raw.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -233,7 +233,7 @@ def _is_text(cell: bytes | None) -> bool:
     return True
 
 
-def _decimals(reading: Reading, arrow: pa.DataType, cells: Cells) -> pa.Array:
+def _decimals(reading: RowReading, arrow: pa.DataType, cells: RowCells) -> pa.Array:
     """Return numbers of more than 18 digits: big-endian, as few bytes as they need."""
     fine = (cells.lengths > 0) & (cells.lengths <= _DECIMAL_BYTES)
     cells = reading.require(cells, fine, "a decimal of no or of more than 16 bytes")
@@ -260,7 +260,7 @@ def _has_digits(words: NDArray[np.int64], digits: int) -> NDArray[np.bool_]:
     return fine
 
 
-def _intervals(reading: Reading, cells: Cells) -> pa.Array:
+def _intervals(reading: RowReading, cells: RowCells) -> pa.Array:
     cells = reading.require(cells, cells.lengths == _INTERVAL_BYTES, "an interval not of 16 bytes")
     parts = [
         pa.array(reading.numbers(cells.starts, "<i4", cells.has)),
@@ -277,7 +277,7 @@ _SHORT = "a row shorter than its columns"
 _OVERLAP = "values that lie in each other"
 
 
-def _read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
+def _read_structs(reading: RowReading, kind: Struct, cells: RowCells) -> pa.Array:
     """Return the structs that lie in some cells.
 
     Examples
@@ -285,8 +285,8 @@ def _read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
     >>> from kstoolkit.formats.spark.types import Field
     >>> kind = Struct((Field("n", Scalar("long", 8, pa.int64()), 0),), 1)
     >>> data = np.frombuffer(bytes(8) + bytes([7]) + bytes(7), np.uint8)
-    >>> cells = Cells(np.array([0]), np.array([16]), np.array([True]), np.array([0]))
-    >>> _read_structs(Reading(data), kind, cells).to_pylist()
+    >>> cells = RowCells(np.array([0]), np.array([16]), np.array([True]), np.array([0]))
+    >>> _read_structs(RowReading(data), kind, cells).to_pylist()
     [{'n': 7}]
     """
     head = _bitset_bytes(kind.count)
@@ -297,7 +297,7 @@ def _read_structs(reading: Reading, kind: Struct, cells: Cells) -> pa.Array:
     for each in kind.fields:
         has = cells.has & ~reading.bits(cells.starts, each.position, cells.has)
         at = cells.starts + head + WORD_BYTES * each.position
-        slots = Cells(cells.starts, cells.ends, has, cells.owner)
+        slots = RowCells(cells.starts, cells.ends, has, cells.owner)
         if isinstance(each.type, Scalar) or _is_raw_word(each.type):
             columns.append(_words(reading, each.type, at, slots))
             continue
@@ -319,16 +319,18 @@ def _struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.A
     return pa.Array.from_buffers(arrow, len(has), [validity(has)], children=columns)
 
 
-def _words(reading: Reading, kind: SparkType, at: NDArray[np.int64], slots: Cells) -> pa.Array:
+def _words(
+    reading: RowReading, kind: SparkType, at: NDArray[np.int64], slots: RowCells
+) -> pa.Array:
     """Return values that fit in a word, or of an unknown type the words themselves."""
     if isinstance(kind, Scalar):
         return _read_scalar(reading, kind, at, slots.has, slots.owner)
-    raw = Cells(at, at + kind.width, slots.has, slots.owner).only(slots.has)
+    raw = RowCells(at, at + kind.width, slots.has, slots.owner).only(slots.has)
     return _read_variable(reading, _raw(kind), raw)
 
 
 def _variables(
-    reading: Reading, kind: Struct | Array | Map | Variable | Unread, cells: Cells
+    reading: RowReading, kind: Struct | Array | Map | Variable | Unread, cells: RowCells
 ) -> pa.Array:
     match kind:
         case Struct():
@@ -341,7 +343,7 @@ def _variables(
             return _read_variable(reading, kind, cells)
 
 
-def _lists(reading: Reading, kind: Array, cells: Cells) -> pa.Array:
+def _lists(reading: RowReading, kind: Array, cells: RowCells) -> pa.Array:
     cells, count = _counts(reading, cells, kind.element.width)
     offsets = _offsets(count)
     elements = _elements(reading, kind.element, cells, offsets)
@@ -349,15 +351,15 @@ def _lists(reading: Reading, kind: Array, cells: Cells) -> pa.Array:
     return pa.Array.from_buffers(kind.arrow, len(cells), buffers, children=[elements])
 
 
-def _maps(reading: Reading, kind: Map, cells: Cells) -> pa.Array:
+def _maps(reading: RowReading, kind: Map, cells: RowCells) -> pa.Array:
     cells = reading.require(cells, cells.lengths >= WORD_BYTES, _OUTSIDE)
     size = reading.longs(cells.starts, cells.has)
     fine = (size >= 0) & (size <= cells.lengths - WORD_BYTES)
     cells = reading.require(cells, fine, _OUTSIDE)
     middle = np.where(cells.has, cells.starts + WORD_BYTES + size, 0)
     begin = np.where(cells.has, cells.starts + WORD_BYTES, 0)
-    keys = Cells(begin, middle, cells.has, cells.owner)
-    values = Cells(middle, cells.ends, cells.has, cells.owner)
+    keys = RowCells(begin, middle, cells.has, cells.owner)
+    values = RowCells(middle, cells.ends, cells.has, cells.owner)
     keys, count = _counts(reading, keys, kind.key.width)
     values, other = _counts(reading, values, kind.value.width)
     cells = reading.require(cells, (count == other) & keys.has & values.has, _UNEVEN)
@@ -368,9 +370,9 @@ def _maps(reading: Reading, kind: Map, cells: Cells) -> pa.Array:
 
 
 def _map_array(
-    reading: Reading,
+    reading: RowReading,
     kind: Map,
-    cells: Cells,
+    cells: RowCells,
     offsets: NDArray[np.int64],
     pairs: tuple[pa.Array, pa.Array],
 ) -> pa.Array:
@@ -392,7 +394,7 @@ def _entries(kind: Map) -> pa.DataType:
     return pa.struct([key, pa.field("value", kind.value.arrow)])
 
 
-def _counts(reading: Reading, cells: Cells, width: int) -> tuple[Cells, NDArray[np.int64]]:
+def _counts(reading: RowReading, cells: RowCells, width: int) -> tuple[RowCells, NDArray[np.int64]]:
     """Return how many elements each array has, and the arrays that have room for them."""
     cells = reading.require(cells, cells.lengths >= WORD_BYTES, _OUTSIDE)
     count = reading.longs(cells.starts, cells.has)
@@ -404,7 +406,7 @@ def _counts(reading: Reading, cells: Cells, width: int) -> tuple[Cells, NDArray[
 
 
 def _elements(
-    reading: Reading, kind: SparkType, cells: Cells, offsets: NDArray[np.int64]
+    reading: RowReading, kind: SparkType, cells: RowCells, offsets: NDArray[np.int64]
 ) -> pa.Array:
     """Return the elements of all arrays, one after the other."""
     count = np.diff(offsets)
@@ -414,7 +416,7 @@ def _elements(
     everyone = np.ones(len(parent), dtype=bool)
     has = ~reading.bits(begin + WORD_BYTES, index, everyone)
     at = begin + WORD_BYTES + _bitset_bytes(count)[parent] + index * kind.width
-    slots = Cells(begin, cells.ends[parent], has, owner)
+    slots = RowCells(begin, cells.ends[parent], has, owner)
     if isinstance(kind, Scalar) or _is_raw_word(kind):
         return _words(reading, kind, at, slots)
     fixed = _fixed_bytes(count, kind.width)
@@ -425,15 +427,15 @@ def _elements(
 
 
 def _pointed(
-    reading: Reading, at: NDArray[np.int64], slots: Cells, first: int | NDArray[np.int64]
-) -> Cells:
+    reading: RowReading, at: NDArray[np.int64], slots: RowCells, first: int | NDArray[np.int64]
+) -> RowCells:
     """Return where the values lie that the words at some places point to."""
     words = reading.longs(at, slots.has)
     where, length = words >> _LENGTH_BITS, words & _LENGTH_MASK
     fine = (where >= first) & (where + length <= slots.lengths)
     kept = reading.require(slots, fine, _OUTSIDE)
     begin = np.where(kept.has, kept.starts + where, 0)
-    return Cells(begin, np.where(kept.has, begin + length, 0), kept.has, kept.owner)
+    return RowCells(begin, np.where(kept.has, begin + length, 0), kept.has, kept.owner)
 
 
 def _offsets(count: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -493,8 +495,8 @@ def read_rows(column: ByteColumn, struct: Struct) -> Decoded:
     >>> read_rows(ByteColumn.of([bytes([1]) + bytes(15), None]), one).values.to_pylist()
     [{'n': None}, None]
     """
-    reading = Reading(np.ascontiguousarray(column.data))
-    cells = Cells(column.starts, column.ends, ~column.is_null, np.arange(len(column)))
+    reading = RowReading(np.ascontiguousarray(column.data))
+    cells = RowCells(column.starts, column.ends, ~column.is_null, np.arange(len(column)))
     rows = _read_structs(reading, struct, cells)
     if reading.problems:
         wrong = np.zeros(len(column), dtype=bool)

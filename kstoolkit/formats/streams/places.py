@@ -68,7 +68,7 @@ _FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class OffsetCheckpoint:
     """What an offset file says.
 
     Parameters
@@ -83,7 +83,7 @@ class Checkpoint:
     num_skipped: int = 0
 
 
-def read_checkpoint(content: bytes) -> Checkpoint:
+def read_checkpoint(content: bytes) -> OffsetCheckpoint:
     r"""Return what an offset file says.
 
     Raises
@@ -107,7 +107,7 @@ def read_checkpoint(content: bytes) -> Checkpoint:
     told = {partition: offset for partition, offset in entries if offset >= 0 or offset == _UNKNOWN}
     offsets = {key: None if offset == _UNKNOWN else offset for key, offset in told.items()}
     skipped = sum(offset < 0 and offset != _UNKNOWN for _, offset in entries)
-    return Checkpoint(offsets, skipped)
+    return OffsetCheckpoint(offsets, skipped)
 
 
 def _lines(content: bytes) -> list[str]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.columns import ByteColumn, RowColumns
 
 
-class Hint(NamedTuple):
+class _Hint(NamedTuple):
     """What a name says: the kinds that it goes with, the likeliest first, and why.
 
     ``is_generated`` tells whether the whole name is made by Kafka Streams.
@@ -111,7 +111,7 @@ _ENDINGS = (
 )
 
 
-def _hint_of(store: str) -> Hint | None:
+def _hint_of(store: str) -> _Hint | None:
     """Return what the name of a store says of its kind; None if it says nothing.
 
     Examples
@@ -126,13 +126,13 @@ def _hint_of(store: str) -> Hint | None:
     """
     for pattern, what, kinds in _GENERATED:
         if re.fullmatch(pattern, store, re.DOTALL):
-            return Hint(
+            return _Hint(
                 kinds, f"the name {store!r}, by Kafka Streams for {what}", is_generated=True
             )
     for ending, what, kinds in _ENDINGS:
         if store.endswith(ending):
             why = f"a name that ends in {ending!r}, as those of {what} do"
-            return Hint(kinds, why, is_generated=False)
+            return _Hint(kinds, why, is_generated=False)
     return None
 
 
@@ -412,7 +412,7 @@ def _best(
     return Recognised(kind, round(by * fit.share, 3), (*reasons, fit.why))
 
 
-def _hint(store: str | None, candidates: tuple[Kind, ...]) -> Hint | None:
+def _hint(store: str | None, candidates: tuple[Kind, ...]) -> _Hint | None:
     """Return what the name says of the kinds that it can be; None if it says nothing of them."""
     hint = None if store is None else _hint_of(store)
     kinds = () if hint is None else tuple(kind for kind in hint.kinds if kind in candidates)
@@ -420,7 +420,7 @@ def _hint(store: str | None, candidates: tuple[Kind, ...]) -> Hint | None:
 
 
 def _unseen(
-    candidates: tuple[Kind, ...], family: str, reasons: tuple[str, ...], hint: Hint | None
+    candidates: tuple[Kind, ...], family: str, reasons: tuple[str, ...], hint: _Hint | None
 ) -> Recognised:
     """Return what a store without rows is: what its name says, or else the plainest kind."""
     confidence = _BY_NOTHING if family == DEFAULT else _BY_FAMILY
@@ -432,7 +432,7 @@ def _unseen(
     return Recognised(hint.kinds[0], max(by_name, confidence), (*reasons, hint.why))
 
 
-def _weighed(found: Recognised, hint: Hint, sample: Sample) -> Recognised:
+def _weighed(found: Recognised, hint: _Hint, sample: Sample) -> Recognised:
     """Return what the rows say, and how sure that is with what the name says.
 
     If they are of no form but most of them of that of the name's kind, they are damaged ones of it.

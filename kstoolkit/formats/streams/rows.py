@@ -203,7 +203,7 @@ _AS_PRIOR = -2
 
 
 @dataclass(frozen=True, slots=True)
-class BufferedRecord:
+class _BufferedRecord:
     """A record that waits; where its values lie, or None for null ones."""
 
     timestamp_ms: int
@@ -216,7 +216,7 @@ class BufferedRecord:
     new: tuple[int, int] | None
 
 
-def _read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
+def _read_buffered(data: memoryview, start: int, end: int) -> _BufferedRecord:
     """Return the record that waits in a value.
 
     Parameters
@@ -250,7 +250,7 @@ def _read_buffered(data: memoryview, start: int, end: int) -> BufferedRecord:
     old = prior if length == _AS_PRIOR else None if length == -1 else cursor.span(length)
     new = cursor.sized()
     cursor.finish()
-    return BufferedRecord(timestamp_ms, offset, topic, partition, headers, prior, old, new)
+    return _BufferedRecord(timestamp_ms, offset, topic, partition, headers, prior, old, new)
 
 
 def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
@@ -272,7 +272,7 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     ([b'A'], [b'z'], ['in'])
     """
     parts = time_ordered_window_keys(keys)
-    found: dict[int, BufferedRecord] = {}
+    found: dict[int, _BufferedRecord] = {}
     problems = said_of(parts.is_index, "the key begins with 01, and there is no index here")
     problems |= parts.problems
     data = values.data.data
@@ -290,7 +290,7 @@ def _rows(
     key: ByteColumn,
     sequence: NDArray[np.int64] | None,
     *,
-    found: dict[int, BufferedRecord],
+    found: dict[int, _BufferedRecord],
     problems: dict[int, str],
 ) -> RowColumns:
     good = except_at(problems, len(keys))
@@ -331,12 +331,12 @@ def _header(cursor: Cursor) -> Header:
 
 
 _INSTRUCTIONS = (
-    "delete-no-propagate",
-    "delete-and-propagate",
-    "propagate-null-if-no-foreign-key",
-    "propagate-only-if-foreign-key",
+    "DELETE_KEY_NO_PROPAGATE",
+    "DELETE_KEY_AND_PROPAGATE",
+    "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE",
+    "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE",
 )
-"""What a subscription asks for, each at the place of the byte that stands for it."""
+"""What a subscription asks for, as Kafka names it, each at the place of its byte."""
 
 _HEAD_BYTES = 2
 _HASH_BYTES = 16
@@ -376,7 +376,7 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
     >>> rows.inner_key.to_list(), rows.details["foreign_key"].to_pylist()
     ([b'o1'], [b'c1'])
     >>> rows.details["instruction"].to_pylist(), rows.details["primary_partition"].to_pylist()
-    (['delete-and-propagate'], [5])
+    (['DELETE_KEY_AND_PROPAGATE'], [5])
     """
     foreign, primary, key_problems = _combined(keys)
     parts = cut_values(values, wrapping)
@@ -456,7 +456,7 @@ _DELETED = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class _Version:
     """One version of a key: when it was valid, and where its value lies; None if it was deleted."""
 
     valid_from_ms: int
@@ -464,7 +464,7 @@ class Version:
     value: tuple[int, int] | None
 
 
-def _read_history(data: memoryview, start: int, end: int) -> list[Version]:
+def _read_history(data: memoryview, start: int, end: int) -> list[_Version]:
     """Return the versions in one history row, oldest first.
 
     A row whose one version was valid for no time holds its place alone, and gives no version.
@@ -496,7 +496,7 @@ def _read_history(data: memoryview, start: int, end: int) -> list[Version]:
     newest_to_ms = cursor.int64()
     heads = list(reversed(_heads(cursor, newest_to_ms, cursor.int64())))
     versions = [
-        Version(valid_from, valid_to, None if size == _DELETED else cursor.span(size))
+        _Version(valid_from, valid_to, None if size == _DELETED else cursor.span(size))
         for valid_from, valid_to, size in heads
     ]
     cursor.finish()
@@ -557,7 +557,7 @@ class _History:
     """The versions in history rows, each with the row it lies in."""
 
     row: list[int] = field(default_factory=list)
-    versions: list[Version] = field(default_factory=list)
+    versions: list[_Version] = field(default_factory=list)
     problems: dict[int, str] = field(default_factory=dict)
 
     @classmethod

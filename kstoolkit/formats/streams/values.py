@@ -325,7 +325,7 @@ class Header(NamedTuple):
     value: bytes | None
 
 
-class HeaderParts(NamedTuple):
+class _HeaderParts(NamedTuple):
     """Values without the headers in front of them; the headers; and what is wrong, by row.
 
     The headers are None where values have none in front.
@@ -336,7 +336,7 @@ class HeaderParts(NamedTuple):
     problems: dict[int, str]
 
 
-def _cut_headers(values: ByteColumn) -> HeaderParts:
+def _cut_headers(values: ByteColumn) -> _HeaderParts:
     r"""Return values without the headers in front of them, and the headers.
 
     Examples
@@ -353,7 +353,7 @@ def _cut_headers(values: ByteColumn) -> HeaderParts:
     starts[rows] = after
     rest = ByteColumn(values.data, starts, values.ends, values.is_null)
     known = except_at(problems, len(values)) & ~values.is_null
-    return HeaderParts(rest, _lists(values.data, places, known), problems)
+    return _HeaderParts(rest, _lists(values.data, places, known), problems)
 
 
 def headers_array(found: Mapping[int, list[Header]], known: NDArray[np.bool_]) -> pa.Array:
@@ -516,7 +516,7 @@ def cut_values(values: ByteColumn, wrapping: Wrapping) -> ValueParts:
     ([b'42'], [1700000000000])
     """
     has_headers, has_timestamp = wrapping.value
-    front = _cut_headers(values) if has_headers else HeaderParts(values, None, {})
+    front = _cut_headers(values) if has_headers else _HeaderParts(values, None, {})
     rest = front.rest
     if not has_timestamp:
         return ValueParts(rest, None, front.headers, front.problems)

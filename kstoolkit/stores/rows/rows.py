@@ -127,8 +127,8 @@ def _origin_text(details: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> _origin_text({"foreign_key": "c0", "instruction": "delete-and-propagate", "version": 1})
-    " for 'c0', delete-and-propagate"
+    >>> _origin_text({"foreign_key": "c0", "instruction": "DELETE_KEY_AND_PROPAGATE", "version": 1})
+    " for 'c0', DELETE_KEY_AND_PROPAGATE"
     >>> _origin_text({"side": "left"}), _origin_text({})
     (' left', '')
     >>> _origin_text({"topic": "orders", "partition": 0, "offset": 7, "prior": None})

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.columns import ByteColumn
     from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
-    from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
-    from kstoolkit.formats.spark.statefiles import Changes, Snapshot, SnapshotFile
+    from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
+    from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile, StateChanges
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
 
@@ -275,7 +275,7 @@ class Overlay:
     >>> changes.close()
     """
 
-    def __init__(self, folder: Path, wrapping: Wrapping) -> None:
+    def __init__(self, folder: Path, wrapping: ValueWrapping) -> None:
         options = Options(raw_mode=True)
         options.set_write_buffer_size(_MEMTABLE_BYTES)
         self._kept = Rdict(str(folder), options)
@@ -358,7 +358,7 @@ def _changed(change: tuple[bytes, bytes], before: bytes = b"") -> Iterator[tuple
         yield key, before + rest
 
 
-def _bare_where_removed(changes: Changes) -> ByteColumn:
+def _bare_where_removed(changes: StateChanges) -> ByteColumn:
     """Return the keys; those that are removed carry the checksum that a value would."""
     removed = changes.kind == REMOVE
     _, problems = key_behind_checksum(changes.key.take(removed))
@@ -395,7 +395,7 @@ class PartitionState:
         folder: Path,
         version: int,
         unique_id: str | None,
-        wrapping: Wrapping,
+        wrapping: ValueWrapping,
         *,
         scratch: str | PathLike[str] | None = None,
     ) -> None:
@@ -439,7 +439,7 @@ class PartitionState:
         """Close it, and remove the scratch folder; a second time does nothing."""
         self._close()
 
-    def _open(self, chain: Chain, place: Path, wrapping: Wrapping, opening: ExitStack) -> None:
+    def _open(self, chain: Chain, place: Path, wrapping: ValueWrapping, opening: ExitStack) -> None:
         replayed = chain.changes
         if chain.snapshot is not None and chain.snapshot.suffix == ".zip":
             home = place / "snapshot"

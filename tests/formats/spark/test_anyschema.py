@@ -15,7 +15,7 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
 from kstoolkit.formats.spark.logs import read_commit_log, read_offset_log, read_operator_metadata
-from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
+from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
 from kstoolkit.formats.spark.statefiles import read_snapshot
 from kstoolkit.formats.spark.types import schema_of
 from tests.formats.spark.sparkfiles import snapshot
@@ -140,7 +140,7 @@ def test_rows_of_any_schema_are_read_or_said_to_be_wrong(
     rows: list[tuple[bytes, bytes | None]],
     is_rocksdb: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    layout = StoreLayout((one,), Wrapping(is_rocksdb=is_rocksdb))
+    layout = StoreLayout((one,), ValueWrapping(is_rocksdb=is_rocksdb))
     disk = (ByteColumn.of([row[n] for row in rows]) for n in (0, 1))
     [found] = layout.split(*disk)
     for times in (found.rows.window_start_ms, found.rows.window_end_ms, found.rows.timestamp_ms):

@@ -26,7 +26,7 @@ from kstoolkit.formats.spark.rows import (
     Family,
     FamilyRows,
     StoreLayout,
-    Wrapping,
+    ValueWrapping,
     _elements_of,
     _value_behind_checksum,
     _without_checksums,
@@ -87,7 +87,7 @@ def test_a_row_of_rocksdb_loses_its_version_and_its_family() -> None:
 
 
 def test_a_row_of_the_hdfs_backed_provider_is_as_it_is() -> None:
-    layout = StoreLayout((family(),), Wrapping(is_rocksdb=False))
+    layout = StoreLayout((family(),), ValueWrapping(is_rocksdb=False))
     [found] = split(layout, {user("Anna"): count(7)})
     assert decoded(found) == [({"user": "Anna"}, {"count": 7})]
 
@@ -105,7 +105,7 @@ def test_families_are_told_apart_and_an_unknown_one_is_said() -> None:
 
 @given(st.lists(st.lists(LONGS, max_size=100), max_size=80), st.sampled_from([b"", b","]))
 def test_a_list_is_one_row_an_element(lists: list[list[int]], delimiter: bytes) -> None:
-    layout = StoreLayout((family(has_several=True),), Wrapping(delimiter=delimiter))
+    layout = StoreLayout((family(has_several=True),), ValueWrapping(delimiter=delimiter))
     keys = [b"\x00" + user(str(n)) for n in range(len(lists))]
     values = [
         delimiter.join(behind_length(b"\x00" + count(number)) for number in each) for each in lists
@@ -128,7 +128,7 @@ def test_checksums_are_verified_and_taken_off(
     several: bool,  # noqa: FBT001 - drawn
     delimiter: bytes,
 ) -> None:
-    wrapping = Wrapping(has_checksums=True, delimiter=delimiter)
+    wrapping = ValueWrapping(has_checksums=True, delimiter=delimiter)
     layout = StoreLayout((family(has_several=several),), wrapping)
     rows: dict[bytes, bytes | None] = {}
     for n, numbers in enumerate(lists):
@@ -145,7 +145,7 @@ def test_checksums_are_verified_and_taken_off(
 def test_a_row_with_another_checksum_is_said_and_shown_as_it_is() -> None:
     key, good = b"\x00" + user("Anna"), b"\x00" + count(7)
     bad = checksum(b"x") + behind_length(good)
-    layout = StoreLayout((family(),), Wrapping(has_checksums=True))
+    layout = StoreLayout((family(),), ValueWrapping(has_checksums=True))
     [found] = split(layout, {key: bad, b"\x00" + user("Bo"): b"short"})
     assert found.rows.problems == {
         0: "a checksum that is not that of the row",
@@ -158,12 +158,12 @@ def test_a_row_with_another_checksum_is_said_and_shown_as_it_is() -> None:
 def test_two_values_where_one_should_be_are_said() -> None:
     key = b"\x00" + user("Anna")
     one = checksum(key, b"\x00" + count(7)) + behind_length(b"\x00" + count(7))
-    [found] = split(StoreLayout((family(),), Wrapping(has_checksums=True)), {key: one + one})
+    [found] = split(StoreLayout((family(),), ValueWrapping(has_checksums=True)), {key: one + one})
     assert found.rows.problems == {0: "a value that is not one row behind its checksum"}
 
 
 def test_checksums_of_the_hdfs_backed_provider_have_no_length() -> None:
-    layout = StoreLayout((family(),), Wrapping(is_rocksdb=False, has_checksums=True))
+    layout = StoreLayout((family(),), ValueWrapping(is_rocksdb=False, has_checksums=True))
     key, value = user("Anna"), count(7)
     [found] = split(layout, {key: checksum(key, value) + value, user("Bo"): bytes(4) + value})
     assert found.rows.problems == {1: "a checksum that is not that of the row"}
@@ -173,7 +173,9 @@ def test_checksums_of_the_hdfs_backed_provider_have_no_length() -> None:
 def test_a_removed_key_has_no_value() -> None:
     for several in (False, True):
         for checksums in (False, True):
-            layout = StoreLayout((family(has_several=several),), Wrapping(has_checksums=checksums))
+            layout = StoreLayout(
+                (family(has_several=several),), ValueWrapping(has_checksums=checksums)
+            )
             [found] = split(layout, {b"\x00" + user("Anna"): None})
             assert decoded(found) == [({"user": "Anna"}, None)], (several, checksums)
 
@@ -283,7 +285,7 @@ def test_of_rubbish_every_row_is_there_and_nothing_is_raised(
     key = row_schema(user="string", n="long")
     number = data.draw(st.none() | st.just(0))
     one = family(key, encoder=encoder, number=number, has_several=data.draw(st.booleans()))
-    wrapping = Wrapping(
+    wrapping = ValueWrapping(
         is_rocksdb=data.draw(st.booleans()),
         has_checksums=data.draw(st.booleans()),
         delimiter=data.draw(st.sampled_from([b"", b","])),
@@ -388,7 +390,7 @@ def test_a_layout_follows_from_the_files_of_a_checkpoint() -> None:
     operator = OperatorMetadata(1, 0, "x", (StoreMetadata("default", 1, 2),))
     found = layout_of([schema], operator, "default", log(providerClass="RocksDB"))
     assert found.families[0].encoder == KeyEncoder("PrefixKeyScan", (0,))
-    assert found.wrapping == Wrapping(is_rocksdb=True, has_checksums=False, delimiter=b",")
+    assert found.wrapping == ValueWrapping(is_rocksdb=True, has_checksums=False, delimiter=b",")
     on_hdfs = layout_of([schema], operator, "default", log(providerClass="HDFSBacked"))
     assert on_hdfs.families[0].encoder == KeyEncoder()
     assert not on_hdfs.wrapping.is_rocksdb

@@ -168,7 +168,7 @@ def printed_subscriptions(rows: RowColumns) -> Iterator[tuple[str, str]]:
         parts = [
             f"version={each['version']}",
             f"primaryKey={each['subscriber_key'].decode()}",
-            f"instruction={INSTRUCTION_NAMES[each['instruction']]}",
+            f"instruction={each['instruction']}",
             f"hash=[{first}, {second}]",
         ]
         if each["version"]:
@@ -176,10 +176,6 @@ def printed_subscriptions(rows: RowColumns) -> Iterator[tuple[str, str]]:
         yield key.hex(), f"SubscriptionWrapper{{{', '.join(parts)}}}"
 
 
-INSTRUCTION_NAMES = {
-    "propagate-null-if-no-foreign-key": "PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE",
-    "propagate-only-if-foreign-key": "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE",
-}
 PRINTED = {
     Kind.LIST_VALUE: printed_list,
     Kind.FOREIGN_KEY_SUBSCRIPTION: printed_subscriptions,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats.streams.places import (
-    Checkpoint,
+    OffsetCheckpoint,
     OffsetRows,
     _read_position,
     read_checkpoint,
@@ -31,12 +31,12 @@ def written(offsets: dict[tuple[str, int], int], newline: str) -> bytes:
 def test_offsets_come_back_on_every_platform(
     offsets: dict[tuple[str, int], int], newline: str
 ) -> None:
-    assert read_checkpoint(written(offsets, newline)) == Checkpoint({**offsets})
+    assert read_checkpoint(written(offsets, newline)) == OffsetCheckpoint({**offsets})
 
 
 def test_an_unknown_offset_is_none_and_others_below_zero_are_skipped() -> None:
     found = read_checkpoint(b"0\n3\na 0 -4\nb 0 -1\nc 0 7")
-    assert found == Checkpoint({("a", 0): None, ("c", 0): 7}, num_skipped=1)
+    assert found == OffsetCheckpoint({("a", 0): None, ("c", 0): 7}, num_skipped=1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
-from kstoolkit.formats.spark.rows import Family, StoreLayout, Wrapping
+from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
 from kstoolkit.formats.spark.types import schema_of
 from kstoolkit.stores.growth.files import CheckpointUse, Eviction
 from tests.formats.spark.sparkrows import row_schema, written_row
@@ -34,7 +34,7 @@ def state(columns: dict[str, Any], keys: Sequence[dict[str, Any]], **told: str) 
     schema = row_schema(**columns)
     cells = ByteColumn.of([b"\x00" + written_row(schema, key) for key in keys])
     values = ByteColumn.of([b"\x00" + written_row(VALUE, {"count": 1})] * len(keys))
-    layout = StoreLayout((family(**columns),), Wrapping())
+    layout = StoreLayout((family(**columns),), ValueWrapping())
     [found] = layout.split(cells, values)
     rows = found.rows
     rows.details.update({name: pa.repeat(value, len(rows)) for name, value in told.items()})

@@ -82,13 +82,14 @@ def test_a_subscription_tells_its_foreign_key(found: Any, release: str) -> None:
     for row in rows:
         own = row.key_bytes
         assert own == b"\x00\x00\x00\x02" + row.details["foreign_key"].encode() + row.key.encode()
-        assert row.details["instruction"] == "propagate-only-if-foreign-key"
+        assert row.details["instruction"] == "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
         assert (row.value_bytes or b"")[2:18].hex() == row.details["hash"]
         is_old = release == OLD
         assert row.details["version"] == (0 if is_old else 1)
         assert row.details["primary_partition"] == (None if is_old else 0)
     first = rows[0]
-    assert str(first).startswith("'o0' for 'c0', propagate-only-if-foreign-key at 2023-11-14 22:13")
+    asked = "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE"
+    assert str(first).startswith(f"'o0' for 'c0', {asked} at 2023-11-14 22:13")
     names = ["foreign_key", "instruction", "hash", "version", "primary_partition"]
     assert table.column_names == TABLE + names
     assert [dict(zip(names, cells, strict=True)) for cells in _rows_of(table.select(names))] == [
@@ -201,7 +202,7 @@ def test_a_foreign_key_that_is_a_number_is_read_as_one(tmp_path: Path) -> None:
     with kst.open_store(path) as store:
         (row,) = store.rows()
     assert (row.key, row.details["foreign_key"]) == ("o1", 7)
-    assert str(row).startswith("'o1' for 7, delete-and-propagate at ")
+    assert str(row).startswith("'o1' for 7, DELETE_KEY_AND_PROPAGATE at ")
 
 
 @pytest.mark.parametrize(

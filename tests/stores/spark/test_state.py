@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.formats.spark.rows import Wrapping
+from kstoolkit.formats.spark.rows import ValueWrapping
 from kstoolkit.formats.spark.statefiles import _REMOVE_RANGE, APPEND, PUT, REMOVE
 from kstoolkit.stores.spark.state import KeyRanges, Overlay
 
@@ -40,7 +40,7 @@ def test_an_overlay_is_what_one_change_after_the_other_makes(
 ) -> None:
     before = sorted(rows.items())
     with tempfile.TemporaryDirectory() as folder:
-        overlay = Overlay(Path(folder), Wrapping(delimiter=delimiter))
+        overlay = Overlay(Path(folder), ValueWrapping(delimiter=delimiter))
         for change in changes:
             overlay.change(*change)
             applied(rows, change, delimiter)

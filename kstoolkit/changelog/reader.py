@@ -89,7 +89,7 @@ def _newest(parts: list[Dated]) -> Dated:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class ChangelogReader:
     """The batches of a changelog after some position, up to another one.
 
     Without the first they begin where the changelog does, without the second they end where it
@@ -104,7 +104,7 @@ class News:
     until: Position | None = None
 
     @classmethod
-    def of_one(cls, changelog: Changelog, position: Position) -> News:
+    def of_one(cls, changelog: Changelog, position: Position) -> ChangelogReader:
         """Return one batch alone: nothing, if it is not there, or not there any more."""
         before = Position(position.epoch, position.batch - 1)
         return cls(changelog, after=before, until=position)
