@@ -15,12 +15,16 @@ count         int64                 how often so far: the latest value, not a di
 changed_at    timestamp[ms, UTC]    the clock of the micro-batch that reported it
 ============  ====================  ==========================================================
 
-The newest (epoch, batch) wins for each (window_ms, window_start, user, action). Only batches with
-a ``_done`` marker count. ``kstoolkit compact`` folds all but the newest batch into one of the
-highest number among them (:mod:`kstoolkit.changelog.compaction`); the rules of reading stay.
+The newest (epoch, batch) wins for each (window_ms, window_start, user, action). A batch's folder
+counts once its ``_done`` marker is there, which is written last. Spark repeats a batch that it is
+not sure of, under the same number: the folder is then emptied and written again, with the same
+content. What else a run keeps by micro-batch lies likewise, ``<kind>/epoch=<e>/batch=<n>/``.
+``kstoolkit compact`` folds all but the newest batch into one of the highest number among them
+(:mod:`kstoolkit.changelog.compaction`); the rules of reading stay.
 
-Spark and pandas read the folder as it is, and pass over hidden files of their own accord. The
-latest counts of one kind of window in DuckDB, whose ``*`` would take in hidden files::
+Spark and pandas read the folder as it is, and pass over names with a leading underscore or dot of
+their own accord. The latest counts of one kind of window in DuckDB, whose ``*`` would take in
+hidden files::
 
     SELECT window_start, user, action, arg_max(count, (epoch, batch)) AS count
     FROM read_parquet('out/changelog/*/*/[a-z]*.parquet', hive_partitioning = true, filename = true)
@@ -30,17 +34,6 @@ latest counts of one kind of window in DuckDB, whose ``*`` would take in hidden 
       )
     GROUP BY ALL
     ORDER BY ALL
-
-Where a run keeps what each micro-batch wrote: ``<kind>/epoch=<e>/batch=<n>/``.
-
-A batch's folder counts once its done-marker is there, which is written last. Spark repeats a batch
-that it is not sure of, under the same number: the folder is then emptied and written again, with
-the same content. Readers take marked batches only, in the order of their numbers; the newest value
-of a key wins. Spark and pandas pass over names with a leading underscore or dot; DuckDB does if its
-pattern says so.
-
-A compaction writes the fold of many batches into the folder of the newest of them, then a
-fold-marker, and only then takes away what the fold covers.
 """
 
 from __future__ import annotations
@@ -59,10 +52,10 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sized
 
     Answer = TypeVar("Answer")
-
+    Counted = TypeVar("Counted", bound=Sized)
 
 DONE = "_done"
 FOLD = "_fold"
@@ -153,6 +146,15 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file in one step, by way of a hidden one; it is on disk afterwards."""
+    hidden = path.with_name(f".{path.name}")
+    hidden.write_text(text, encoding="utf-8")
+    sync(hidden)
+    hidden.replace(path)
+    sync(path.parent)
+
+
 def _numbered(root: Path, name: str) -> list[tuple[int, Path]]:
     if not root.is_dir():
         return []
@@ -162,7 +164,6 @@ def _numbered(root: Path, name: str) -> list[tuple[int, Path]]:
 
 MIRROR = "mirror"
 """The folder, in that of a run or a replica, where a changelog that lies elsewhere is read from."""
-
 _AT_ONCE = 1 << 20  # rows
 
 
@@ -266,17 +267,23 @@ class Changelog:
         return self._asked(buckets_among)
 
     def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
-        """Ask the files of all batches; once more if a compaction folds them meanwhile."""
-        while True:
-            paths = self._paths()
-            try:
-                return question(CountsFile.open(path) for path in paths)
-            except FileNotFoundError:
-                if paths == self._paths():
-                    raise
+        return ask_files(self._paths, question)
 
     def _paths(self) -> list[Path]:
         return [path for batch in self.batches for path in batch.files(".parquet")]
+
+
+def ask_files(
+    paths: Callable[[], list[Path]], question: Callable[[Iterable[CountsFile]], Answer]
+) -> Answer:
+    """Ask the files of batches; once more if a compaction folds them meanwhile."""
+    while True:
+        known = paths()
+        try:
+            return question(CountsFile.open(path) for path in known)
+        except FileNotFoundError:
+            if known == paths():
+                raise
 
 
 def buckets_among(files: Iterable[CountsFile]) -> int:
@@ -288,9 +295,6 @@ def buckets_among(files: Iterable[CountsFile]) -> int:
 def latest(parts: Iterable[Counters]) -> Counters:
     """Return the newest count of every key; ``parts`` come in the order that they were written.
 
-    Parts are folded into what there is once they are as many rows, or :data:`_AT_ONCE`: a long
-    history takes little more memory than its result, and each counter is touched a few times only.
-
     Examples
     --------
     >>> import numpy as np
@@ -299,10 +303,26 @@ def latest(parts: Iterable[Counters]) -> Counters:
     >>> latest([one, two]).count.tolist()
     [9]
     """
-    held, rows = [Counters.empty()], 0
+    return folded(parts, Counters.newest)
+
+
+def folded(parts: Iterable[Counted], newest: Callable[[list[Counted]], Counted]) -> Counted:
+    """Return the newest of all parts, which may be more than memory holds.
+
+    Parts are folded into what there is once they are as many rows, or :data:`_AT_ONCE`: a long
+    history takes little more memory than its result, and each counter is touched a few times only.
+
+    Parameters
+    ----------
+    parts
+        In the order that they were written.
+    newest
+        Returns the newest of every key of some parts; of none, nothing at all.
+    """
+    held, rows = [newest([])], 0
     for part in parts:
         held.append(part)
         rows += len(part)
         if rows >= max(_AT_ONCE, len(held[0])):
-            held, rows = [Counters.newest(held)], 0
-    return Counters.newest(held)
+            held, rows = [newest(held)], 0
+    return newest(held)

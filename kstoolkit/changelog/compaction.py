@@ -32,6 +32,7 @@ from kstoolkit.changelog.changelog import (
     Changelog,
     buckets_among,
     latest,
+    replace_text,
     sync,
 )
 from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from kstoolkit.changelog.changelog import Batch
-
 
 _LOCK = ".compact.lock"
 _NAME = "fold-00000"
@@ -178,11 +178,7 @@ def _write(files: Sequence[CountsFile], path: Path) -> None:
 def _mark(target: Batch, numbers: list[int]) -> None:
     """Say that the fold counts, and which batches it stands for."""
     sync(target.folder)
-    hidden = target.folder / f".{FOLD}"
-    hidden.write_text(json.dumps({"covers": numbers}), encoding="utf-8")
-    sync(hidden)
-    hidden.replace(target.folder / FOLD)
-    sync(target.folder)
+    replace_text(target.folder / FOLD, json.dumps({"covers": numbers}))
 
 
 def _take_away_what_is_folded(batch: Batch) -> None:

@@ -1,17 +1,9 @@
-"""One file of the changelog, read no further than is asked for.
-
-The file's metadata says which row group holds which level of which bucket of users
-(:mod:`kstoolkit.changelog.countsfile`). A file that another tool wrote does not say; it is read
-whole, and filtered.
-
-One file of the changelog, written a row group at a time.
+"""One file of the changelog: how it is written, and read no further than is asked for.
 
 Each row group holds one level of one bucket of users. The file's metadata names them, as JSON
-under ``kstoolkit.row_groups``: ``{"buckets": 8, "groups": [[bucket, window_ms], ...]}``.
-
-A file of the changelog as Parquet: opened, and what it says of itself, or what is wrong with it.
-
-Pages carry a checksum, which is looked at: a flipped byte is told, and never counted.
+under ``kstoolkit.row_groups``: ``{"buckets": 8, "groups": [[bucket, window_ms], ...]}``. A file
+that another tool wrote does not say; it is read whole, and filtered. Pages carry a checksum, which
+is looked at: a flipped byte is told, and never counted.
 """
 
 from __future__ import annotations
@@ -35,7 +27,6 @@ if TYPE_CHECKING:
 
     _Bucket = tuple[int, int]
 
-
 TIME = pa.timestamp("ms", tz="UTC")
 _SCHEMA = pa.schema(
     [
@@ -48,11 +39,9 @@ _SCHEMA = pa.schema(
     ]
 )
 """The columns, as every reader sees them."""
-
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 _CODED = _SCHEMA.set(2, pa.field("user", _TEXT)).set(3, pa.field("action", _TEXT))
 """The same, texts by dictionary: how they are at hand."""
-
 _GROUPS_KEY = "kstoolkit.row_groups"
 _GROUP_ROWS = 8_000_000
 
@@ -114,11 +103,6 @@ def _understood(path: Path) -> Iterator[None]:
     """Raise what Arrow makes of bytes that are not as they should be as an error of ours.
 
     What the system says (no such file, no permission) passes as it is.
-
-    Raises
-    ------
-    FormatError
-        With the file and Arrow's reason, which is chained.
     """
     try:
         yield
@@ -153,18 +137,7 @@ def opened(path: Path) -> pq.ParquetFile:
 def _told_groups(
     file: pq.ParquetFile, path: Path
 ) -> tuple[int | None, tuple[tuple[int, int], ...]]:
-    """Return what the file says of its row groups: among how many buckets, and what each holds.
-
-    Returns
-    -------
-    tuple
-        ``None`` and nothing, if it does not say, or what it says is not of what it holds.
-
-    Raises
-    ------
-    FormatError
-        If what it says makes no sense.
-    """
+    """Return what the file says of its row groups: among how many buckets, and what each holds."""
     text = (file.metadata.metadata or {}).get(_GROUPS_KEY.encode())
     # Arrow hands metadata on to whatever is written from a table, true or not by then.
     if text is None or not file.schema_arrow.equals(_CODED):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.changelog.changelog import ask_files, folded
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.changelog.changelog import Batch, Changelog
+    from kstoolkit.changelog.countsfile import CountsFile
 
     Answer = TypeVar("Answer")
 
-
 _AT_ONCE = 4_000_000  # records that are read at once
-_FOLDED_AT_ONCE = 1 << 20
 
 
 class Position(NamedTuple):
@@ -53,39 +52,13 @@ class Dated:
         return Dated(self.counters.take(chosen), self.changed_ms[chosen])
 
 
-def _newest_of(parts: Iterable[Dated]) -> Dated:
-    """Return the newest of every key; ``parts`` come in the order that they were written.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> who, what = pa.array(["a"]), pa.array(["x"])
-    >>> def told(count, when):
-    ...     counters = Counters.of(np.array([0]), who, what, np.array([count], np.uint64))
-    ...     return Dated(counters, np.array([when]))
-    >>> newest = _newest_of([told(5, 1), told(9, 2)])
-    >>> newest.counters.count.tolist(), newest.changed_ms.tolist()
-    ([9], [2])
-    """
-    held, rows = [Dated.empty()], 0
-    for part in parts:
-        held.append(part)
-        rows += len(part)
-        if rows >= max(_FOLDED_AT_ONCE, len(held[0])):
-            held, rows = [_newest(held)], 0
-    return _newest(held)
-
-
 def _newest(parts: list[Dated]) -> Dated:
+    """Return the newest of every key; the parts come in the order that they were written."""
     parts = [part for part in parts if len(part)]
     if len(parts) <= 1:
         return parts[0] if parts else Dated.empty()
-    joined, order = Counters.join([part.counters for part in parts])
-    changed_ms = np.concatenate([part.changed_ms for part in parts])[order]
-    differs = np.diff(joined.user) != 0
-    differs |= np.diff(joined.start_ms) != 0
-    differs |= np.diff(joined.action) != 0
-    return Dated(joined, changed_ms).take(np.append(differs, True))
+    counters, rows = Counters.newest_rows([part.counters for part in parts])
+    return Dated(counters, np.concatenate([part.changed_ms for part in parts])[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +69,7 @@ class ChangelogReader:
     does.
 
     A compaction may fold them meanwhile. A fold has the highest number that it covers, so it counts
-    as news if any of what it covers does; what is told twice is the latest value both times.
+    as new if any of what it covers does; what is told twice is the latest value both times.
     """
 
     changelog: Changelog
@@ -110,7 +83,7 @@ class ChangelogReader:
         return cls(changelog, after=before, until=position)
 
     def newest(self) -> Position | None:
-        """Return the position of the newest batch; ``None`` if there is no news."""
+        """Return the position of the newest batch; ``None`` if there is none."""
         batches = self._batches()
         return Position(batches[-1].epoch, batches[-1].number) if batches else None
 
@@ -147,7 +120,7 @@ class ChangelogReader:
         return self._asked(lacking)
 
     def newest_change_ms(self) -> int | None:
-        """Return the clock of the newest batch, epoch ms UTC; ``None`` if there is no news."""
+        """Return the clock of the newest batch, epoch ms UTC; ``None`` if there is none."""
 
         def newest(files: Iterable[CountsFile]) -> int | None:
             for file in reversed(list(files)):
@@ -173,8 +146,9 @@ class ChangelogReader:
             Only windows that begin in here, epoch ms UTC.
         """
         return self._asked(
-            lambda files: _newest_of(
-                part for file in files for part in _parts(file, window_ms, bucket, starts)
+            lambda files: folded(
+                (part for file in files for part in _parts(file, window_ms, bucket, starts)),
+                _newest,
             )
         )
 
@@ -190,14 +164,7 @@ class ChangelogReader:
         return [path for batch in self._batches() for path in batch.files(".parquet")]
 
     def _asked(self, question: Callable[[Iterable[CountsFile]], Answer]) -> Answer:
-        """Ask the files of the batches; once more if a compaction folds them meanwhile."""
-        while True:
-            paths = self._paths()
-            try:
-                return question(CountsFile.open(path) for path in paths)
-            except FileNotFoundError:
-                if paths == self._paths():
-                    raise
+        return ask_files(self._paths, question)
 
 
 def _parts(

@@ -1,23 +1,18 @@
-"""Records of a changelog topic that wait to be sent: a Parquet file of keys and values.
-
-Tasks write them, then Spark sends them; a batch that is repeated writes and sends the same again,
-which changes nothing, as the last record of each key counts.
-
-Counts as the records of a changelog topic, and back.
+"""Counts as the records of a changelog topic, and back; and where they wait to be sent.
 
 There are two forms, and a record's key says which it is of:
 
 - one record for each user and window, with all of the user's actions in it
   (:mod:`kstoolkit.formats.keys`, :mod:`kstoolkit.formats.topicbundle`): compaction keeps the
   last of each, and a tombstone says that the window is gone;
-- many counts as one block (:mod:`kstoolkit.changelog.topic`): far fewer and smaller records,
-  which compaction can't fold.
+- many counts as one block, far fewer and smaller records, which compaction can't fold: the key says
+  which micro-batch wrote it, the value is a CountBlock (:mod:`kstoolkit.formats.countblock`), and
+  the record's timestamp is when the counts changed. Only what changed is in it: the newest
+  (epoch, batch) of each count is its value.
 
-Counts as blocks in a changelog topic, many in one record, and back.
-
-A block's key says which micro-batch wrote it (:mod:`kstoolkit.formats.countblock`), its value is a
-CountBlock (:mod:`kstoolkit.formats.countblock`), and its record's timestamp is when the counts
-changed. Only what changed is in it: the newest (epoch, batch) of each count is its value.
+Tasks write the records into Parquet files of keys and values, then Spark sends them; a batch that
+is repeated writes and sends the same again, which changes nothing, as the last record of each key
+counts.
 """
 
 from __future__ import annotations
@@ -68,26 +63,7 @@ class TopicCounts:
 def _records_of(
     counters: Counters, *, size_ms: int, changed_ms: NDArray[np.int64] | int
 ) -> tuple[pa.Array, pa.Array]:
-    """Return keys and values, one record for each user and window, as Arrow large binary.
-
-    Parameters
-    ----------
-    counters
-        All counts of every user's window that is among them, those that did not change too.
-    size_ms
-        How long the windows are.
-    changed_ms
-        When the counts changed, epoch ms UTC: one number for all, or one a count, of which a
-        record takes the latest.
-
-    Examples
-    --------
-    >>> who, what = pa.array(["Anna", "Anna", "Bo"]), pa.array(["read", "edit", "read"])
-    >>> counted = Counters.of(np.array([0, 0, 0]), who, what)
-    >>> keys, values = _records_of(counted, size_ms=60_000, changed_ms=5)
-    >>> len(keys), values[1].as_py().hex(" ")
-    (2, '02 12 01 01 18 05 22 04 72 65 61 64')
-    """
+    """Return keys and values, one record for each user and window, as Arrow large binary."""
     counters = counters.pruned()
     differs = (np.diff(counters.user) != 0) | (np.diff(counters.start_ms) != 0)
     first = np.flatnonzero(np.r_[len(counters) > 0, differs])
@@ -201,23 +177,6 @@ def _blocks_of(
 
     The same counts are cut in the same way, so that a batch which is written twice has the same
     keys both times.
-
-    Parameters
-    ----------
-    counters
-        What changed in one bucket's windows of one size.
-    first
-        The key of the first record; the parts of the others count on from there.
-    most_bytes
-        How long a value is at most, unless a single count is longer.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> counted = Counters.of(np.array([0, 0]), pa.array(["a", "b"]), pa.array(["x", "x"]))
-    >>> key = BlockKey(bucket=5, epoch=0, batch=7, part=0, size_ms=60_000)
-    >>> [BlockKey.decode(key).part for key, _ in _blocks_of(counted, key, most_bytes=1)]
-    [0, 1]
     """
     blocks = _cut(counters, most_bytes) if len(counters) else ()
     for number, block in enumerate(blocks):
@@ -280,14 +239,10 @@ def _newest(parts: list[tuple[Counters, int]]) -> TopicCounts:
     parts = [part for part in parts if len(part[0])]
     if not parts:
         return TopicCounts(Counters.empty(), np.zeros(0, np.int64), decode_topic_keys([]))
-    joined, order = Counters.join([counters for counters, _ in parts])
+    counters, rows = Counters.newest_rows([counters for counters, _ in parts])
     lengths = [len(counters) for counters, _ in parts]
-    changed_ms = np.repeat(np.array([when for _, when in parts], np.int64), lengths)[order]
-    differs = np.diff(joined.user) != 0
-    differs |= np.diff(joined.start_ms) != 0
-    differs |= np.diff(joined.action) != 0
-    last = np.append(differs, True)
-    return TopicCounts(joined.take(last), changed_ms[last], decode_topic_keys([]))
+    changed_ms = np.repeat(np.array([when for _, when in parts], np.int64), lengths)
+    return TopicCounts(counters, changed_ms[rows], decode_topic_keys([]))
 
 
 _SCHEMA = pa.schema([pa.field("key", pa.binary()), pa.field("value", pa.binary())])

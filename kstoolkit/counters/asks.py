@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kstoolkit.counters.bucket import Blocks
     from kstoolkit.windows import Window
 
-
 _PASSES, _ASKS = "passes", "asks"
 
 

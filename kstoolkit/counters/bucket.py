@@ -1,13 +1,12 @@
 """One bucket's cascade: what comes in is counted, held and handed from level to level.
 
-The state is a handful of binary blocks behind a small protocol
-(:class:`kstoolkit.counters.bucket.Blocks`), so this runs in Spark's state store and in a plain
-dict alike.
+The state is a handful of binary blocks behind a small protocol (:class:`Blocks`), so this runs in
+Spark's state store and in a plain dict alike.
 
 ======================  =====================================================================
 key                     block
 ======================  =====================================================================
-``meta``                :class:`kstoolkit.counters.bucket.Meta`: stream time, last flushes, what
+``meta``                :class:`Meta`, a version byte and JSON: stream time, last flushes, what
                         has expired, what is held back
 ``pending/<level>``     CountBlock: deltas that the level has not flushed yet (live runs)
 ``counts/<level>/<t>``  CountBlock: the latest counts of the windows that begin in segment t
@@ -24,12 +23,6 @@ nothing stays pending.
 
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
-
-The latest counts of one level, in blocks of neighbouring windows.
-
-Where a bucket's blocks lie: Spark's state store in a run, a plain dict elsewhere.
-
-What a bucket remembers beside its counts: a version byte and JSON.
 """
 
 from __future__ import annotations
@@ -50,19 +43,11 @@ if TYPE_CHECKING:
 
     from kstoolkit.windows import Cascade
 
-
 WINDOWS_PER_SEGMENT = 60
 
 
 def _segment_ms(cascade: Cascade, level: int) -> int:
-    """Return how long a segment is: as many windows as the next length has, but sixty at most.
-
-    Examples
-    --------
-    >>> from kstoolkit.windows import Cascade
-    >>> [_segment_ms(Cascade("1 minute", "1 hour", "1 day"), level) // 60_000 for level in range(3)]
-    [60, 1440, 1440]
-    """
+    """Return how long a segment is: as many windows as the next length has, but sixty at most."""
     every_ms, size_ms = cascade.windows[level].every_ms, cascade.windows[level].size_ms
     longer = [w.size_ms for w in cascade.windows if w.is_tumbling and w.size_ms > every_ms]
     ratio = min(longer, default=size_ms) // every_ms
@@ -235,7 +220,6 @@ class DictBlocks:
 
 NEVER, _FOREVER = -(1 << 62), 1 << 62
 """Before and after all times."""
-
 _NAME = "bucket's memory"
 _VERSION = 1
 

@@ -1,11 +1,8 @@
-"""A set of counters as columns: how often each user did each action in each window.
+"""How often each user did each action in each window: a set of counters as columns.
 
-Everything here is a whole-column operation: keys are packed into one 64-bit integer, sorted, and
-runs of equal keys are summed.
-
-Many dictionaries of text into one, and which bucket a user belongs to.
-
-User, window start and action in one integer that sorts like the three.
+Everything here is a whole-column operation: dictionaries of text are made one, user, window start
+and action are packed into one 64-bit integer that sorts like the three, and runs of equal keys are
+summed. Which bucket a user belongs to is a hash of the user's text.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ if TYPE_CHECKING:
 
     from kstoolkit.windows import Window
 
-
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
 _FINAL_MIX = np.uint64(0xFF51AFD7ED558CCD)
@@ -39,12 +35,6 @@ def _unify(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.
     """Return one dictionary of all texts, and for each given one where its entries now stand.
 
     The first dictionary keeps its places, so codes that point into it stay valid.
-
-    Examples
-    --------
-    >>> merged, places = _unify([pa.array(["a", "b"]), pa.array(["c", "a"])])
-    >>> merged.to_pylist(), [place.tolist() for place in places]
-    (['a', 'b', 'c'], [[0, 1], [2, 0]])
     """
     encoded = pc.dictionary_encode(pa.concat_arrays(dictionaries))
     places = np.asarray(encoded.indices, dtype=np.int32)
@@ -56,12 +46,6 @@ def _as_dictionary(texts: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, NDArray
     """Return the distinct texts, and for each value which one it is.
 
     There must be no nulls, and a given dictionary must name each text once.
-
-    Examples
-    --------
-    >>> texts, codes = _as_dictionary(pa.array(["x", "y", "x"]))
-    >>> texts.to_pylist(), codes.tolist()
-    (['x', 'y'], [0, 1, 0])
     """
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks() if texts.num_chunks else pa.array([], texts.type)
@@ -313,9 +297,23 @@ class Counters:
         parts = [part for part in parts if len(part)]
         if len(parts) <= 1:
             return parts[0] if parts else cls.empty()
-        joined, _ = cls.join(parts)
-        packed = PackedKeys.of(joined.user, joined.start_ms, joined.action).packed
-        return joined.take(np.append(packed[1:] != packed[:-1], True))
+        return cls.newest_rows(parts)[0]
+
+    @classmethod
+    def newest_rows(cls, parts: Sequence[Counters]) -> tuple[Counters, NDArray[np.intp]]:
+        """Return what :meth:`newest` does, and where in all parts each counter came from.
+
+        Parameters
+        ----------
+        parts
+            One or more, none of them empty.
+        """
+        joined, order = cls.join(parts)
+        differs = np.diff(joined.user) != 0
+        differs |= np.diff(joined.start_ms) != 0
+        differs |= np.diff(joined.action) != 0
+        last = np.append(differs, True)
+        return joined.take(last), order[last]
 
     @classmethod
     def decode(cls, block: bytes) -> Counters:

@@ -1,19 +1,12 @@
-"""What an engine wrote in a version of its own that is not known here.
+"""What the rows of a store are read into: columns of bytes, rows unwrapped, decoded values.
 
-A column of byte strings, cut and read all at once.
-
-The bytes of all rows lie in one buffer; a cell is where it starts and where it ends. So to cut a
-prefix off every row is an addition, and to read a number out of every row is one gather.
-
-Rows of a store with the store's own wrapping taken off, as columns.
-
-A store wraps what the application gave it: window times go into the key, a timestamp or headers
-in front of the value. A layout takes that off and says what it held. What is left, the
-application's own key and value, is for a serde to read (:mod:`kstoolkit.formats.serdes`).
-
-Runs that lie one behind the other in a column: where their parts are, and their sums.
-
-What a serde makes of a column of bytes: values, and for some rows why there is none.
+The bytes of all rows lie in one buffer, and a cell is where it starts and where it ends: to cut a
+prefix off every row is an addition, and to read a number out of every row is one gather
+(:class:`ByteColumn`). A store wraps what the application gave it: window times go into the key, a
+timestamp or headers in front of the value. A layout takes that off and says what it held
+(:class:`RowColumns`); the application's own key and value are then for a serde to read
+(:mod:`kstoolkit.formats.serdes`), which gives values, and for some rows why there is none
+(:class:`Decoded`).
 """
 
 from __future__ import annotations
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
 
 _INTEGERS = {1: ">i1", 2: ">i2", 4: ">i4", 8: ">i8"}
 
@@ -64,9 +56,10 @@ class ByteColumn:
     is_null: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, cells: Sequence[bytes | None]) -> ByteColumn:
-        """Return a column of byte strings; None is null."""
-        return cls.from_arrow(pa.array(cells, pa.large_binary()))
+    def of(cls, cells: Sequence[bytes | None] | pa.Array) -> ByteColumn:
+        """Return a column of byte strings; None is null, and Arrow's bytes are shared."""
+        is_arrow = isinstance(cells, pa.Array)
+        return cls.from_arrow(cells if is_arrow else pa.array(cells, pa.large_binary()))
 
     @classmethod
     def from_arrow(cls, array: pa.Array) -> ByteColumn:
@@ -150,6 +143,29 @@ class ByteColumn:
         found[has] = self.data[self.starts[has]]
         return found
 
+    def followed_by(self, other: ByteColumn) -> ByteColumn:
+        """Return these rows, and behind them those of another column.
+
+        Examples
+        --------
+        >>> ByteColumn.of([b"a"]).followed_by(ByteColumn.of([b"b", None])).to_list()
+        [b'a', b'b', None]
+        """
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        data, shift = self.data, np.zeros(1, np.int64)
+        if other.data is not self.data:
+            data = np.concatenate([self.data, other.data])
+            shift = np.where(other.is_null, 0, len(self.data))
+        return ByteColumn(
+            data,
+            np.concatenate([self.starts, other.starts + shift]),
+            np.concatenate([self.ends, other.ends + shift]),
+            np.concatenate([self.is_null, other.is_null]),
+        )
+
     def to_arrow(self) -> pa.Array:
         """Return the rows as Arrow large binary."""
         there = np.flatnonzero(~self.is_null)
@@ -172,10 +188,8 @@ class ByteColumn:
 
     def _gathered(self) -> pa.Array:
         """Return the rows, byte by byte: for those of which some lie in others."""
-        offsets = np.zeros(len(self) + 1, dtype=np.int64)
-        np.cumsum(self.lengths, out=offsets[1:])
-        places = np.arange(offsets[-1])
-        places += np.repeat(self.starts - offsets[:-1], self.lengths)
+        offsets = run_edges(self.lengths)
+        places = run_places(self.starts, self.lengths)
         valid = pa.py_buffer(np.packbits(~self.is_null, bitorder="little"))
         buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(self.data[places])]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)

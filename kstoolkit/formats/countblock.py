@@ -1,4 +1,4 @@
-"""CountBlock: many counts as few bytes.
+"""CountBlock: many counts as few bytes, and the key of such a block in a topic.
 
 ::
 
@@ -20,9 +20,7 @@ place in the dictionary: long runs, which is what makes a counter a handful of b
 The block travels in the shuffle, lies in the state store and can be batched into a message. It has
 no checksum of its own: RocksDB's blocks, Parquet's pages and TCP's segments have theirs around it.
 
-The key of a block in a changelog topic: which of a micro-batch's blocks it is.
-
-::
+In a changelog topic, a block's key says which of a micro-batch's blocks it is::
 
     bucket (4) · epoch (4) · batch (8) · part (4) · minus the window size ms (8)
 
@@ -62,7 +60,6 @@ SCHEMA = pa.schema(
     ]
 )
 """Columns of a decoded block; a written one narrows ``count`` to uint32 where every count fits."""
-
 _NARROW = SCHEMA.set(3, pa.field("count", pa.uint32(), nullable=False))
 _END_OF_STREAM = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -146,7 +143,6 @@ def _damaged(block: bytes, what: str) -> FormatError:
 _LAYOUT = Struct(">iiqiq")
 _LENGTH_BYTES = _LAYOUT.size
 """How long such a key is."""
-
 _INT32, _INT64 = 2**31, 2**63
 _LIMITS = (_INT32, _INT32, _INT64, _INT32, _INT64)
 

@@ -1,4 +1,4 @@
-"""CountBundle: one user's counts of one window, all actions together.
+"""CountBundle: one user's counts of one window, all actions together, as a store has them.
 
 ::
 
@@ -12,13 +12,10 @@
     }
 
 Texts of actions repeat in every bundle, so that a bundle has numbers in their place; which text a
-number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime.
-Many are read and written as columns: version, tags, lengths and values are all varints, so a pile
-of bundles is one long row of them.
-
-A protobuf message's class, made from its fields where it is used: nothing is generated.
-
-Varints, as protobuf writes them: seven bits a byte, the lowest first. Whole columns at once.
+number is, the store that holds the bundle says. A single bundle is read by protobuf's own runtime,
+with a class made from its fields where it is used: nothing is generated. Many are read and written
+as columns: version, tags, lengths and values are all varints (seven bits a byte, the lowest first),
+so a pile of bundles is one long row of them.
 """
 
 from __future__ import annotations
@@ -36,12 +33,12 @@ from google.protobuf import (  # type: ignore[import-untyped] # ships no types
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships no types
 
 from kstoolkit.errors import FormatError
+from kstoolkit.formats.columns import run_edges, run_places, run_sums
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 
@@ -73,16 +70,13 @@ def message_class(name: str, fields: Sequence[tuple[str, str]]) -> Any:
             label=_FIELD.LABEL_REPEATED if repeated else _FIELD.LABEL_OPTIONAL,
             type=_FIELD.Type.Value(f"TYPE_{kind.upper()}"),
         )
-    pool = (
-        descriptor_pool.DescriptorPool()
-    )  # of its own: no other message of this name is in the way
+    pool = descriptor_pool.DescriptorPool()  # its own: no other message has the name there
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 LONGEST_VARINT = 10
 """How many bytes 64 bits take at most."""
-
 MORE_BIT = 0x80
 """The top bit of a byte that is not the last of its varint."""
 
@@ -154,9 +148,25 @@ def decode_varints(
     return numbers
 
 
+def varint_cells(numbers: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
+    """Return byte strings of varints, each from one of ``first`` on up to the next.
+
+    Examples
+    --------
+    >>> cells = varint_cells(np.array([1, 300, 2], np.uint64), np.array([0, 2, 3]))
+    >>> [cell.hex() for cell in cells.to_pylist()]
+    ['01ac02', '02']
+    """
+    width = varint_widths(numbers)
+    ends = run_edges(width)
+    data = encode_varints(numbers, width, ends[:-1])
+    buffers = [None, pa.py_buffer(ends[first]), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
+
+
 _VERSION = 1
-_NAME = "CountBundle"
-_IDS, _COUNTS, _UPDATED = 0x0A, 0x12, 0x18  # tags: number of the field, and its wire type
+NAME = "CountBundle"
+_IDS_TAG, COUNTS_TAG, UPDATED_TAG = 0x0A, 0x12, 0x18  # number of the field, and its wire type
 _AROUND = 7  # varints of a bundle beside its ids and counts
 _LARGEST_ID = 2**31 - 1  # ids are places, and columns of them int32
 
@@ -189,14 +199,13 @@ class Bundles:
     updated_at_ms: NDArray[np.int64]
 
 
-_MESSAGE = message_class(
-    _NAME,
-    [
-        ("action_id", "repeated uint32"),
-        ("count", "repeated uint64"),
-        ("updated_at_ms", "int64"),
-    ],
-)
+FIELDS = [
+    ("action_id", "repeated uint32"),
+    ("count", "repeated uint64"),
+    ("updated_at_ms", "int64"),
+]
+"""Name and type of each field, the same in both versions."""
+_MESSAGE = message_class(NAME, FIELDS)
 
 
 def decode(value: bytes) -> Bundle:
@@ -213,7 +222,7 @@ def decode(value: bytes) -> Bundle:
     Bundle(action_ids=[0, 3], counts=[61, 7], updated_at_ms=5)
     """
     if not value or value[0] != _VERSION:
-        raise FormatError.version(_NAME, value[0] if value else 0, _VERSION)
+        raise FormatError.version(NAME, value[0] if value else 0, _VERSION)
     try:
         message = _MESSAGE.FromString(value[1:])
     except DecodeError as error:
@@ -235,23 +244,23 @@ def encode_many(bundles: Bundles) -> pa.Array:
     '01 0a 02 00 03 12 02 3d 07 18 05'
     """
     size = bundles.size.astype(np.int64)
-    first = np.r_[0, np.cumsum(2 * size + _AROUND)]  # of each bundle's varints
+    first = run_edges(2 * size + _AROUND)  # of each bundle's varints
     begins = first[:-1]
     varints = np.empty(first[-1], np.uint64)
-    of_ids = _places(begins + 3, size)
-    of_counts = _places(begins + 5 + size, size)
+    of_ids = run_places(begins + 3, size)
+    of_counts = run_places(begins + 5 + size, size)
     varints[of_ids] = bundles.action_id
     varints[of_counts] = bundles.count
-    varints[begins], varints[begins + 1], varints[begins + 3 + size] = _VERSION, _IDS, _COUNTS
-    varints[first[1:] - 2] = _UPDATED
+    varints[begins], varints[begins + 1], varints[begins + 3 + size] = (
+        _VERSION,
+        _IDS_TAG,
+        COUNTS_TAG,
+    )
+    varints[first[1:] - 2] = UPDATED_TAG
     varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
-    varints[begins + 2] = _sums(varint_widths(varints[of_ids]), size)
-    varints[begins + 4 + size] = _sums(varint_widths(varints[of_counts]), size)
-    width = varint_widths(varints)
-    ends = np.r_[0, np.cumsum(width)]
-    data = encode_varints(varints, width, ends[:-1])
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends[first])), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_binary(), len(size), buffers)
+    varints[begins + 2] = run_sums(varint_widths(varints[of_ids]), size)
+    varints[begins + 4 + size] = run_sums(varint_widths(varints[of_counts]), size)
+    return varint_cells(varints, first)
 
 
 def decode_many(values: Sequence[bytes]) -> Bundles:
@@ -280,7 +289,7 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
     size = (np.diff(first) - _AROUND) // 2
     if not _is_ours(varints, first, size):
         return _one_by_one(values)
-    of_ids, of_counts = _places(first[:-1] + 3, size), _places(first[:-1] + 5 + size, size)
+    of_ids, of_counts = run_places(first[:-1] + 3, size), run_places(first[:-1] + 5 + size, size)
     updated = varints[first[1:] - 1].view(np.int64)
     return Bundles(size, varints[of_ids].astype(np.int32), varints[of_counts], updated)
 
@@ -291,15 +300,15 @@ def _is_ours(varints: NDArray[np.uint64], first: NDArray[np.intp], size: NDArray
     if (size < 1).any() or (2 * size + _AROUND != ends - begins).any():
         return False
     counts = begins + 3 + size
-    ids, amounts = varints[_places(begins + 3, size)], varints[_places(counts + 2, size)]
+    ids, amounts = varints[run_places(begins + 3, size)], varints[run_places(counts + 2, size)]
     return bool(
         (varints[begins] == _VERSION).all()
         and (ids <= _LARGEST_ID).all()
-        and (varints[begins + 1] == _IDS).all()
-        and (varints[counts] == _COUNTS).all()
-        and (varints[ends - 2] == _UPDATED).all()
-        and (_sums(varint_widths(ids), size) == varints[begins + 2]).all()
-        and (_sums(varint_widths(amounts), size) == varints[counts + 1]).all()
+        and (varints[begins + 1] == _IDS_TAG).all()
+        and (varints[counts] == COUNTS_TAG).all()
+        and (varints[ends - 2] == UPDATED_TAG).all()
+        and (run_sums(varint_widths(ids), size) == varints[begins + 2]).all()
+        and (run_sums(varint_widths(amounts), size) == varints[counts + 1]).all()
     )
 
 
@@ -314,20 +323,6 @@ def _one_by_one(values: Sequence[bytes]) -> Bundles:
     )
 
 
-def _places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return begin, begin + 1, ... for each run of a given size."""
-    before = np.cumsum(size) - size
-    return np.repeat(begins - before, size) + np.arange(size.sum())
-
-
-def _sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of each run."""
-    total = np.r_[0, np.cumsum(values)]
-    ends = np.cumsum(size)
-    sums: NDArray[np.int64] = total[ends] - total[ends - size]
-    return sums
-
-
 def _damaged(value: bytes) -> FormatError:
-    message = f"{len(value)} bytes that are no {_NAME}: {value[:32].hex()}."
+    message = f"{len(value)} bytes that are no {NAME}: {value[:32].hex()}."
     return FormatError(message, hint="The store is damaged: restore it from its changelog.")

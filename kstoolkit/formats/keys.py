@@ -1,30 +1,25 @@
-"""The key of a record in a changelog topic: whose counts, of which window.
+"""Whose counts, of which window: the keys of a replica, and of records in a changelog topic.
 
 ::
 
-    salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8) · window size ms (8)
+    replica   salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8)
+    topic     salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8) · size ms (8)
 
-Start and size are signed, big-endian. It is a replica's key (:mod:`kstoolkit.formats.keys`)
-with the window's size behind it, as one topic holds the windows of all levels. The user's bytes are
-what is left between the first four and the last sixteen, so no text is mistaken for another. Anna's
-minute from 00:00 of 12 September 2015 on::
+Start and size are signed, big-endian. The salt spreads users evenly over the key space, whatever
+they are called, and is a prefix of one length for blooms and hash indexes. A user's windows stand
+beside each other, in order of time; windows before 1970 sort behind the others. A replica's key is
+at least :data:`SHORTEST_REPLICA_KEY_BYTES` long, so shorter ones are free for what a store says of
+itself.
+
+A topic's key has the window's size behind it, as one topic holds the windows of all levels. The
+user's bytes are what is left between the first four and the last sixteen, so no text is mistaken
+for another. Anna's minute from 00:00 of 12 September 2015 on::
 
     97a9d330 416e6e61 0000014fbed9f800 000000000000ea60
 
 A size is larger than zero. Below zero, the key is one of a block of many users' counts
 (:mod:`kstoolkit.formats.countblock`): so a record without a value, a tombstone, is told apart too.
-Keys shorter than :data:`_SHORTEST_TOPIC_KEY_BYTES` are no windows of anybody.
-
-The key of a replica: whose counts, of which window.
-
-::
-
-    salt: first 4 bytes of md5(user) · user (UTF-8) · window start ms (8 bytes, big-endian)
-
-The salt spreads users evenly over the key space, whatever they are called, and is a prefix of one
-length for blooms and hash indexes. A user's windows stand beside each other, in order of time. The
-start is a signed number: windows before 1970 sort behind the others. A key is at least
-:data:`SHORTEST_REPLICA_KEY_BYTES` long, so shorter ones are free for what a store says of itself.
+Shorter keys are no windows of anybody.
 """
 
 from __future__ import annotations
@@ -45,9 +40,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
-_SALT_BYTES, _START_BYTES = 4, 8
-SHORTEST_REPLICA_KEY_BYTES = _SALT_BYTES + _START_BYTES
+_SALT_BYTES = 4
+_NUMBER_BYTES: Final = 8
+SHORTEST_REPLICA_KEY_BYTES = _SALT_BYTES + _NUMBER_BYTES
 """The length of the key of a user without a name."""
 
 
@@ -60,7 +55,7 @@ def encode_replica_key(user: str, start_ms: int) -> bytes:
     '97a9d330 416e6e61 00000000 00000000'
     """
     text = user.encode()
-    return b"%b%b%b" % (_salt(text), text, start_ms.to_bytes(_START_BYTES, "big", signed=True))
+    return b"%b%b%b" % (_salt(text), text, start_ms.to_bytes(_NUMBER_BYTES, "big", signed=True))
 
 
 def encode_replica_keys(
@@ -87,31 +82,24 @@ def encode_replica_keys(
     salts = pa.array([_salt(text) for text in texts.to_pylist()], pa.large_binary())
     nothing = pa.scalar(b"", pa.large_binary())
     prefixes = pc.binary_join_element_wise(salts, texts, nothing)
-    starts = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(_START_BYTES), len(start_ms), [None, pa.py_buffer(start_ms.astype(">i8"))]
-    )
     chosen = prefixes.take(pa.array(user))
-    return pc.binary_join_element_wise(chosen, starts.cast(pa.large_binary()), nothing)
+    return pc.binary_join_element_wise(chosen, _number_cells(start_ms.astype(">i8")), nothing)
+
+
+def _number_cells(numbers: NDArray[np.int64]) -> pa.Array:
+    """Return big-endian numbers as bytes."""
+    fixed, buffer = pa.binary(_NUMBER_BYTES), pa.py_buffer(np.ascontiguousarray(numbers))
+    cells = pa.FixedSizeBinaryArray.from_buffers(fixed, len(numbers), [None, buffer])
+    return cells.cast(pa.large_binary())
 
 
 def _decode_replica_key(key: bytes) -> tuple[str, int]:
-    """Return the user and the window start.
-
-    Raises
-    ------
-    FormatError
-        If the bytes are no such key: too short, no UTF-8, or with another user's salt.
-
-    Examples
-    --------
-    >>> _decode_replica_key(encode_replica_key("Anna", -60_000))
-    ('Anna', -60000)
-    """
-    text = key[_SALT_BYTES:-_START_BYTES]
+    """Return the user and the window start; unlike of many keys, the salt is looked at."""
+    text = key[_SALT_BYTES:-_NUMBER_BYTES]
     if len(key) < SHORTEST_REPLICA_KEY_BYTES or key[:_SALT_BYTES] != _salt(text):
         raise _no_replica_key(key)
     try:
-        return text.decode(), int.from_bytes(key[-_START_BYTES:], "big", signed=True)
+        return text.decode(), int.from_bytes(key[-_NUMBER_BYTES:], "big", signed=True)
     except UnicodeDecodeError as error:
         raise _no_replica_key(key) from error
 
@@ -135,10 +123,10 @@ def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]
         raise _no_replica_key(shortest)
     users: list[str] = []
     try:
-        users += (key[_SALT_BYTES:-_START_BYTES].decode() for key in keys)
+        users += (key[_SALT_BYTES:-_NUMBER_BYTES].decode() for key in keys)
     except UnicodeDecodeError as error:
         raise _no_replica_key(keys[len(users)]) from error
-    starts = np.frombuffer(b"".join(key[-_START_BYTES:] for key in keys), ">i8")
+    starts = np.frombuffer(b"".join(key[-_NUMBER_BYTES:] for key in keys), ">i8")
     return users, starts.astype(np.int64)
 
 
@@ -150,7 +138,7 @@ def is_of_window(key: bytes, start_ms: int) -> bool:
     >>> is_of_window(encode_replica_key("Anna", 60_000), 60_000)
     True
     """
-    ending = start_ms.to_bytes(_START_BYTES, "big", signed=True)
+    ending = start_ms.to_bytes(_NUMBER_BYTES, "big", signed=True)
     return len(key) >= SHORTEST_REPLICA_KEY_BYTES and key.endswith(ending)
 
 
@@ -163,9 +151,7 @@ def _no_replica_key(key: bytes) -> FormatError:
     return FormatError(message, hint="The store was written by something else, or is damaged.")
 
 
-_NUMBER_BYTES: Final = 8
 _SHORTEST_TOPIC_KEY_BYTES = SHORTEST_REPLICA_KEY_BYTES + _NUMBER_BYTES
-"""The length of the key of a user without a name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,10 +225,8 @@ def encode_topic_keys(
         message = f"A window of {sizes.min()} ms has no key: windows are longer than that."
         raise ConfigurationError(message)
     starting = encode_replica_keys(users, user, start_ms)
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(sizes))]
-    ending = pa.FixedSizeBinaryArray.from_buffers(pa.binary(_NUMBER_BYTES), len(sizes), buffers)
     nothing = pa.scalar(b"", pa.large_binary())
-    return pc.binary_join_element_wise(starting, ending.cast(pa.large_binary()), nothing)
+    return pc.binary_join_element_wise(starting, _number_cells(sizes), nothing)
 
 
 def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
@@ -262,7 +246,7 @@ def decode_topic_keys(keys: Sequence[bytes | None] | pa.Array) -> WindowKeys:
     >>> read.names.to_pylist(), read.start_ms.tolist(), read.size_ms.tolist()
     (['Bo', 'Anna'], [0, 9], [60000, 60000])
     """
-    column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
+    column = ByteColumn.of(keys)
     _check_topic_keys(column, column.lengths >= _SHORTEST_TOPIC_KEY_BYTES)
     size_ms = column.integers(_NUMBER_BYTES, at=-_NUMBER_BYTES)
     _check_topic_keys(column, size_ms > 0)
@@ -283,7 +267,7 @@ def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
     >>> is_block_key([keys[0].as_py(), bytes(20) + b"\xff" * 8, b"short"]).tolist()
     [False, True, False]
     """
-    column = ByteColumn.from_arrow(keys) if isinstance(keys, pa.Array) else ByteColumn.of(keys)
+    column = ByteColumn.of(keys)
     found: NDArray[np.bool_] = column.lengths >= _SHORTEST_TOPIC_KEY_BYTES
     found[found] = column.take(found).integers(_NUMBER_BYTES, at=-_NUMBER_BYTES) < 0
     return found
@@ -292,7 +276,7 @@ def is_block_key(keys: Sequence[bytes | None] | pa.Array) -> NDArray[np.bool_]:
 def _name_of(salted: bytes) -> str | None:
     """Return the user behind a salt; None if it is not this user's salt, or no UTF-8."""
     text = salted[_SALT_BYTES:]
-    if salted[:_SALT_BYTES] != md5(text, usedforsecurity=False).digest()[:_SALT_BYTES]:
+    if salted[:_SALT_BYTES] != _salt(text):
         return None
     try:
         return text.decode()

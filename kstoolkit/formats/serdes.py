@@ -1,19 +1,14 @@
-"""What the bytes of a key or a value stand for: Kafka's own serdes by name, and the user's.
+"""What the bytes of a key or a value stand for: a serde by its name, the user's, or a guess.
 
-Those of Kafka Streams for windowed keys are named with the serde of the key inside:
-``time-windowed(string)``, ``session-windowed(long)``.
+Those of Kafka's clients are text, numbers, UUIDs, bytes and JSON: numbers are big-endian, a UUID is
+its 36 characters, not its 16 bytes (``org.apache.kafka.common.serialization``). Those of Kafka
+Streams for windowed keys are named with the serde of the key inside: ``time-windowed(string)``,
+``session-windowed(long)``. A cell that a serde can't read is no error: it comes out as
+:class:`~kstoolkit.formats.columns.Undecoded`.
 
-A cell that a serde can't read is no error: it comes out as :class:`~kstoolkit.formats.columns.Undecoded`.
-
-The serdes of Kafka's clients: text, numbers, UUIDs, bytes, and JSON.
-
-Numbers are big-endian; a UUID is its 36 characters, not its 16 bytes
-(``org.apache.kafka.common.serialization``).
-
-What bytes most likely are, when nobody says: a serde, how sure that is, and why.
-
-Numbers say what they are by their first bytes. A count or a moment, as an int64, leaves the first
-two bytes empty; a double of everyday size never does, for its exponent lies there.
+When nobody names one, a guess has a serde, how sure that is, and why. Numbers say what they are by
+their first bytes: a count or a moment, as an int64, leaves the first two bytes empty; a double of
+everyday size never does, for its exponent lies there.
 """
 
 from __future__ import annotations
@@ -38,7 +33,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import ByteColumn
-
 
 _UUID_TEXT = r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
 _MOST_NESTED = "JSON that is nested too deep"
@@ -180,10 +174,8 @@ _ENCODERS: dict[str, Callable[[Any], bytes]] = {
     "boolean": _packed(">?", _truth),
 }
 
-
 SERDE_NAMES = tuple(_DECODERS)
 """The names that :func:`serde_of` knows; each may be that of the key inside a windowed one."""
-
 _WINDOWED = {"time": time_windowed, "session": session_windowed}
 _WINDOWED_NAME = re.compile(r"(time|session)[-_ ]windowed\s*\(([^()]*)\)")
 

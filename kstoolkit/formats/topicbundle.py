@@ -1,4 +1,4 @@
-"""CountBundle, version 2: one user's counts of one window, in a record of a changelog topic.
+"""CountBundle, version 2: one user's counts of one window in a record of a changelog topic.
 
 ::
 
@@ -19,22 +19,14 @@ kstoolkit writes the fields in the order count, updated_at_ms, action, and a tim
     02 | 12 02 3d 07 | 18 80 80 b2 fd fb 29 | 22 04 72 65 61 64 | 22 04 65 64 69 74
          counts 61, 7   2015-09-12 03:49:57    "read"              "edit"
 
-Version 1 in a topic is no bundle but a block of many users' counts (:data:`_BLOCK_VERSION`,
-:mod:`kstoolkit.formats.countblock`); the bundles of that version
+Version 1 in a topic is no bundle but a block of many users' counts
+(:mod:`kstoolkit.formats.countblock`); the bundles of that version
 (:mod:`kstoolkit.formats.countbundle`) lie in stores.
 
-Records are read and written as columns. One that another program wrote in another order, or with
-fields of its own, is read by protobuf's runtime.
-
-A CountBundle of a changelog topic by itself, as protobuf's own runtime reads it.
-
-:mod:`kstoolkit.formats.topicbundle` draws the format, and reads and writes many at once.
-
-Where the parts of bundles lie that kstoolkit wrote into a topic, found for all of them at once.
-
-:mod:`kstoolkit.formats.topicbundle` draws the layout. Anything that differs from it, be it damaged
-or written by another program, is found and left to others: nothing is read from beyond a bundle's
-end, and what is gone through grows no faster than the bytes do.
+Records are read and written as columns: where the parts lie is found for all bundles at once. What
+differs from the layout, be it damaged or written by another program in another order or with fields
+of its own, is left to protobuf's runtime. Nothing is read from beyond a bundle's end, and what is
+gone through grows no faster than the bytes do.
 """
 
 from __future__ import annotations
@@ -51,11 +43,15 @@ from kstoolkit.errors import FormatError
 from kstoolkit.formats import countblock
 from kstoolkit.formats.columns import ByteColumn, run_edges, run_places, run_sums
 from kstoolkit.formats.countbundle import (
+    COUNTS_TAG,
+    FIELDS,
     LONGEST_VARINT,
     MORE_BIT,
+    NAME,
+    UPDATED_TAG,
     decode_varints,
-    encode_varints,
     message_class,
+    varint_cells,
     varint_widths,
 )
 
@@ -64,14 +60,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 _VERSION = 2
-"""The first byte of a bundle in a topic."""
-
-_BLOCK_VERSION = countblock.VERSION
-"""The first byte of a block of many users' counts in a topic."""
-
-_NAME = "CountBundle"
+_ACTION_TAG = 0x22
 
 
 class ActionBundle(NamedTuple):
@@ -82,31 +72,11 @@ class ActionBundle(NamedTuple):
     updated_at_ms: int
 
 
-_MESSAGE = message_class(
-    _NAME,
-    [
-        ("action_id", "repeated uint32"),
-        ("count", "repeated uint64"),
-        ("updated_at_ms", "int64"),
-        ("action", "repeated string"),
-    ],
-)
+_MESSAGE = message_class(NAME, [*FIELDS, ("action", "repeated string")])
 
 
 def _decode(value: bytes | None) -> ActionBundle:
-    """Return one bundle, with its fields in any order.
-
-    Raises
-    ------
-    FormatError
-        If the version is another, or the bytes are no bundle. None is none either: leave
-        tombstones out.
-
-    Examples
-    --------
-    >>> _decode(bytes.fromhex("02 12 02 3d 07 18 05 22 04 72656164 22 04 65646974"))
-    ActionBundle(actions=['read', 'edit'], counts=[61, 7], updated_at_ms=5)
-    """
+    """Return one bundle, with its fields in any order."""
     if not value or value[0] != _VERSION:
         raise _of_another_version(value)
     try:
@@ -121,46 +91,29 @@ def _decode(value: bytes | None) -> ActionBundle:
 
 def _of_another_version(value: bytes | None) -> FormatError:
     if value and value[0] > _VERSION:
-        return FormatError.version(_NAME, value[0], _VERSION)
-    if value and value[0] == _BLOCK_VERSION:
-        message = f"{len(value):,} bytes that are a block of many users' counts, no {_NAME}."
+        return FormatError.version(NAME, value[0], _VERSION)
+    if value and value[0] == countblock.VERSION:
+        message = f"{len(value):,} bytes that are a block of many users' counts, no {NAME}."
         return FormatError(message, hint="Their key says so too: read them as blocks.")
     if value is None:
-        message = f"A record without a value is a tombstone, and no {_NAME}."
+        message = f"A record without a value is a tombstone, and no {NAME}."
         return FormatError(message, hint="Leave it out.")
     return _damaged(value)
 
 
 def _damaged(value: bytes) -> FormatError:
-    message = f"{len(value):,} bytes that are no {_NAME}: {value[:32].hex()}."
+    message = f"{len(value):,} bytes that are no {NAME}: {value[:32].hex()}."
     hint = "Give a topic that only kstoolkit writes to; or count its events again into another."
     return FormatError(message, hint=hint)
 
 
-_COUNTS, _UPDATED, _ACTION = 0x12, 0x18, 0x22  # tags: number of the field, and its wire type
 _LONGEST_LENGTH = 5  # bytes that a length takes at most: protobuf's are below 2 GiB
 _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BundleLayout:
-    """Where the parts lie; what is said of bundles that are not ours means nothing.
-
-    Parameters
-    ----------
-    data
-        The bytes of all bundles.
-    is_ours
-        Which bundles are laid out as ours are.
-    size
-        How many actions each has.
-    counts_at, counts_bytes
-        Where its counts begin, and how many bytes they are.
-    updated_at_ms
-        When a count last changed, epoch ms UTC.
-    action_begins, action_ends
-        Of the actions of all bundles, in a row.
-    """
+    """Where the parts lie; what is said of bundles that are not ours means nothing."""
 
     data: NDArray[np.uint8]
     is_ours: NDArray[np.bool_]
@@ -176,7 +129,9 @@ class _BundleLayout:
         """Find the parts of all bundles."""
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
         starts, ends = column.starts, column.ends
-        is_ours = (_bytes_at(data, starts) == _VERSION) & (_bytes_at(data, starts + 1) == _COUNTS)
+        is_ours = (_bytes_at(data, starts) == _VERSION) & (
+            _bytes_at(data, starts + 1) == COUNTS_TAG
+        )
         length, counts_at, is_read = _varints_at(data, starts + 2, _LONGEST_LENGTH)
         counts_bytes = length.astype(np.int64)
         is_ours &= is_read & (counts_at + counts_bytes <= ends)
@@ -184,7 +139,7 @@ class _BundleLayout:
         size, is_whole = _sizes(data, counts_at, counts_bytes)
         at = counts_at + counts_bytes
         updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST_VARINT)
-        is_ours &= is_whole & is_read & (_bytes_at(data, at) == _UPDATED)
+        is_ours &= is_whole & is_read & (_bytes_at(data, at) == UPDATED_TAG)
         size[~is_ours] = 0
         walk = _Walk.over(data, at_actions, ends, size)
         is_ours &= walk.is_ours
@@ -264,23 +219,7 @@ def _sizes(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Walk:
-    """A way through the actions of bundles: the first ones of all, then the second ones, and so on.
-
-    Parameters
-    ----------
-    data
-        The bytes of all bundles.
-    at
-        Where in each bundle the walk is.
-    ends
-        Where each bundle ends.
-    first
-        The place of each bundle's first action among all actions.
-    begins, stops
-        Where each action lies.
-    is_ours
-        Of which bundles the actions, as many as there should be, fill the rest.
-    """
+    """A way through the actions of bundles: the first ones of all, then the second ones."""
 
     data: NDArray[np.uint8]
     at: NDArray[np.int64]
@@ -317,7 +256,7 @@ class _Walk:
         """Go on behind one action of each of these bundles."""
         tag = _bytes_at(self.data, self.at[bundles])
         length, text_at, is_read = _varints_at(self.data, self.at[bundles] + 1, _LONGEST_LENGTH)
-        self.is_ours[bundles] &= is_read & (tag == _ACTION)
+        self.is_ours[bundles] &= is_read & (tag == _ACTION_TAG)
         place = self.first[bundles] + number
         self.begins[place] = text_at
         self.stops[place] = self.at[bundles] = text_at + length.astype(np.int64)
@@ -338,7 +277,7 @@ def _texts_in(data: bytes, most: int) -> list[tuple[int, int]]:
     """Return where the actions lie that follow each other from the beginning on."""
     found: list[tuple[int, int]] = []
     at = 0
-    while at < len(data) and data[at] == _ACTION and len(found) < most:
+    while at < len(data) and data[at] == _ACTION_TAG and len(found) < most:
         length, begin = 0, at + 1
         for place, byte in enumerate(data[begin : begin + _LONGEST_LENGTH]):
             length |= (byte & (MORE_BIT - 1)) << (7 * place)
@@ -428,9 +367,7 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     >>> read.size.tolist(), read.count.tolist(), read.action.tolist(), read.actions.to_pylist()
     ([2, 2], [61, 7, 61, 7], [0, 1, 0, 1], ['read', 'edit'])
     """
-    column = (
-        ByteColumn.from_arrow(values) if isinstance(values, pa.Array) else ByteColumn.of(values)
-    )
+    column = ByteColumn.of(values)
     layout = _BundleLayout.of(column)
     if not layout.is_ours.all():
         column = _as_ours(column, ~layout.is_ours)
@@ -450,36 +387,24 @@ def _in_front(bundles: ActionBundles) -> pa.Array:
     first = run_edges(size + _AROUND)
     begins, ends = first[:-1], first[1:]
     varints = np.empty(first[-1], np.uint64)
-    varints[begins], varints[begins + 1], varints[ends - 2] = _VERSION, _COUNTS, _UPDATED
+    varints[begins], varints[begins + 1], varints[ends - 2] = _VERSION, COUNTS_TAG, UPDATED_TAG
     varints[begins + 2] = run_sums(varint_widths(bundles.count), size)
     varints[run_places(begins + 3, size)] = bundles.count
     varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
-    return _cells(varints, first)
+    return varint_cells(varints, first)
 
 
 def _texts(bundles: ActionBundles) -> pa.Array:
     """Return the actions of each bundle: tag, length and text, one behind the other."""
     texts = bundles.actions.cast(pa.large_binary())
     lengths = np.asarray(pc.binary_length(texts)).astype(np.uint64)
-    varints = np.full(2 * len(lengths), _ACTION, np.uint64)
+    varints = np.full(2 * len(lengths), _ACTION_TAG, np.uint64)
     varints[1::2] = lengths
-    tags = _cells(varints, np.arange(0, len(varints) + 1, 2))
+    tags = varint_cells(varints, np.arange(0, len(varints) + 1, 2))
     fields = pc.binary_join_element_wise(tags, texts, pa.scalar(b"", pa.large_binary()))
     _, offsets, data = fields.take(pa.array(bundles.action)).buffers()
     ends = np.frombuffer(offsets, np.int64)[run_edges(bundles.size)]
     return pa.Array.from_buffers(pa.large_binary(), len(bundles), [None, pa.py_buffer(ends), data])
-
-
-def _cells(varints: NDArray[np.uint64], first: NDArray[np.int64]) -> pa.Array:
-    """Return byte strings of varints, from each of these on up to the next."""
-    width = varint_widths(varints)
-    ends = run_edges(width)
-    buffers = [
-        None,
-        pa.py_buffer(ends[first]),
-        pa.py_buffer(encode_varints(varints, width, ends[:-1])),
-    ]
-    return pa.Array.from_buffers(pa.large_binary(), len(first) - 1, buffers)
 
 
 def _as_ours(column: ByteColumn, others: NDArray[np.bool_]) -> ByteColumn:

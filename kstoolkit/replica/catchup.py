@@ -1,4 +1,4 @@
-"""Bringing a replica up to its changelog, so that it may be killed at any moment.
+"""How a replica is brought up to its changelog, so that it may be killed at any moment.
 
 A level goes from one position to the next in a pass. A pass of many records is made in pieces, by
 the users' buckets, and after each piece what it wrote is flushed, then ``replica.json`` says that
@@ -6,11 +6,8 @@ the piece is done. A pass that was cut short goes on with the first piece that i
 written twice are still the latest values, so it does no harm that a piece is begun again, or that
 it takes in batches that came meanwhile, which the next pass brings to the other pieces.
 
-Segments that are open for writing: many, but not too many at once.
-
-A damaged segment is rebuilt from the changelog, beside its place, and the others stay.
-
-Which segments have been kept long enough: they are dropped whole, without a tombstone.
+A damaged segment is rebuilt from the changelog, beside its place, and the others stay. Segments
+that have been kept long enough are dropped whole, without a tombstone.
 """
 
 from __future__ import annotations
@@ -53,38 +50,18 @@ if TYPE_CHECKING:
     from kstoolkit.replica.records import Mark
     from kstoolkit.replica.replicafile import MemoryLevel
 
-
 _MOST_OPEN = 64
 
 
 class _SegmentWriters:
-    """Opens segments as they are written; what it closes is on disk.
-
-    Parameters
-    ----------
-    options
-        How segments are opened.
-    """
+    """Opens segments as they are written; what it closes is on disk."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self._open: OrderedDict[Path, DiskSegment] = OrderedDict()
 
     def segment(self, folder: Path, mark: Mark | None) -> DiskSegment:
-        """Return a segment that is open for writing.
-
-        Parameters
-        ----------
-        folder
-            Which.
-        mark
-            What must be in it already; ``None`` if it may have to be made.
-
-        Raises
-        ------
-        DamagedStoreError
-            If it lacks what must be there, or is damaged otherwise.
-        """
+        """Return a segment that is open for writing."""
         if folder in self._open:
             self._open.move_to_end(folder)
             return self._open[folder]

@@ -1,7 +1,4 @@
-"""How a restore went: a listener that remembers, and can be looked at meanwhile or afterwards.
-
-Who is told how a restore goes: a listener of one's own, and a progress bar.
-"""
+"""Who is told how a restore goes: one's own listener, a progress bar, one that remembers."""
 
 from __future__ import annotations
 

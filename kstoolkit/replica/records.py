@@ -1,9 +1,4 @@
-"""Bundles as a person reads them.
-
-A moment as people give it, as epoch ms UTC.
-
-What a replica answers: a user's counts, its segments, how far a standby is behind.
-"""
+"""What a replica answers: a user's counts, its segments, how far a standby is behind."""
 
 from __future__ import annotations
 

@@ -1,20 +1,11 @@
-"""With which options the segments of a replica are opened; they share one block cache.
+"""What a replica says of itself, where its segments lie, and who may write it.
 
-What a replica says of itself, in ``replica.json``: how far it is, and which segments it has.
-
-It is written after the data that it speaks of is on disk, and replaced in one step. So whatever it
-says is there, and what is there beyond that is told again by the changelog. It carries a checksum:
-a digit that changed on the disk could otherwise pass over a part of the changelog.
-
-Where the segments of a replica lie: on disk by level, or in memory.
+``replica.json`` says how far it is, and which segments it has. It is written after the data that it
+speaks of is on disk, and replaced in one step. So whatever it says is there, and what is there
+beyond that is told again by the changelog. It carries a checksum: a digit that changed on the disk
+could otherwise pass over a part of the changelog.
 
 One writer at a time: the kernel lets go of the lock when its process ends, however it ends.
-
-Where a replica lies, as people give it.
-
-A folder for a replica: an empty one, or one that is a replica already.
-
-Whether a changelog is the one that a replica was made from.
 
 A replica knows of its changelog the number of the newest batch that it holds, that batch's clock,
 and the lengths of the windows. Another run's changelog has batches of the same numbers; to go on
@@ -36,7 +27,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, sync
+from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, replace_text, sync
 from kstoolkit.changelog.reader import ChangelogReader, Position
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
 from kstoolkit.moments import moment_of
@@ -56,7 +47,6 @@ if TYPE_CHECKING:
     from kstoolkit.replica.segments import MemorySegment
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
-
 
 FILE = "replica.json"
 _VERSION = 1
@@ -184,11 +174,7 @@ class ReplicaState:
             "retention_ms": self.retention_ms,
             "levels": [asdict(level) for level in self.levels.values()],
         }
-        hidden = folder / f".{FILE}"
-        hidden.write_text(json.dumps(told | {"checksum": _checksum(told)}), encoding="utf-8")
-        sync(hidden)
-        hidden.replace(folder / FILE)
-        sync(folder)
+        replace_text(folder / FILE, json.dumps(told | {"checksum": _checksum(told)}))
 
     def with_level(self, level: LevelState) -> ReplicaState:
         """Return the same with another state of one level."""

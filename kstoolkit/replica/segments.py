@@ -1,22 +1,8 @@
-"""Latest counts into the bundles of segments: columns all the way but for the last step.
+"""What is in one segment of a replica, on disk or in memory, and how counts come in and out.
 
-What a segment of a replica can be asked, on disk or in memory.
-
-One segment of a replica in memory: the same bundles by the same keys, for one process.
-
-A scratch folder of links through which a segment is read, so that reading changes nothing.
-
-However rocksdict opens a folder, it writes a file into it. A replica may lie where its readers may
-not write, and many readers at once need not write over each other. So they open a folder of their
-own: SST files, which never change once they are written, are links to those of the segment; the
-small MANIFEST, to which a writer appends, is a copy. All those of a process lie in one scratch
-folder where Python's ``tempfile`` puts things (``TMPDIR``), take no room to speak of, and go with
-whoever reads; what a killed reader left goes when the next one comes.
-
-One segment of a replica on disk: a RocksDB of bundles, which can be read without any other file.
-
-Keys are :mod:`kstoolkit.formats.keys`'s, values :mod:`kstoolkit.formats.countbundle`'s.
-Shorter keys than any of those say what belongs to the segment as a whole:
+On disk a segment is a RocksDB of bundles, which can be read without any other file. Keys are
+:mod:`kstoolkit.formats.keys`'s, values :mod:`kstoolkit.formats.countbundle`'s. Shorter keys than
+any of those say what belongs to the segment as a whole:
 
 ``position``
     The newest (epoch, batch) of the changelog that is in it, and how many writes it took to be
@@ -29,6 +15,13 @@ explains itself, is dropped or set aside whole, and needs no file to be in step 
 written in one batch with the texts that it needs or in a later one, and the position in the last.
 There is no write-ahead log: what is written counts once it is flushed, and RocksDB flushes in the
 order of writing. So, whenever the process ends, a position is there only with all that it covers.
+
+However rocksdict opens a folder, it writes a file into it. A replica may lie where its readers may
+not write, and many readers at once need not write over each other. So they open a folder of links
+(:class:`Links`): SST files, which never change once they are written, are links to those of the
+segment; the small MANIFEST, to which a writer appends, is a copy. All those of a process lie in one
+scratch folder where Python's ``tempfile`` puts things (``TMPDIR``), take no room to speak of, and
+go with whoever reads; what a killed reader left goes when the next one comes.
 """
 
 from __future__ import annotations
@@ -54,6 +47,7 @@ from rocksdict import AccessType, Rdict, ReadOptions, WriteBatch, WriteOptions
 from kstoolkit.counters.counters import prune
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import countbundle
+from kstoolkit.formats.columns import run_places
 from kstoolkit.formats.countbundle import Bundles
 from kstoolkit.formats.keys import (
     SHORTEST_REPLICA_KEY_BYTES,
@@ -80,7 +74,6 @@ if TYPE_CHECKING:
     from rocksdict import Options
 
     from kstoolkit.changelog.reader import Dated, Position
-
 
 Pairs = tuple[list[bytes], list[bytes]]
 """Keys, and the bundle of each."""
@@ -548,7 +541,7 @@ class Filling:
     def take(self, chosen: NDArray[np.intp]) -> Filling:
         """Return the chosen keys with what belongs to them, in the order of the choice."""
         size = self.bundles.size
-        rows = _rows_of(np.cumsum(size) - size, size, chosen)
+        rows = run_places((np.cumsum(size) - size)[chosen], size[chosen])
         bundles = Bundles(
             size[chosen],
             self.bundles.action_id[rows],
@@ -589,14 +582,6 @@ def _merged(
     return Bundles(size, action_id[last], count[last], fresh.updated_at_ms)
 
 
-def _rows_of(
-    first: NDArray[np.int64], size: NDArray[np.int64], chosen: NDArray[np.intp]
-) -> NDArray[np.int64]:
-    """Return the places of the rows of chosen runs."""
-    taken = size[chosen]
-    return np.repeat(first[chosen] - (np.cumsum(taken) - taken), taken) + np.arange(taken.sum())
-
-
 def _order(keys: pa.Array) -> NDArray[np.intp]:
     """Return the order of keys by their first eight bytes: salt, and the user's first four."""
     _, offsets, data = keys.buffers()
@@ -609,8 +594,6 @@ def _order(keys: pa.Array) -> NDArray[np.intp]:
 
 Found = tuple[bytes | None, list[str]]
 """A bundle, and the texts of the actions of its segment."""
-
-
 _NOTHING = {"updated_at_ms": "there are no counts of this user in this window"}
 
 

@@ -1,16 +1,9 @@
 """A replica of a run's counts, to be asked: who did what how often in which window.
 
-The questions that a replica answers, from whichever segments hold the answer.
-
-The segments of a replica, open for reading while somebody else may be writing it.
-
-What is open is a view of what was on disk then. ``replica.json`` says when there is more: it is
-looked at no more often than every :data:`_LOOK_AGAIN_SECONDS`, and segments that have changed are
-opened anew.
-
-A replica that is open for reading: who did what how often in which window.
-
-A standby: a replica that follows its changelog, and can be asked meanwhile.
+Segments are open for reading while somebody else may be writing them. What is open is a view of
+what was on disk then. ``replica.json`` says when there is more: it is looked at no more often than
+every :data:`_LOOK_AGAIN_SECONDS`, and segments that have changed are opened anew. A standby follows
+its changelog, and the replica can be asked meanwhile.
 """
 
 from __future__ import annotations
@@ -76,7 +69,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.units import Duration
 
-
 _PAGE_ROWS = 10_000
 _NOTHING: Found = (None, [])
 
@@ -94,13 +86,7 @@ class _Queries:
         return tuple(format_duration(length) for length in self.opened.levels)
 
     def kind(self, window: Duration | Window) -> Window:
-        """Return which kind of window is meant.
-
-        Raises
-        ------
-        ConfigurationError
-            If there are no such windows here.
-        """
+        """Return which kind of window is meant."""
         _check_window(window)
         known = self._kinds.get(window)
         if known is not None:
@@ -224,22 +210,11 @@ def _window_starts(kind: Window, segment_ms: int, since_ms: int | None) -> range
 _LOOK_AGAIN_SECONDS = 0.1
 _MOST_OPEN = 256
 _TRIES = 5
-
 Answer = TypeVar("Answer")
 
 
 class _OpenSegments:
-    """Opens segments as they are asked for.
-
-    Parameters
-    ----------
-    folder
-        The replica.
-    options
-        How segments are opened.
-    memory
-        Levels that are in memory, by window length.
-    """
+    """Opens segments as they are asked for."""
 
     def __init__(self, folder: Path, options: Options, memory: Mapping[int, MemoryLevel]) -> None:
         self.folder, self.options, self.memory = folder, options, memory

@@ -22,8 +22,7 @@ from kstoolkit.changelog.topic import (
 )
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle
-from kstoolkit.formats import topicbundle as topicmessage
+from kstoolkit.formats import countblock, topicbundle
 from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles
@@ -240,7 +239,7 @@ def test_records_of_the_two_forms_are_told_apart_by_key_and_value() -> None:
     keys, values = _records_of(counted, size_ms=MINUTE, changed_ms=0)
     [(other, block)] = _blocks_of(counted, block_key(7))
     assert is_block_key([keys[0].as_py(), other]).tolist() == [False, True]
-    assert [values[0].as_py()[0], block[0]] == [topicmessage._VERSION, topicmessage._BLOCK_VERSION]
+    assert [values[0].as_py()[0], block[0]] == [topicbundle._VERSION, countblock.VERSION]
     with pytest.raises(FormatError, match="not of a user's window"):
         counters_of([other], [block])
     with pytest.raises(FormatError, match="not of a block"):

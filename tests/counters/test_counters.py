@@ -322,9 +322,9 @@ def test_a_very_long_user_is_hashed_to_its_end() -> None:
     assert len({int(buckets_of(pa.array([long + end]), 2**31 - 1)[0]) for end in "abcdefgh"}) == 8
 
 
-KeysKey = tuple[int, int, int]
+CodedKey = tuple[int, int, int]
 CODES = st.integers(0, 2**31 - 2)
-KEYS_STARTS = st.integers(-(2**63), 2**63 - 1)
+ANY_STARTS = st.integers(-(2**63), 2**63 - 1)
 
 CLOSE = st.tuples(st.integers(0, 50), st.integers(-(10**6), 10**6), st.integers(0, 9))
 """Few users, actions and times: packed by the millisecond."""
@@ -332,19 +332,19 @@ CLOSE = st.tuples(st.integers(0, 50), st.integers(-(10**6), 10**6), st.integers(
 MINUTES = st.tuples(CODES, st.integers(-(10**6), 10**6).map(lambda m: m * 60_000), CODES)
 """Many users and actions, times a minute apart: packed by the step."""
 
-ANYTHING = st.tuples(CODES, KEYS_STARTS, CODES)
+ANYTHING = st.tuples(CODES, ANY_STARTS, CODES)
 """Too much for 63 bits: pairs are numbered."""
 
 
-def columns_of(keys: list[KeysKey]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def columns_of(keys: list[CodedKey]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     user, start_ms, action = zip(*keys, strict=True)
     return np.array(user, np.int32), np.array(start_ms, np.int64), np.array(action, np.int32)
 
 
 @pytest.mark.parametrize("kind", [CLOSE, MINUTES, ANYTHING], ids=["close", "minutes", "anything"])
-def test_packed_keys_sort_like_the_three_and_read_back(kind: st.SearchStrategy[KeysKey]) -> None:
+def test_packed_keys_sort_like_the_three_and_read_back(kind: st.SearchStrategy[CodedKey]) -> None:
     @given(st.lists(kind, min_size=1, max_size=40))
-    def check(rows: list[KeysKey]) -> None:
+    def check(rows: list[CodedKey]) -> None:
         keys = PackedKeys.of(*columns_of(rows))
         assert (keys.packed >= 0).all()
         order = np.argsort(keys.packed, kind="stable")

@@ -186,8 +186,8 @@ def test_any_bytes_are_the_key_of_a_block_or_told(key: bytes) -> None:
     assert block.encode() == key
 
 
-REPLICAKEY_USERS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-REPLICAKEY_STARTS = st.integers(-(2**63), 2**63 - 1)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+ANY_STARTS = st.integers(-(2**63), 2**63 - 1)
 
 
 def test_a_key_is_salt_user_and_start() -> None:
@@ -196,7 +196,7 @@ def test_a_key_is_salt_user_and_start() -> None:
     assert encode_replica_key("Čeněk", 0x14FB9A0F800) == salt + "Čeněk".encode() + start
 
 
-@given(st.lists(st.tuples(REPLICAKEY_USERS, REPLICAKEY_STARTS), min_size=1))
+@given(st.lists(st.tuples(NAMES, ANY_STARTS), min_size=1))
 def test_keys_come_back_and_many_are_as_one(rows: list[tuple[str, int]]) -> None:
     users = pa.array([user for user, _ in rows], pa.string())
     starts = np.array([start for _, start in rows], np.int64)
@@ -207,12 +207,12 @@ def test_keys_come_back_and_many_are_as_one(rows: list[tuple[str, int]]) -> None
     assert list(zip(names, read.tolist(), strict=True)) == rows
 
 
-@given(REPLICAKEY_USERS, REPLICAKEY_STARTS, REPLICAKEY_STARTS)
+@given(NAMES, ANY_STARTS, ANY_STARTS)
 def test_a_key_is_of_its_own_window_alone(user: str, start: int, other: int) -> None:
     assert is_of_window(encode_replica_key(user, start), other) == (start == other)
 
 
-@given(REPLICAKEY_USERS, st.integers(0, 2**62), st.integers(0, 2**62))
+@given(NAMES, st.integers(0, 2**62), st.integers(0, 2**62))
 def test_windows_of_a_user_stand_in_order_of_time(user: str, one: int, other: int) -> None:
     first, second = encode_replica_key(user, one), encode_replica_key(user, other)
     assert (first < second) == (one < other)
@@ -237,7 +237,7 @@ def test_bytes_that_are_no_keys_are_told_among_many(key: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=30)))
-def test_any_bytes_are_keys_or_told_of_replicakey(keys: list[bytes]) -> None:
+def test_any_bytes_are_keys_of_a_replica_or_told_of(keys: list[bytes]) -> None:
     try:
         users, starts = decode_replica_keys(keys)
     except FormatError:

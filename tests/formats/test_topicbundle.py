@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.formats import topicbundle
-from kstoolkit.formats import topicbundle as topicmessage
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.topicbundle import ActionBundle, ActionBundles, _BundleLayout
 
@@ -47,7 +46,7 @@ def as_rows(columns: ActionBundles) -> list[ActionBundle]:
 
 
 def message(bundle: ActionBundle) -> Any:
-    return topicmessage._MESSAGE(
+    return topicbundle._MESSAGE(
         count=bundle.counts, updated_at_ms=bundle.updated_at_ms, action=bundle.actions
     )
 
@@ -66,7 +65,7 @@ def test_bundles_come_back_from_columns(rows: list[ActionBundle]) -> None:
 @given(ROWS)
 def test_protobuf_reads_and_writes_the_same_bytes(rows: list[ActionBundle]) -> None:
     for value, row in zip(encoded(rows), rows, strict=True):
-        assert topicmessage._decode(value) == row
+        assert topicbundle._decode(value) == row
         if row.actions and row.updated_at_ms:  # protobuf leaves out what is empty
             assert value == b"\x02" + message(row).SerializeToString(deterministic=True)
 
@@ -76,14 +75,14 @@ GOLDEN = bytes.fromhex("02 12 02 3d 07 18 80 80 b2 fd fb 29 22 04 72 65 61 64 22
 
 def test_the_bundle_that_the_format_draws_stays_readable_and_written() -> None:
     bundle = ActionBundle(["read", "edit"], [61, 7], 1_442_029_797_376)
-    assert topicmessage._decode(GOLDEN) == bundle
+    assert topicbundle._decode(GOLDEN) == bundle
     assert as_rows(topicbundle.decode_many([GOLDEN])) == [bundle]
     assert encoded([bundle]) == [GOLDEN]
 
 
 def test_values_in_the_middle_of_a_longer_column_are_read() -> None:
     values = pa.array([b"\x02junk", GOLDEN, None, b"junk"], pa.binary()).slice(1, 1)
-    assert as_rows(topicbundle.decode_many(values)) == [topicmessage._decode(GOLDEN)]
+    assert as_rows(topicbundle.decode_many(values)) == [topicbundle._decode(GOLDEN)]
 
 
 OTHERS = [
@@ -105,10 +104,10 @@ OTHERS = [
 @pytest.mark.parametrize("many", [0, 30])
 def test_bundles_that_others_wrote_are_read_among_ours(hexed: str, many: int) -> None:
     value = b"\x02" + bytes.fromhex(hexed)
-    theirs = topicmessage._decode(value)
+    theirs = topicbundle._decode(value)
     assert (theirs.actions, theirs.counts) == (["a"], [7])
     read = as_rows(topicbundle.decode_many([*[GOLDEN] * many, value, GOLDEN]))
-    ours = topicmessage._decode(GOLDEN)
+    ours = topicbundle._decode(GOLDEN)
     assert read == [*[ours] * many, theirs, ours]
 
 
@@ -137,7 +136,7 @@ DAMAGED = [
 def test_damaged_bundles_are_told_wherever_they_stand(hexed: str, many: int) -> None:
     value = b"\x02" + bytes.fromhex(hexed)
     with pytest.raises(FormatError, match="no CountBundle"):
-        topicmessage._decode(value)
+        topicbundle._decode(value)
     for values in ([value, *[GOLDEN] * many], [*[GOLDEN] * many, value]):
         with pytest.raises(FormatError, match="no CountBundle"):
             topicbundle.decode_many(values)
@@ -158,7 +157,7 @@ def test_what_is_no_bundle_of_this_version_is_told_for_what_it_is(
     value: bytes | None, told: str
 ) -> None:
     with pytest.raises(FormatError, match=told):
-        topicmessage._decode(value)
+        topicbundle._decode(value)
     with pytest.raises(FormatError, match=told):
         topicbundle.decode_many([GOLDEN, value])
 
@@ -179,7 +178,7 @@ JUNK = st.binary(max_size=30) | st.binary(max_size=30).map(lambda junk: b"\x02\x
 def test_any_bytes_are_read_as_protobuf_reads_them_or_told(values: list[bytes], many: int) -> None:
     values = [*[GOLDEN] * many, *values]
     try:
-        singly = [topicmessage._decode(value) for value in values]
+        singly = [topicbundle._decode(value) for value in values]
     except FormatError:
         with pytest.raises(FormatError):
             topicbundle.decode_many(values)

@@ -14,7 +14,7 @@ from kstoolkit.formats import countbundle
 from kstoolkit.replica.replaying import changelog_rows
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from tests.changelog.changelogs import HOUR, MINUTE, write
-from tests.stores.replicas import Told, held, restored, told
+from tests.replica.replicas import Told, held, restored, told
 
 
 def totals(rows: dict[bytes, bytes]) -> list[int]:

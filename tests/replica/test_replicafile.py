@@ -12,7 +12,7 @@ from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, counters, newest, write
-from tests.stores.replicas import Told, held, restored, segment
+from tests.replica.replicas import Told, held, restored, segment
 
 if TYPE_CHECKING:
     from pathlib import Path

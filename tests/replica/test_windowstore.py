@@ -29,7 +29,7 @@ from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.rocksdb.faults import DamagedStoreError, StoreClosedError, StoreResourceError
 from kstoolkit.rocksdb.profiles.named import profile_names
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
-from tests.stores.replicas import Told, flip_a_byte, held, restored, segment
+from tests.replica.replicas import Told, flip_a_byte, held, restored, segment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from kstoolkit.report.report import Report
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.changelog.changelogs import HOUR, MINUTE, write
+from tests.replica.replicas import restored
 from tests.report.pages import Page, check_harmless
-from tests.stores.replicas import restored
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from kstoolkit.stores.rows.readable import LeftOutWarning
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.changelog.changelogs import MINUTE, write
+from tests.replica.replicas import restored
 from tests.rocksdb.madestores import appearance
-from tests.stores.replicas import restored
 from tests.stores.streamsstores import START_MS, int64, window_key, write_minutes, write_store
 
 if TYPE_CHECKING:

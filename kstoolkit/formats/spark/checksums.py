@@ -1,13 +1,13 @@
-"""XXH32, the checksum inside LZ4 streams of Java: of many blocks of one length at once.
+"""The checksums that Spark put on rows, files and LZ4 blocks: of many of them at once.
 
-The algorithm is sequential within a block, but blocks know nothing of each other: so each step is
-done for all of them (https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
+CRC-32C (Castagnoli) is that of rows and files. A row is cut into pieces of 256 bytes, and each step
+reads one byte of every piece. A CRC is linear, so the piece before the last is moved on by 256 zero
+bytes, which is four look-ups, and added. So does the checksum of two rows, one behind the other,
+follow from that of each.
 
-CRC-32C (Castagnoli), the checksum of Spark's rows and files: of many rows at once.
-
-A row is cut into pieces of 256 bytes, and each step reads one byte of every piece. A CRC is linear,
-so the piece before the last is moved on by 256 zero bytes, which is four look-ups, and added. So
-does the checksum of two rows, one behind the other, follow from that of each.
+XXH32 is the one inside LZ4 streams of Java. It is sequential within a block, but blocks of one
+length know nothing of each other: each step is done for all of them
+(https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md).
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kstoolkit.formats.columns import run_edges
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import ByteColumn
-
 
 _POLYNOMIAL = 0x82F63B78
 _PIECE_BYTES, _PIECE_BIT, _INITIAL_BYTES, _LARGEST_BITS = 256, 8, 4, 63
@@ -36,7 +37,7 @@ def crc32c(rows: ByteColumn) -> NDArray[np.uint32]:
     ['e3069283', '00000000', 'c1d04330']
     """
     count = -(-rows.lengths // _PIECE_BYTES)
-    place = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count)])
+    place = run_edges(count)
     pieces = _of_pieces(rows, count, place[:-1])
     found = np.zeros(len(rows), dtype=np.uint32)
     for step in range(int(count.max(initial=0))):

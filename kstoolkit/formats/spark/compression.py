@@ -1,4 +1,4 @@
-"""Compressed streams of a checkpoint: changelogs, and the files of the HDFS-backed provider.
+"""What a compressed file of a checkpoint holds, be it RocksDB's or the HDFS-backed one's.
 
 ::
 
@@ -8,22 +8,16 @@
     snappy  82 "SNAPPY" 00 · version (4) · oldest reader (4) · length (4) · block · …
             numbers big-endian
     zstd    frames, as everywhere
-    lzf     see kstoolkit.formats.spark.compression
-
-The codec is told by the first bytes (``org.apache.spark.io.CompressionCodec``;
-``net.jpountz.lz4.LZ4BlockOutputStream``; ``org.xerial.snappy.SnappyOutputStream``).
-
-LZF, in chunks, as Spark writes it where its codec is lzf.
-
-::
-
-    chunk     "ZV" · 00 · length (2) · bytes as they are
-              "ZV" · 01 · packed length (2) · length (2) · packed
-    packed    000nnnnn · n + 1 bytes as they are
+    lzf     "ZV" · 00 · length (2) · bytes as they are
+            "ZV" · 01 · packed length (2) · length (2) · packed
+            lengths big-endian; no checksum; packed is
+              000nnnnn · n + 1 bytes as they are
               lllooooo · [more length (1), if lll is 111] · offset (1)
                   l + 2 bytes again, from o · 256 + offset + 1 bytes back; those may overlap
 
-Lengths are big-endian (``com.ning.compress.lzf.LZFChunk``). There is no checksum.
+The codec is told by the first bytes (``org.apache.spark.io.CompressionCodec``;
+``net.jpountz.lz4.LZ4BlockOutputStream``; ``org.xerial.snappy.SnappyOutputStream``;
+``com.ning.compress.lzf.LZFChunk``).
 """
 
 from __future__ import annotations
@@ -39,7 +33,6 @@ from kstoolkit.formats.spark.checksums import xxhash32
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
 _LZF = b"ZV"
 _HEAD, _PACKED_HEAD = 5, 7
 _STORED, _PACKED = 0, 1
@@ -50,18 +43,7 @@ _HINT = "The file is damaged, or was not written to its end."
 
 
 def _lzf(raw: bytes) -> Iterator[bytes]:
-    r"""Yield what a file of chunks holds, in pieces of a megabyte or so.
-
-    Raises
-    ------
-    FormatError
-        If a chunk is damaged, or the file ends within one.
-
-    Examples
-    --------
-    >>> list(_lzf(b"ZV\x00\x00\x02ab" + b"ZV\x01\x00\x04\x00\x06\x00c\x60\x00"))
-    [b'abcccccc']
-    """
+    """Yield what a file of chunks holds, in pieces of a megabyte or so."""
     at, pieces, size = 0, list[bytes](), 0
     while at < len(raw):
         piece, at = _lzf_chunk(raw, at)

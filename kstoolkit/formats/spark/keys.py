@@ -1,4 +1,4 @@
-"""How Spark writes keys into RocksDB, so that they can be found by what they begin with.
+"""How Spark writes keys into RocksDB: they are read so, and written so to ask for one.
 
 ::
 
@@ -9,28 +9,17 @@
     TimestampAsPostfix  [family] 00 row · timestamp (8)
 
 The family is 2 bytes, there only in stores that have families; it and lengths are little-endian.
-``00`` is the version of a row's format. An ordering column is bytes that sort as its values do: 00
-for negative, 01 for others, 02 for null, then the number, big-endian, a negative fraction with all
-bits flipped. A timestamp is big-endian with its sign flipped, and is the key's last column
-(``org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder``).
-
-Numbers written as bytes that sort as the numbers do: the ordering columns of Spark's keys.
-
-::
+``00`` is the version of a row's format (:mod:`kstoolkit.formats.spark.unsaferow`). A timestamp is
+big-endian with its sign flipped, and is the key's last column. An ordering column is bytes that
+sort as its values do::
 
     marker (1): 00 negative · 01 not negative · 02 null        value, big-endian
 
-A negative fraction has all its bits flipped, lest the larger sorts first.
+A negative fraction has all its bits flipped, lest the larger sorts first
+(``org.apache.spark.sql.execution.streaming.state.RocksDBStateEncoder``).
 
-Keys of Spark's state, read by how they are written: see :mod:`kstoolkit.formats.spark.keys`.
-
-Values as people give them, or as JSON has them, packed as a column of Spark's holds them.
-
-Keys of Spark's state, written as Spark writes them, so that a store can be asked for one.
-
-Rows as :mod:`kstoolkit.formats.spark.unsaferow` reads them, keys as
-:mod:`kstoolkit.formats.spark.keys` does. Values may be Python's own, or as JSON has them: a
-time as text, a whole number as digits, bytes as hex.
+To ask a store for a key, its values may be Python's own, or as JSON has them: a time as text, a
+whole number as digits, bytes as hex.
 """
 
 from __future__ import annotations
@@ -57,13 +46,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 _ROW_VERSION = 0
 """The byte in front of every row in RocksDB."""
-
 FAMILY_BYTES = 2
 """How long the number of a column family is."""
-
 _NO_VERSION = "a row of a version that is not known"
 _SPEC = "an encoder of keys"
 _KINDS = {
@@ -196,17 +182,7 @@ _NEGATIVE, _POSITIVE, _NULL = 0, 1, 2
 
 
 def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa.Array:
-    r"""Return the values of one ordering column; what is none is a problem of its row.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.spark.types import Scalar
-    >>> from kstoolkit.formats.spark.unsaferow import Reading
-    >>> column = ByteColumn.of([b"\x01\x00\x05", b"\x02\x00\x00"])
-    >>> _read_ordered(Reading(column.data), Scalar("short", 2, pa.int16()), column).to_pylist()
-    [5, None]
-    """
+    """Return the values of one ordering column; what is none is a problem of its row."""
     name = getattr(kind, "name", "")
     if name not in _ORDERED_KINDS:
         reading.refuse(np.arange(len(cells)), "a key that is ordered by a column of no number")
@@ -339,7 +315,6 @@ def _length(cells: ByteColumn) -> NDArray[np.int64]:
 
 _BARE_HINT = "Give the key's bytes instead."
 """What to do about a key that can't be written."""
-
 _NUMBERS = {
     "boolean": "<?",
     "byte": "<b",
@@ -361,20 +336,7 @@ _MICRO = timedelta(microseconds=1)
 
 
 def _written_scalar(kind: Scalar, cell: Any) -> bytes:
-    """Return a value that fits in a word: times may be text, and numbers of epoch ms.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is none that the type can hold.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from kstoolkit.formats.spark.types import Scalar
-    >>> _written_scalar(Scalar("short", 2, pa.int16()), "7").hex()
-    '0700'
-    """
+    """Return a value that fits in a word: times may be text, and numbers of epoch ms."""
     if kind.name not in _NUMBERS:
         raise _not_of(cell, kind.name)
     value = _unscaled(kind, cell) if kind.name == "decimal" else _number(kind.name, cell)
@@ -385,13 +347,7 @@ def _written_scalar(kind: Scalar, cell: Any) -> bytes:
 
 
 def _written_text(cell: str) -> bytes:
-    """Return a text in UTF-8.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has half a character of UTF-16 in it.
-    """
+    """Return a text in UTF-8."""
     try:
         return cell.encode()
     except UnicodeEncodeError:
@@ -420,13 +376,7 @@ def written_bytes(cell: Any) -> bytes:
 
 
 def _written_decimal(kind: SparkType, cell: Any) -> bytes:
-    """Return the digits of a decimal of more than 18, in as few bytes as they need.
-
-    Raises
-    ------
-    ConfigurationError
-        If it has more digits than its type, or is no number.
-    """
+    """Return the digits of a decimal of more than 18, in as few bytes as they need."""
     number = _unscaled(kind, cell)
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     return number.to_bytes(length, "big", signed=True)

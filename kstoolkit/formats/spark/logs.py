@@ -1,46 +1,30 @@
-r"""Metadata of a stateful operator: its name, its stores, and what it says of its state.
+r"""What the logs and metadata of a checkpoint say: batches, settings, stores and schemas.
 
 ::
 
-    v1\n{"operatorInfo": {operatorId, operatorName},
-         "stateStoreInfo": [{storeName, numColsPrefixKey, numPartitions}]}
-    v2\n{... of each store: stateSchemaId, stateSchemaFilePaths; operatorPropertiesJson}
+    commits/<batch>                          a micro-batch is done, and its files of state
+        v1\n{nextBatchWatermarkMs}
+        v2\n{nextBatchWatermarkMs, stateUniqueIds}
+    offsets/<batch>                          what it was about to read, and its settings
+        v1\n{batchWatermarkMs, batchTimestampMs, conf: {…}}\n<offset of a source>\n…
+    state/<op>/_metadata/metadata            an operator and its stores
+        v1\n{"operatorInfo": {operatorId, operatorName},
+             "stateStoreInfo": [{storeName, numColsPrefixKey, numPartitions}]}
+    state/<op>/_metadata/v2/<batch>          the same, of several column families
+        v2\n{... of each store: stateSchemaId, stateSchemaFilePaths; operatorPropertiesJson}
+    state/<op>/0[/<store>]/_metadata/schema  what keys and values of a store hold
+        "v1" · key · value                       texts as writeUTF writes them
+        "v2" · key · value                       texts in parts
+    state/<op>/_stateSchema/<store>/         the same, of several column families
+        "v3" · number of families (4) · of each: name · id of key schema (2) · key ·
+             id of value schema (2) · value · encoder of keys · schema of user keys
 
-v1 is ``state/<op>/_metadata/metadata``; v2 is ``state/<op>/_metadata/v2/<batch>``, which operators
-with several column families write. The number of partitions is that of the query's start: an
-offline repartition leaves it as it was in v1.
-
-Commit log: that a micro-batch is done, and which files of its state are the committed ones.
-
-::
-
-    v1\n{nextBatchWatermarkMs}
-    v2\n{nextBatchWatermarkMs, stateUniqueIds}
-
-The ids are, by operator, of each partition that of each store. With
-unique ids, files of state carry one in their name: ``7_<id>.zip``.
-
-Offset log: what a micro-batch was about to read, and the settings that its state is bound to.
-
-::
-
-    v1\n{batchWatermarkMs, batchTimestampMs, conf: {…}}\n<offset of a source>\n…
-
-A source that had nothing to say is ``-``. In v2 the sources have names; its lines are kept as they
-are (``org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog``).
-
-Schema files: what the keys and values of a store hold.
-
-::
-
-    v1:  "v1" · key · value                       texts as writeUTF writes them
-    v2:  "v2" · key · value                       texts in parts
-    v3:  "v3" · number of families (4) · of each: name · id of key schema (2) · key ·
-         id of value schema (2) · value · encoder of keys · schema of user keys
-
-v1 and v2 lie beside the first partition, ``state/<op>/0[/<store>]/_metadata/schema``; v3, which
-operators with several column families write, in ``state/<op>/_stateSchema/<store>/``
-(``org.apache.spark.sql.execution.streaming.state.SchemaHelper``).
+The ``stateUniqueIds`` are, by operator, of each partition that of each store: with them, files of
+state carry one in their name, ``7_<id>.zip``. A source that had nothing to say is ``-``; in v2 of
+the offset log the sources have names, and its lines are kept as they are. The number of partitions
+is that of the query's start: an offline repartition leaves it as it was in v1
+(``org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog``,
+``org.apache.spark.sql.execution.streaming.state.SchemaHelper``).
 """
 
 from __future__ import annotations
@@ -67,7 +51,6 @@ from kstoolkit.formats.spark.types import schema_of
 
 if TYPE_CHECKING:
     from kstoolkit.formats.spark.types import Struct
-
 
 _COMMIT_LOG = "commit log"
 
@@ -243,7 +226,6 @@ def read_offset_log(raw: bytes) -> OffsetLogEntry:
 
 _DEFAULT_FAMILY = "default"
 """The column family of stores that have no others."""
-
 _KNOWN = range(1, 4)
 
 

@@ -1,17 +1,24 @@
-"""Which layout a store of Spark's has, by the files of its checkpoint.
-
-Values that hold several rows: what was appended to a key, one behind the other.
+"""What lies in the rows of Spark's state stores, once Spark's own wrapping is off.
 
 ::
 
-    [delimiter] · length (4) · 00 row · [delimiter] · length (4) · 00 row · …
+    RocksDB       key: [family (2)] · row or rows
+                  value, one row                  00 row
+                  value, several                  [delimiter] · length (4) · 00 row · …
+                  with checksums                  checksum (4) · length (4) · value · [delimiter] …
+                  a key that is removed           checksum (4) · key
+    HDFS-backed   key: row                        value: [checksum (4)] · row
 
-Lengths are little-endian. RocksDB puts the delimiter between what it appends: ``,`` in checkpoints
-made before ``mergeOperatorVersion`` was 2, nothing since (``MultiValuedStateEncoder``).
+What is left of a key that is one row is that row; of one that is written in parts, or as bytes that
+sort (:mod:`kstoolkit.formats.spark.keys`), what lies on disk behind the family. A family's serdes
+read the two. A list state's value, and a side of a join in format 4, give one row an element.
 
-The times that a row of Spark's state has: its window, and when it happened or expires.
+Numbers are little-endian. RocksDB puts the delimiter between what it appends: ``,`` in checkpoints
+made before ``mergeOperatorVersion`` was 2, nothing since (``MultiValuedStateEncoder``). Checksums
+are there when ``rowChecksum.enabled`` is on: the CRC-32C of the key and the value, each as it would
+be without checksums, and of the key alone where it is removed (``KeyValueChecksumEncoder``).
 
-::
+The times of a row::
 
     window      a struct of two timestamps, start and end, in the key; in the value of sessions
     time        __event_time          key, microseconds     a joined row's event time
@@ -21,39 +28,7 @@ The times that a row of Spark's state has: its window, and when it happened or e
                 ttlExpirationMs       value                 when a state variable's value expires
                 else the column that the watermark is kept on, in the value or the key
 
-Row checksums: what Spark puts in front of values when ``rowChecksum.enabled`` is on.
-
-::
-
-    RocksDB, and its changelogs     checksum (4) · length (4) · value · [delimiter] · checksum · …
-    HDFS-backed, delta, snapshot    checksum (4) · value
-    a key that is removed           checksum (4) · key
-
-The checksum is the CRC-32C of the key and the value, each as it would be without checksums, and of
-the key alone where it is removed. Numbers are little-endian (``KeyValueChecksumEncoder``).
-
-The value rows of Spark's state, out of the values that lie on disk.
-
-::
-
-    RocksDB       00 row                                one row
-                  length (4) · 00 row · …               several, with a delimiter in between
-                  checksum (4) · length (4) · one of the above · [delimiter] · checksum · …
-    HDFS-backed   [checksum (4)] row
-
-What lies in the rows of Spark's state stores, once Spark's own wrapping is off.
-
-::
-
-    RocksDB       key: [family (2)] · row or rows      value: see kstoolkit.formats.spark.rows
-    HDFS-backed   key: row                             value: [checksum (4)] · row
-
-What is left of a key that is one row is that row; of one that is written in parts, or as bytes that
-sort (:mod:`kstoolkit.formats.spark.keys`), what lies on disk behind the family. A family's serdes
-read the two. A list state's value, and a side of a join in format 4, give one row an element.
-
-Windows: a column ``window`` of the key, or ``session_window`` of the value. The time of a row: the
-event time of a joined row, and of timers and what expires, when that is.
+Which layout a store has, the files of its checkpoint say (:func:`layout_of`).
 """
 
 from __future__ import annotations
@@ -87,7 +62,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.logs import FamilySchema, OffsetLogEntry, OperatorMetadata
 
-
 _LENGTH_BYTES = 4
 _LENGTH = struct.Struct("<i")
 _FEW = 64
@@ -96,19 +70,7 @@ _CUT_OFF = "an element that is longer than what is left of the value"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Elements:
-    """The elements of values, in the order of the values.
-
-    Parameters
-    ----------
-    row
-        Which value each element is of.
-    head
-        What stands in front of its length.
-    cell
-        The element.
-    problems
-        Why a value could not be taken apart, by its position; it has no elements then.
-    """
+    """The elements of values, in the order of the values."""
 
     row: NDArray[np.intp]
     head: ByteColumn
@@ -117,24 +79,7 @@ class _Elements:
 
 
 def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> _Elements:
-    """Return the elements of values.
-
-    Parameters
-    ----------
-    values
-        One value a key.
-    delimiter
-        What stands between the elements.
-    head_bytes
-        How many bytes stand in front of the length of an element.
-
-    Examples
-    --------
-    >>> value = b"".join(len(part).to_bytes(4, "little") + part for part in [b"one", b"three"])
-    >>> found = _elements_of(ByteColumn.of([value, b"?"]))
-    >>> found.row.tolist(), found.cell.to_list(), found.problems
-    ([0, 0], [b'one', b'three'], {1: 'an element that is longer than what is left of the value'})
-    """
+    """Return the elements of values."""
     step = _Steps(values, head_bytes + _LENGTH_BYTES, len(delimiter))
     at, live = values.starts.copy(), np.flatnonzero(values.lengths > 0)
     found, wrong = [], list[int]()
@@ -316,7 +261,6 @@ def _milliseconds(times: pa.Array, per_ms: int) -> pa.Array:
 
 CHECKSUM_BYTES = 4
 """How long a checksum is."""
-
 _WRONG = "a checksum that is not that of the row"
 
 
@@ -324,22 +268,6 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
     """Return the values of RocksDB without their checksums, one element each that was appended.
 
     A value one of whose rows has another checksum than it should is a problem.
-
-    Parameters
-    ----------
-    keys, values
-        As they lie in RocksDB.
-    delimiter
-        What RocksDB puts between values that are appended.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> key, value = b"key", b"value"
-    >>> total = int(crc32c(ByteColumn.of([key + value]))[0])
-    >>> written = total.to_bytes(4, "little") + len(value).to_bytes(4, "little") + value
-    >>> _without_checksums(ByteColumn.of([key]), ByteColumn.of([written])).cell.to_list()
-    [b'value']
     """
     found = _elements_of(values, delimiter, head_bytes=CHECKSUM_BYTES)
     # A key has as many rows as its value holds: its bytes are gone through once, not for each.
@@ -357,15 +285,7 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
 def _value_behind_checksum(
     keys: ByteColumn, values: ByteColumn
 ) -> tuple[ByteColumn, dict[int, str]]:
-    """Return the values of a delta or snapshot file without their checksums.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> total = int(crc32c(ByteColumn.of([b"kv"]))[0]).to_bytes(4, "little")
-    >>> _value_behind_checksum(ByteColumn.of([b"k"]), ByteColumn.of([total + b"v"]))[0].to_list()
-    [b'v']
-    """
+    """Return the values of a delta or snapshot file without their checksums."""
     bare = values.part(CHECKSUM_BYTES)
     return bare, _problems(crc32c_of_both(crc32c(keys), crc32c(bare), bare.lengths), values)
 
@@ -401,17 +321,7 @@ _NOT_ONE = "a value that is not one row behind its checksum"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ValueRows:
-    """The rows that values hold.
-
-    Parameters
-    ----------
-    row
-        Which value each is of.
-    cell
-        The row's bytes; null where there is no value.
-    problems
-        Why a value could not be taken apart, by its position.
-    """
+    """The rows that values hold."""
 
     row: NDArray[np.intp]
     cell: ByteColumn
@@ -481,27 +391,6 @@ class ValueWrapping:
         return _ValueRows(parts.row, parts.cell, problems)
 
 
-def _joined(first: ByteColumn, second: ByteColumn) -> ByteColumn:
-    """Return the rows of two columns, one behind the other.
-
-    Examples
-    --------
-    >>> _joined(ByteColumn.of([b"a"]), ByteColumn.of([b"b", None])).to_list()
-    [b'a', b'b', None]
-    """
-    if not len(second):
-        return first
-    if not len(first):
-        return second
-    shift = np.where(second.is_null, 0, len(first.data))
-    return ByteColumn(
-        np.concatenate([first.data, second.data]),
-        np.concatenate([first.starts, second.starts + shift]),
-        np.concatenate([first.ends, second.ends + shift]),
-        np.concatenate([first.is_null, second.is_null]),
-    )
-
-
 def _behind_checksum(keys: ByteColumn, found: _ValueRows) -> _ValueRows:
     bare, problems = _value_behind_checksum(keys, found.cell)
     return _ValueRows(found.row, bare, problems)
@@ -517,7 +406,7 @@ def _with_nulls(found: _ValueRows, values: ByteColumn) -> _ValueRows:
     nothing = np.flatnonzero(values.is_null)
     return _ValueRows(
         np.concatenate([found.row, nothing]),
-        _joined(found.cell, values.take(nothing)),
+        found.cell.followed_by(values.take(nothing)),
         found.problems,
     )
 
@@ -636,8 +525,8 @@ class StoreLayout:
         problems |= found.problems
         wrong = np.array(sorted(problems), dtype=np.intp)
         kept = np.flatnonzero(~np.isin(found.row, wrong))
-        key = _joined(bare.take(found.row[kept]), keys.take(wrong))
-        value = _joined(found.cell.take(kept), values.take(wrong))
+        key = bare.take(found.row[kept]).followed_by(keys.take(wrong))
+        value = found.cell.take(kept).followed_by(values.take(wrong))
         place = np.concatenate([found.row[kept], wrong])
         order = np.argsort(place, kind="stable")
         whole = RowColumns(row[place[order]], key.take(order), value.take(order))

@@ -1,16 +1,6 @@
-"""Snapshots: what a file ``N.zip`` says of a store, and which files belong to it.
+"""What the files of a store's versions say: changelogs, deltas, and the zips of snapshots.
 
-The zip holds RocksDB's MANIFEST, CURRENT and OPTIONS, an empty log, and ``metadata``. The SST files
-lie beside it, in ``SSTs/``, under names that no two of them share. The metadata says which those
-are, and what RocksDB calls them
-(``org.apache.spark.sql.execution.streaming.state.RocksDBFileManager``).
-
-A zip may come from anywhere: names that leave the folder, members that are not known to Spark's
-zips, and sizes beyond what such files have are refused.
-
-Changelog files: what one version of a store changed. Also ``.delta`` and ``.snapshot`` files.
-
-::
+A changelog file, as also the HDFS-backed provider's ``.delta`` and ``.snapshot``::
 
     v1, v3  length (4) · key · length (4) · value · …
             a value of length -1: the key is removed; a key of length -1: the end
@@ -22,6 +12,12 @@ with their lineage, the versions since the last snapshot and their unique ids. v
 nothing, and is what the HDFS-backed provider writes too, in a delta of each version and a snapshot
 now and then. The whole is compressed (:mod:`kstoolkit.formats.spark.compression`;
 ``org.apache.spark.sql.execution.streaming.state.StateStoreChangelogWriter``).
+
+A snapshot ``N.zip`` holds RocksDB's MANIFEST, CURRENT and OPTIONS, an empty log, and ``metadata``.
+The SST files lie beside it, in ``SSTs/``, under names that no two of them share. The metadata says
+which those are, and what RocksDB calls them (``RocksDBFileManager`` of the same package). A zip may
+come from anywhere: names that leave the folder, members that are not known to Spark's zips, and
+sizes beyond what such files have are refused.
 """
 
 from __future__ import annotations
@@ -56,9 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 _END, PUT, REMOVE, APPEND, _REMOVE_RANGE = 0x00, 0x01, 0x10, 0x11, 0x20
-
 _CHANGELOG = "changelog file"
 _HEAD = re.compile(rb"\x00\x02v([0-9])", re.DOTALL)
 _TYPED = (2, 4)

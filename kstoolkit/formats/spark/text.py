@@ -1,9 +1,9 @@
-"""What Java's DataOutputStream wrote: big-endian numbers, and texts behind their length.
+"""What a checkpoint's texts say: JSON behind a line of its version, or Java's binary data.
 
-JSON texts of a checkpoint: files that begin with a line ``v<number>``, and what they must hold.
-
-Spark writes its logs, its metadata of operators and that of snapshots in this way. Whatever is not
-there, or is of another type than it should be, is a :class:`~kstoolkit.errors.FormatError`.
+Spark writes its logs, its metadata of operators and that of snapshots as files that begin with a
+line ``v<number>``; its schema files and changelogs begin as Java's ``DataOutputStream`` writes:
+big-endian numbers, and texts behind their length. Whatever is not there, or is of another type than
+it should be, is a :class:`~kstoolkit.errors.FormatError`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _DAMAGED = "The file is damaged, or is another than it is taken for."
 _LARGEST_SHOWN = 60
 _VERSION = re.compile(r"v[0-9]{1,9}")
 _HALF = re.compile(r"[\ud800-\udfff]")
-
 T = TypeVar("T")
 
 

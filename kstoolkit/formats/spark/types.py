@@ -1,14 +1,10 @@
-"""Schemas of rows, from the JSON that Spark writes of them into a checkpoint.
+"""What a column of Spark's state may hold: data types, and schemas from Spark's JSON of them.
 
-The names of types are those of ``org.apache.spark.sql.types.DataType.json``.
-
-Spark's data types: what a column of its state may hold.
-
-A type says how many bytes a value takes inside an array, and which Arrow type stands for it. Two
-differ from what Arrow would offer: a year-month interval is its months, a calendar interval a
-struct of months, days and microseconds. A type that is not known here is :class:`Unread`: its bytes
-are shown as they are, and so is a list of such. Types are made from Spark's JSON by
-:func:`~kstoolkit.formats.spark.types.schema_of`.
+A type says how many bytes a value takes inside an array, and which Arrow type stands for it; its
+name is that of ``org.apache.spark.sql.types.DataType.json``. Two differ from what Arrow would
+offer: a year-month interval is its months, a calendar interval a struct of months, days and
+microseconds. A type that is not known here is :class:`Unread`: its bytes are shown as they are, and
+so is a list of such.
 """
 
 from __future__ import annotations
@@ -25,11 +21,8 @@ from kstoolkit.formats.spark.text import items, member, object_of, shown, text
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-
 WORD_BYTES = 8
 """A row has a word for each column."""
-
-
 INTERVAL = pa.struct([("months", pa.int32()), ("days", pa.int32()), ("microseconds", pa.int64())])
 """A calendar interval, which has no one length."""
 
@@ -154,13 +147,7 @@ SparkType: TypeAlias = Scalar | Variable | Unread | Array | Map | Struct
 
 
 def _types_in(kind: SparkType) -> Iterator[SparkType]:
-    """Return a type, and all those that it is made of.
-
-    Examples
-    --------
-    >>> [type(each).__name__ for each in _types_in(Array(Variable("binary", pa.large_binary())))]
-    ['Array', 'Variable']
-    """
+    """Return a type, and all those that it is made of."""
     yield kind
     match kind:
         case Struct():

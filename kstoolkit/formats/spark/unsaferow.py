@@ -11,16 +11,9 @@ word is ``where << 32 | length``, counted from the start of the row or array. A 
 is a row at such a place. In an array, a value that fits in a word takes only its own width
 (``org.apache.spark.sql.catalyst.expressions.UnsafeRow``, ``UnsafeArrayData``, ``UnsafeMapData``).
 
-Spark writes no byte twice, so the values of a row or array may together be no longer than it is.
-That is checked, so that what is read is never larger than a small multiple of what was given.
-
-Values without parts, out of the words of Spark's rows: whole columns of them at once.
-
-Where a value lies is known before it is read: see :mod:`kstoolkit.formats.spark.unsaferow`.
-
-Values with parts, out of Spark's rows: structs, arrays and maps, each a column at once.
-
-How they are written is said in :mod:`kstoolkit.formats.spark.unsaferow`.
+Where a value lies is known before it is read, so whole columns are read at once. Spark writes no
+byte twice, so the values of a row or array may together be no longer than it is. That is checked,
+so that what is read is never larger than a small multiple of what was given.
 """
 
 from __future__ import annotations
@@ -31,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.formats.columns import ByteColumn, Decoded
+from kstoolkit.formats.columns import ByteColumn, Decoded, run_edges
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.types import (
     INTERVAL,
@@ -49,7 +42,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from kstoolkit.formats.spark.types import SparkType
-
 
 _DTYPES = {
     "boolean": "<u1",
@@ -165,16 +157,7 @@ def _read_scalar(
     has: NDArray[np.bool_],
     owner: NDArray[np.intp],
 ) -> pa.Array:
-    """Return the values of a type that fits in a word, each at its place.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.types import Scalar
-    >>> reading = RowReading(np.frombuffer(bytes([7, 0, 9, 0]), np.uint8))
-    >>> kind, both, rows = Scalar("short", 2, pa.int16()), np.array([True] * 2), np.array([0, 1])
-    >>> _read_scalar(reading, kind, np.array([0, 2]), both, rows).to_pylist()
-    [7, 9]
-    """
+    """Return the values of a type that fits in a word, each at its place."""
     if pa.types.is_null(kind.arrow):
         return pa.nulls(len(at))
     numbers = reading.numbers(at, _DTYPES.get(kind.name, "<i8"), has)
@@ -197,16 +180,7 @@ def _read_scalar(
 
 
 def _read_variable(reading: RowReading, kind: Variable | Unread, cells: RowCells) -> pa.Array:
-    """Return the values of a type without parts that lies behind the words.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.types import Variable
-    >>> cells = RowCells(np.array([1]), np.array([3]), np.array([True]), np.array([0]))
-    >>> reading = RowReading(np.frombuffer(b"(hi)", np.uint8))
-    >>> _read_variable(reading, Variable("string", pa.large_string()), cells).to_pylist()
-    ['hi']
-    """
+    """Return the values of a type without parts that lies behind the words."""
     if kind.name == "decimal":
         return _decimals(reading, kind.arrow, cells)
     if kind.name == "interval":
@@ -278,17 +252,7 @@ _OVERLAP = "values that lie in each other"
 
 
 def _read_structs(reading: RowReading, kind: Struct, cells: RowCells) -> pa.Array:
-    """Return the structs that lie in some cells.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.types import Field
-    >>> kind = Struct((Field("n", Scalar("long", 8, pa.int64()), 0),), 1)
-    >>> data = np.frombuffer(bytes(8) + bytes([7]) + bytes(7), np.uint8)
-    >>> cells = RowCells(np.array([0]), np.array([16]), np.array([True]), np.array([0]))
-    >>> _read_structs(RowReading(data), kind, cells).to_pylist()
-    [{'n': 7}]
-    """
+    """Return the structs that lie in some cells."""
     head = _bitset_bytes(kind.count)
     fixed = head + WORD_BYTES * kind.count
     cells = reading.require(cells, cells.lengths >= fixed, _SHORT)
@@ -309,13 +273,7 @@ def _read_structs(reading: RowReading, kind: Struct, cells: RowCells) -> pa.Arra
 
 
 def _struct_array(arrow: pa.DataType, has: NDArray[np.bool_], columns: list[pa.Array]) -> pa.Array:
-    """Return columns as structs; there may be none of them.
-
-    Examples
-    --------
-    >>> _struct_array(pa.struct([]), np.array([True, False]), []).to_pylist()
-    [{}, None]
-    """
+    """Return columns as structs; there may be none of them."""
     return pa.Array.from_buffers(arrow, len(has), [validity(has)], children=columns)
 
 
@@ -345,7 +303,7 @@ def _variables(
 
 def _lists(reading: RowReading, kind: Array, cells: RowCells) -> pa.Array:
     cells, count = _counts(reading, cells, kind.element.width)
-    offsets = _offsets(count)
+    offsets = run_edges(count)
     elements = _elements(reading, kind.element, cells, offsets)
     buffers = [validity(cells.has), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(kind.arrow, len(cells), buffers, children=[elements])
@@ -363,7 +321,7 @@ def _maps(reading: RowReading, kind: Map, cells: RowCells) -> pa.Array:
     keys, count = _counts(reading, keys, kind.key.width)
     values, other = _counts(reading, values, kind.value.width)
     cells = reading.require(cells, (count == other) & keys.has & values.has, _UNEVEN)
-    offsets = _offsets(np.where(cells.has, count, 0))
+    offsets = run_edges(np.where(cells.has, count, 0))
     keys_of = _elements(reading, kind.key, keys.only(cells.has), offsets)
     values_of = _elements(reading, kind.value, values.only(cells.has), offsets)
     return _map_array(reading, kind, cells, offsets, (keys_of, values_of))
@@ -385,7 +343,7 @@ def _map_array(
     kept = [each.filter(pa.array(fine[parent])) for each in pairs]
     entries = pa.Array.from_buffers(_entries(kind), int(count.sum()), [None], children=kept)
     # A batch of rows is shorter than 2 GiB, of which each pair takes some bytes.
-    buffers = [validity(cells.has), pa.py_buffer(_offsets(count).astype(np.int32))]
+    buffers = [validity(cells.has), pa.py_buffer(run_edges(count).astype(np.int32))]
     return pa.Array.from_buffers(kind.arrow, len(cells), buffers, children=[entries])
 
 
@@ -421,7 +379,7 @@ def _elements(
         return _words(reading, kind, at, slots)
     fixed = _fixed_bytes(count, kind.width)
     inner = _pointed(reading, at, slots, fixed[parent])
-    used = np.concatenate([[0], np.cumsum(inner.lengths)])[offsets]
+    used = run_edges(inner.lengths)[offsets]
     fits = np.diff(used) <= cells.lengths - fixed
     return _variables(reading, kind, reading.require(inner, fits[parent], _OVERLAP))
 
@@ -436,10 +394,6 @@ def _pointed(
     kept = reading.require(slots, fine, _OUTSIDE)
     begin = np.where(kept.has, kept.starts + where, 0)
     return RowCells(begin, np.where(kept.has, begin + length, 0), kept.has, kept.owner)
-
-
-def _offsets(count: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
 
 
 def _bitset_bytes(count: Any) -> Any:

@@ -35,15 +35,12 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.streams.values import RecordHeaders
 
-
 TIME_BYTES: Final = 8
 OPEN_END = (2**63 - 1).to_bytes(TIME_BYTES, "big")
 """The end, of 8 bytes, of a version that is still the valid one."""
-
 _LENGTH_BYTES: Final = 4
 _WINDOW_BYTES: Final = 12
 _BINARY = pa.large_binary()
-
 _PLAIN = {
     **dict.fromkeys(kinds_named("key-value"), Kind.KEY_VALUE),
     **dict.fromkeys(kinds_named("window"), Kind.WINDOW),
@@ -57,7 +54,6 @@ _TRIED = {
     Kind.WINDOW: "every key ends with the start of a window and a number",
 }
 """The kinds whose records have a form of their own, what is most special first."""
-
 _ENOUGH = 0.95  # of the records
 _BY_FORM, _NO_FORM, _BY_NOTHING = 0.9, 0.8, 0.3
 

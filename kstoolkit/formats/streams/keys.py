@@ -1,29 +1,21 @@
-"""Keys with times in them: windows and sessions, in the order of keys or of time.
+"""Which times are in keys: of windows and sessions, in the order of keys or of time.
 
 ::
 
-    window                  key | start (int64) | sequence (int32)
-    session                 key | end (int64) | start (int64)
+    in a window store       key | start (int64) | sequence (int32)
+    in a session store      key | end (int64) | start (int64)
     window, time first      00 | start | key | sequence
     window, index           01 | key | start | sequence
     session, time first     00 | end | start | key
     session, index          01 | key | end | start
+    time-windowed serde     key | start (int64)
+    session-windowed serde  key | end (int64) | start (int64)
 
-(``WindowKeySchema``, ``SessionKeySchema``, ``PrefixedWindowKeySchemas``,
-``PrefixedSessionKeySchemas`` of ``org.apache.kafka.streams.state.internals``.)
-
-Numbers and parts of those rows that have them; what the others lack is said elsewhere.
-
-Windowed keys as Kafka Streams' serdes write them: in topics, and in tables that have such keys.
-
-::
-
-    time-windowed       key | start (int64)
-    session-windowed    key | end (int64) | start (int64)
-
-A window store's own keys have a number behind the start as well, and are no such keys: see
-:mod:`kstoolkit.formats.streams.keys`. (``TimeWindowedSerializer``, ``SessionWindowedSerializer`` of
-``org.apache.kafka.streams.kstream``.)
+The first six are stores' own (``WindowKeySchema``, ``SessionKeySchema``,
+``PrefixedWindowKeySchemas``, ``PrefixedSessionKeySchemas`` of
+``org.apache.kafka.streams.state.internals``). The last two are windowed keys as Kafka Streams'
+serdes write them, in topics and in tables that have such keys (``TimeWindowedSerializer``,
+``SessionWindowedSerializer`` of ``org.apache.kafka.streams.kstream``).
 """
 
 from __future__ import annotations

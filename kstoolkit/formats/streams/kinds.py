@@ -15,7 +15,6 @@ from kstoolkit.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-
 DEFAULT = "default"
 TIMESTAMPED = "keyValueWithTimestamp"
 TIMESTAMPED_HEADERS = "keyValueWithTimestampAndHeaders"
@@ -23,7 +22,6 @@ WINDOW_HEADERS = "windowKeyValueWithHeaders"
 SESSION_HEADERS = "sessionKeyValueWithHeaders"
 LIST_HEADERS = "listValueWithHeaders"
 OFFSETS = "offsets"
-
 _NEWEST_FIRST = (
     TIMESTAMPED_HEADERS,
     WINDOW_HEADERS,

@@ -1,4 +1,33 @@
-r"""The folders of a windowed store's segments: what their names say of the time they cover.
+"""How far a store is, and which time a segment's folder covers.
+
+Offset files beside the stores, ``.checkpoint``, ``.checkpoint_<store>``, ``<store>.position``::
+
+    0                           version
+    2                           how many lines follow
+    <topic> <partition> <offset>
+
+A task's checkpoint holds the last offset that was applied, the one of global stores the next to be
+read. (``OffsetCheckpoint`` of ``org.apache.kafka.streams.state.internals``.)
+
+Since Kafka Streams 4.3 the column family ``offsets``, which also says whether it was closed:
+
+=========================  =====================================================================
+key                        value
+=========================  =====================================================================
+``<topic>-<partition>``    int64: the last offset applied; of a global store the next to be read
+``status``                 int64: 1 open, 0 closed
+``position``               a Position
+=========================  =====================================================================
+
+A Position, up to where a store has seen its input topics::
+
+    00 | topics (int32) | { length (int32) | topic | pairs (int32)
+                            | { partition (int32) | offset (int64) } ... } ...
+
+Kafka Streams reserves bits where it means bytes, so that many zero bytes follow, which stand for
+nothing. (``PositionSerde`` of Kafka Streams 3.2.)
+
+The folders of a windowed store's segments:
 
 ======================  ===============================  ==============================
 written by              folder                           the start is
@@ -10,37 +39,6 @@ written by              folder                           the start is
 ======================  ===============================  ==============================
 
 (``AbstractSegments`` of ``org.apache.kafka.streams.state.internals``.)
-
-Offset files beside the stores: ``.checkpoint``, ``.checkpoint_<store>``, ``<store>.position``.
-
-::
-
-    0                           version
-    2                           how many lines follow
-    <topic> <partition> <offset>
-
-A task's checkpoint holds the last offset that was applied, the one of global stores the next to be
-read. (``OffsetCheckpoint`` of ``org.apache.kafka.streams.state.internals``.)
-
-Positions: up to where a store has seen its input topics.
-
-::
-
-    00 | topics (int32) | { length (int32) | topic | pairs (int32)
-                            | { partition (int32) | offset (int64) } ... } ...
-
-Kafka Streams reserves bits where it means bytes, so that many zero bytes follow, which stand for
-nothing. (``PositionSerde`` of Kafka Streams 3.2; on disk in the column family ``offsets`` of 4.3.)
-
-The column family ``offsets``: how far a store is, and whether it was closed (Kafka Streams 4.3).
-
-=========================  =====================================================================
-key                        value
-=========================  =====================================================================
-``<topic>-<partition>``    int64: the last offset applied; of a global store the next to be read
-``status``                 int64: 1 open, 0 closed
-``position``               a Position
-=========================  =====================================================================
 """
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ from kstoolkit.formats.streams.values import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
 
 _CHECKPOINT = "checkpoint file"
 _VERSION = 0
@@ -147,26 +144,13 @@ def _damaged(message: str) -> FormatError:
 
 Position = dict[tuple[str, int], int]
 """The offset of each topic and partition."""
-
 _POSITION = "Position"
 _TOPIC_BYTES = 8
 _PAIR_BYTES = 12
 
 
 def _read_position(blob: bytes) -> Position:
-    """Return the offset of each topic and partition.
-
-    Raises
-    ------
-    FormatError
-        If the bytes are no Position, or one of an unknown version.
-
-    Examples
-    --------
-    >>> blob = "000000000100000002696e00000001000000000000000000000029"
-    >>> _read_position(bytes.fromhex(blob) + bytes(175))
-    {('in', 0): 41}
-    """
+    """Return the offset of each topic and partition."""
     cursor = Cursor(memoryview(blob), 0, len(blob))
     try:
         version = cursor.byte()

@@ -1,18 +1,13 @@
-"""What kind a store is, from its column families, its folder, a sample of its rows, and its name.
+"""What kind a store is, by its column families, folder, a sample of its rows, and its name.
 
 The column families tell most. Where several kinds share them, each is tried: the one whose rows all
 come apart, with times that lie in the folder's segment, is it. A name that Kafka Streams gives is
 what is left to go by where there are no rows, or damaged ones; else the rows go before it.
 
-What a store's name says of its kind: Kafka Streams names what its users leave without a name.
-
-Of some stores it also makes the end of the name, behind what the user called the operator. A user
-may call a store of another kind so: a name is a hint, and the bytes are believed before it.
-
-(``KGroupedStreamImpl``, ``KStreamImplJoin``, ``KStreamImpl`` and ``KTableImpl`` of
-``org.apache.kafka.streams.kstream.internals``.)
-
-How well a sample of rows fits a kind of store.
+Kafka Streams names what its users leave without a name, and of some stores it makes the end of the
+name, behind what the user called the operator. A user may call a store of another kind so: a name
+is a hint, and the bytes are believed before it. (``KGroupedStreamImpl``, ``KStreamImplJoin``,
+``KStreamImpl`` and ``KTableImpl`` of ``org.apache.kafka.streams.kstream.internals``.)
 """
 
 from __future__ import annotations
@@ -112,18 +107,7 @@ _ENDINGS = (
 
 
 def _hint_of(store: str) -> _Hint | None:
-    """Return what the name of a store says of its kind; None if it says nothing.
-
-    Examples
-    --------
-    >>> hint = _hint_of("KSTREAM-OUTERSHARED-0000000005-store")
-    >>> hint.kinds, hint.is_generated
-    ((<Kind.LIST_VALUE: 'list-value'>,), True)
-    >>> _hint_of("orders-subscription-store").why
-    "a name that ends in '-subscription-store', as those of subscriptions of foreign-key joins do"
-    >>> _hint_of("counts") is None
-    True
-    """
+    """Return what the name of a store says of its kind; None if it says nothing."""
     for pattern, what, kinds in _GENERATED:
         if re.fullmatch(pattern, store, re.DOTALL):
             return _Hint(
@@ -138,7 +122,6 @@ def _hint_of(store: str) -> _Hint | None:
 
 MOST_ROWS = 1000
 """How many rows of a sample are looked at."""
-
 _LATEST_MS = 2**63 - 1
 _YEAR_MS = 366 * 86_400_000
 _FROM_MS = 10 * _YEAR_MS
@@ -250,7 +233,6 @@ def _true(mask: pa.Array) -> NDArray[np.bool_]:
 _WINDOWS = "every window begins in the segment"
 _SESSIONS = "every session ends in the segment, after it begins"
 _ORDERED = "the keys begin with their time"
-
 _WHY = {
     Kind.KEY_VALUE: "keys and values of no special form",
     Kind.TIMESTAMPED_KEY_VALUE: "every value begins with a timestamp",
@@ -270,10 +252,8 @@ _WHY = {
     Kind.GRACE_BUFFER: "every value is a record with its topic and offset",
 }
 
-
 Place = Literal["store", "segment"]
 """Where a folder lies: ``rocksdb/<store>``, or ``<store>/<store>.<ms>``, one of its segments."""
-
 _CANDIDATES: dict[tuple[Place, str], tuple[Kind, ...]] = {
     ("store", DEFAULT): (Kind.LIST_VALUE, Kind.VERSIONED, Kind.KEY_VALUE),
     ("store", TIMESTAMPED): (Kind.FOREIGN_KEY_SUBSCRIPTION, Kind.TIMESTAMPED_KEY_VALUE),
@@ -292,7 +272,6 @@ _CANDIDATES: dict[tuple[Place, str], tuple[Kind, ...]] = {
     ("segment", SESSION_HEADERS): (Kind.HEADERS_TIME_ORDERED_SESSION, Kind.HEADERS_SESSION),
 }
 """The kinds that each column family can hold, what is most special first and plainest last."""
-
 _ENOUGH = 0.95  # of the rows: some may be damaged
 _ALONE = 0.99  # no other kind has such rows in this column family
 _AMONG_OTHERS = 0.95  # others do, but not with these bytes

@@ -1,8 +1,10 @@
-"""From the rows of a store, as they lie on disk, to what the application put in.
+"""What the application put in, out of the rows of a store as they lie on disk.
 
-Stores of lists: the results of a left or outer join that wait for a partner.
+Windows and sessions are told by their keys (:mod:`kstoolkit.formats.streams.keys`), timestamps and
+headers stand in front of values (:mod:`kstoolkit.formats.streams.values`). Four kinds have rows of
+their own form.
 
-::
+Stores of lists, the results of a left or outer join that wait for a partner::
 
     key             timestamp (int64) | side (1 byte) | key
     value           01 | count (int32) | { length (int32) | element } ...
@@ -12,9 +14,7 @@ Side 1 is the left one, 0 the right one; a length of -1 is null. (``ListValueSto
 ``TimestampedKeyAndJoinSideSerializer``, ``LeftOrRightValueSerializer`` of Kafka Streams 3.1, with
 headers ``ListValueStoreUpgradeUtils`` of 4.4.)
 
-The grace buffer of a stream-table join: records that wait, each with where it came from.
-
-::
+The grace buffer of a stream-table join, records that wait, each with where it came from::
 
     key             00 | timestamp (int64) | key | sequence (int32)
     value           timestamp (int64) | offset (int64) | topic | partition (int32)
@@ -24,9 +24,7 @@ The grace buffer of a stream-table join: records that wait, each with where it c
 Each name and value has its length (int32) in front, -1 if it is null; -2 as the old value's means
 that it is the prior one. (``BufferValue`` and ``ProcessorRecordContext`` of Kafka Streams 3.6.)
 
-The subscriptions of a foreign-key join: which rows of one table wait for which of the other.
-
-::
+The subscriptions of a foreign-key join, which rows of one table wait for which of the other::
 
     key             length (int32) | foreign key | primary key
     value           version (1 byte; its top bit: no hash) | instruction (1 byte)
@@ -35,9 +33,7 @@ The subscriptions of a foreign-key join: which rows of one table wait for which 
 in front of which the store puts its timestamp (``CombinedKeySchema``,
 ``SubscriptionWrapperSerde`` of ``org.apache.kafka.streams.kstream.internals.foreignkeyjoin``).
 
-Versioned stores: for each key its latest version, and those before it, segment by segment.
-
-::
+Versioned stores, for each key its latest version, and those before it, segment by segment::
 
     key             segment (int64) | key; segment -1 holds the latest versions
     latest          valid from (int64) | value
@@ -81,10 +77,8 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.keys import KeyParts
     from kstoolkit.formats.streams.values import Wrapping
 
-
 _SIDES = ("right", "left")
 """The sides of a join, each at the place of the byte that stands for it."""
-
 _KEY_BYTES = 9
 _SIDE_AT = 8
 _OF_VARIABLE_SIZE = 1
@@ -92,26 +86,7 @@ _LENGTH_BYTES = 4
 
 
 def _read_list(data: memoryview, start: int, end: int) -> list[tuple[int, int] | None]:
-    r"""Return where the elements of a list lie; None for null ones.
-
-    Parameters
-    ----------
-    data
-        The bytes of all rows.
-    start, end
-        Where the list's lie.
-
-    Raises
-    ------
-    FormatError
-        If they are no list of elements that each have a length.
-
-    Examples
-    --------
-    >>> value = bytes.fromhex("01000000010000000201") + b"x"
-    >>> _read_list(memoryview(value), 0, len(value))
-    [(9, 11)]
-    """
+    """Return where the elements of a list lie; None for null ones."""
     cursor = Cursor(data, start, end)
     strategy = cursor.byte()
     if strategy != _OF_VARIABLE_SIZE:
@@ -132,16 +107,6 @@ def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) ->
     The keys are whole, as the store's iterators give them, and so are the elements;
     ``inner_key`` and ``inner_value`` are the application's own. The time in the key is
     ``timestamp_ms``.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.streams.values import Wrapping
-    >>> key = ByteColumn.of([bytes.fromhex("0000018bcfe568000141")])
-    >>> value = ByteColumn.of([bytes.fromhex("0100000001000000020178")])
-    >>> rows = _split_lists(key, value, wrapping=Wrapping.NOTHING)
-    >>> rows.inner_key.to_list(), rows.inner_value.to_list(), rows.details["side"].to_pylist()
-    ([b'A'], [b'x'], ['left'])
     """
     row, elements, problems = _elements(values)
     problems |= _problems_of(keys.take(row))
@@ -217,30 +182,7 @@ class _BufferedRecord:
 
 
 def _read_buffered(data: memoryview, start: int, end: int) -> _BufferedRecord:
-    """Return the record that waits in a value.
-
-    Parameters
-    ----------
-    data
-        The bytes of all rows.
-    start, end
-        Where this value's lie.
-
-    Raises
-    ------
-    FormatError
-        If they are no such record.
-
-    Examples
-    --------
-    >>> value = bytes.fromhex(
-    ...     "0000018bcfe568000000000000000007" "00000002696e" "00000000" "00000000"
-    ...     "ffffffff" "ffffffff" "000000017a"
-    ... )
-    >>> record = _read_buffered(memoryview(value), 0, len(value))
-    >>> record.topic, record.offset, value[slice(*record.new)]
-    ('in', 7, b'z')
-    """
+    """Return the record that waits in a value."""
     cursor = Cursor(data, start, end)
     timestamp_ms, offset = cursor.int64(), cursor.int64()
     topic, partition = cursor.text(cursor.sized()), cursor.int32()
@@ -337,7 +279,6 @@ _INSTRUCTIONS = (
     "PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE",
 )
 """What a subscription asks for, as Kafka names it, each at the place of its byte."""
-
 _HEAD_BYTES = 2
 _HASH_BYTES = 16
 _PARTITION_BYTES = 4
@@ -365,18 +306,6 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
     Keys and values are whole, as the store's iterators give them. The details are ``foreign_key``,
     ``subscriber_key`` (the primary key in the value), ``version``, ``instruction``, ``hash`` and
     ``primary_partition``, which version 0 does not have.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.streams.values import Wrapping
-    >>> key = ByteColumn.of([bytes.fromhex("0000000263316f31")])
-    >>> value = ByteColumn.of([bytes.fromhex("0000018bcfe5680081016f3100000005")])
-    >>> rows = _split_subscriptions(key, value, wrapping=Wrapping.TIMESTAMP)
-    >>> rows.inner_key.to_list(), rows.details["foreign_key"].to_pylist()
-    ([b'o1'], [b'c1'])
-    >>> rows.details["instruction"].to_pylist(), rows.details["primary_partition"].to_pylist()
-    (['DELETE_KEY_AND_PROPAGATE'], [5])
     """
     foreign, primary, key_problems = _combined(keys)
     parts = cut_values(values, wrapping)
@@ -449,7 +378,6 @@ def _hashes(found: _Wrappers, good: NDArray[np.bool_]) -> pa.Array:
 
 _LATEST = -1
 """The segment that holds the latest versions."""
-
 _SEGMENT_BYTES = 8
 _TIMESTAMP_BYTES = 8
 _DELETED = -1
@@ -468,29 +396,6 @@ def _read_history(data: memoryview, start: int, end: int) -> list[_Version]:
     """Return the versions in one history row, oldest first.
 
     A row whose one version was valid for no time holds its place alone, and gives no version.
-
-    Parameters
-    ----------
-    data
-        The bytes of all rows.
-    start, end
-        Where this row's lie.
-
-    Raises
-    ------
-    FormatError
-        If they are no history.
-
-    Examples
-    --------
-    >>> row = bytes.fromhex(
-    ...     "000000000000012c000000000000006400000000000000c8000000020000000000000064"
-    ...     "00000001616262"
-    ... )
-    >>> for version in _read_history(memoryview(row), 0, len(row)):
-    ...     print(version.valid_from_ms, version.valid_to_ms, row[slice(*version.value)])
-    100 200 b'a'
-    200 300 b'bb'
     """
     cursor = Cursor(data, start, end)
     newest_to_ms = cursor.int64()
@@ -522,13 +427,6 @@ def _split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
 
     ``timestamp_ms`` is from when a version is valid, and ``valid_to_ms`` until when. The column
     ``segment_id`` of the details is where it lay; -1 holds the latest ones.
-
-    Examples
-    --------
-    >>> key, value = bytes.fromhex("ffffffffffffffff41"), bytes.fromhex("0000018bcfe56800") + b"v"
-    >>> rows = _split_versioned(ByteColumn.of([key]), ByteColumn.of([value]))
-    >>> rows.key.to_list(), rows.value.to_list(), rows.timestamp_ms.to_pylist()
-    ([b'A'], [b'v'], [1700000000000])
     """
     has_segment = keys.lengths >= _SEGMENT_BYTES
     segment = integers_of(has_segment, keys, 8, at=0)
@@ -596,7 +494,7 @@ def _joined(
     from_ms = np.concatenate([integers_of(good, latest, 8, at=0), _numbers(history, "from")])
     to_ms = np.concatenate([np.zeros(len(alone), dtype=np.int64), _numbers(history, "to")])
     first = np.where(good, _TIMESTAMP_BYTES, 0)
-    value = _chained(latest.part(first), spans(values.data, [v.value for v in history.versions]))
+    value = latest.part(first).followed_by(spans(values.data, [v.value for v in history.versions]))
     return RowColumns(
         row,
         keys.take(row).part(np.where(is_good, _SEGMENT_BYTES, 0)),
@@ -615,18 +513,7 @@ def _numbers(history: _History, which: str) -> NDArray[np.int64]:
     return np.array(times, dtype=np.int64)
 
 
-def _chained(first: ByteColumn, second: ByteColumn) -> ByteColumn:
-    """Return the rows of two columns of the same bytes, one after the other."""
-    return ByteColumn(
-        first.data,
-        np.concatenate([first.starts, second.starts]),
-        np.concatenate([first.ends, second.ends]),
-        np.concatenate([first.is_null, second.is_null]),
-    )
-
-
 _LATEST_MS = 2**63 - 1
-
 _TIMED_KEYS = {
     Kind.WINDOW: window_keys,
     Kind.TIMESTAMPED_WINDOW: window_keys,

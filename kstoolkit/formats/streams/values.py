@@ -1,30 +1,21 @@
-"""Values with a timestamp or headers in front.
+"""What stands in front of a value: a timestamp, record headers, or both.
 
 ::
 
     timestamped             timestamp (int64) | value
     with headers            headers | value
     timestamped, headers    headers | timestamp (int64) | value
-
-(``ValueAndTimestampSerializer``, ``AggregationWithHeadersSerializer`` and
-``ValueTimestampHeadersSerializer`` of ``org.apache.kafka.streams.state.internals``.)
-
-Where record headers lie, of many rows at once: header by header, each step for all of them.
-
-Record headers as the bytes that stores keep in front of a value.
-
-What :mod:`kstoolkit.formats.streams.values` draws and reads, the other way round.
-
-Reading on and on in one cell, and never past its end.
-
-Record headers in front of a value.
-
-::
-
-    size (varint) | count (varint) | { name length (varint) | name | length (varint) | value } ...
+    headers                 size (varint) | count (varint)
+                            | { name length (varint) | name | length (varint) | value } ...
 
 A varint is zig-zag base-128; a value of length -1 is null. No headers are the one byte 00, which is
-how almost every value begins (``HeadersSerializer`` of Kafka Streams 4.3).
+how almost every value begins. (``ValueAndTimestampSerializer``,
+``AggregationWithHeadersSerializer``, ``ValueTimestampHeadersSerializer`` and ``HeadersSerializer``
+of ``org.apache.kafka.streams.state.internals``, Kafka Streams 4.3.)
+
+Headers of many rows are read header by header, each step for all rows at once; what is not as it
+should be, and rows of which few are as long, are read one by one by a :class:`Cursor`, which never
+goes past the end of its cell.
 """
 
 from __future__ import annotations
@@ -55,7 +46,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
 _FEW = 64
 
 
@@ -65,28 +55,8 @@ def _read_at_once(
     """Return where the headers of rows lie, where each row goes on behind them, and which are read.
 
     What is left is for reading one by one: rows of which few are as long, and all that are not as
-    they should be.
-
-    Parameters
-    ----------
-    values
-        Values that have headers in front.
-    rows
-        Which of them to read.
-
-    Returns
-    -------
-    tuple
-        A line a header, in no order of the rows but in that of each row: the row, where the name
-        begins and has ended, where the value does, 1 if that is null; then one number and one
-        truth a row.
-
-    Examples
-    --------
-    >>> column = ByteColumn.of([bytes.fromhex("0c02026b04767641")] * 100)
-    >>> places, after, done = _read_at_once(column, np.arange(100))
-    >>> places[0].tolist(), int(after[0]), bool(done.all())
-    ([0, 3, 4, 5, 7, 0], 7, True)
+    they should be. A line a header says: the row, where the name begins and has ended, where the
+    value does, 1 if that is null; the lines of a row are in order, the rows are not.
     """
     data, end = values.data, values.ends[rows]
     size, at, fits = _varints(data, values.starts[rows], end)
@@ -164,7 +134,6 @@ def _varints(
 
 RecordHeaders = list[tuple[str, bytes | None]] | None
 """A record's headers, names and values; None: it has none."""
-
 _NONE = b"\x00"
 
 
@@ -337,16 +306,7 @@ class _HeaderParts(NamedTuple):
 
 
 def _cut_headers(values: ByteColumn) -> _HeaderParts:
-    r"""Return values without the headers in front of them, and the headers.
-
-    Examples
-    --------
-    >>> parts = _cut_headers(ByteColumn.of([b"\x00plain", bytes.fromhex("0c02026b04767641")]))
-    >>> parts.rest.to_list()
-    [b'plain', b'A']
-    >>> parts.headers.to_pylist()
-    [[], [{'name': 'k', 'value': b'vv'}]]
-    """
+    """Return values without the headers in front of them, and the headers."""
     rows = np.flatnonzero((values.first_bytes() != 0) & ~values.is_null)
     places, after, problems = _places(values, rows)
     starts = values.part(1).starts

@@ -266,8 +266,8 @@ class Overlay:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from kstoolkit.formats.spark.rows import Wrapping
-    >>> changes = Overlay(pathlib.Path(tempfile.mkdtemp()), Wrapping())
+    >>> from kstoolkit.formats.spark.rows import ValueWrapping
+    >>> changes = Overlay(pathlib.Path(tempfile.mkdtemp()), ValueWrapping())
     >>> for kind, key, value in [(PUT, b"a", b"1"), (REMOVE, b"b", b""), (APPEND, b"c", b"+")]:
     ...     changes.change(kind, key, value)
     >>> list(changes.over(iter([(b"b", b"2"), (b"c", b"3"), (b"d", b"4")])))

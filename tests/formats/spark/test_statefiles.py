@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.formats.spark import statefiles as changelogfile
+from kstoolkit.formats.spark import statefiles
 from kstoolkit.formats.spark.compression import decompressed
 from kstoolkit.formats.spark.statefiles import (
     _REMOVE_RANGE,
@@ -66,7 +66,7 @@ def test_changes_of_all_types_come_back(
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_long_file_comes_in_batches(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changelogfile, "_BATCH_BYTES", 1000)
+    monkeypatch.setattr(statefiles, "_BATCH_BYTES", 1000)
     changes: list[Change] = [(PUT, b"%d" % n, bytes(n % 700)) for n in range(3000)]
     log = read_changelog(lz4(changelog(version, changes), block=1 << 10))
     batches = list(log.changes)

@@ -74,9 +74,9 @@ def test_rubbish_is_a_checkpoint_or_an_error(content: bytes) -> None:
     assert len(found.offsets) + found.num_skipped <= content.count(b"\n") + 1
 
 
-position_topics = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+any_topics = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 offsets = st.dictionaries(
-    st.tuples(position_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62), max_size=6
+    st.tuples(any_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62), max_size=6
 )
 
 
@@ -120,9 +120,9 @@ def test_rubbish_is_a_position_or_an_error(blob: bytes) -> None:
     assert len(found) <= len(blob)
 
 
-offsets_topics = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
+named_topics = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
 partitions = st.dictionaries(
-    st.tuples(offsets_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62)
+    st.tuples(named_topics, st.integers(0, 2**31 - 1)), st.integers(0, 2**62)
 )
 
 

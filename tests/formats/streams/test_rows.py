@@ -266,19 +266,19 @@ def test_what_is_wrong_with_a_list_is_said_and_its_row_shown_whole(
     assert rows.details["side"].to_pylist() == ["left", None, "left"]
 
 
-CONTEXTS_KEY = encoding.time_first_window_key(b"A", 7, 1)
-VALUE = encoding.buffered(7, 41, "in", 3, headers=[], values=(None, None, b"new"))
+BUFFERED_KEY = encoding.time_first_window_key(b"A", 7, 1)
+BUFFERED_VALUE = encoding.buffered(7, 41, "in", 3, headers=[], values=(None, None, b"new"))
 BEFORE_HEADERS = 8 + 8 + 4 + 2 + 4
 
-contexts_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
 cells = st.none() | st.binary(max_size=9)
 records = st.lists(
     st.tuples(
         st.integers(0, 2**62),
         st.integers(0, 2**62),
-        contexts_texts,
+        words,
         st.integers(0, 2**31 - 1),
-        st.lists(st.tuples(contexts_texts, cells), max_size=3),
+        st.lists(st.tuples(words, cells), max_size=3),
         st.tuples(cells, cells, cells),
     ),
     max_size=5,
@@ -315,14 +315,14 @@ def test_records_that_wait_come_back(
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        (CONTEXTS_KEY[:12], VALUE, "the key is shorter than the 13 bytes"),
-        (b"\x01" + CONTEXTS_KEY[1:], VALUE, "the key begins with 01"),
-        (CONTEXTS_KEY, VALUE[:-1], "3 bytes should follow, 2 do"),
-        (CONTEXTS_KEY, VALUE + b"!", "1 byte left over"),
-        (CONTEXTS_KEY, bytes(16) + b"\xff\xff\xff\xff" + bytes(20), "a name is missing"),
+        (BUFFERED_KEY[:12], BUFFERED_VALUE, "the key is shorter than the 13 bytes"),
+        (b"\x01" + BUFFERED_KEY[1:], BUFFERED_VALUE, "the key begins with 01"),
+        (BUFFERED_KEY, BUFFERED_VALUE[:-1], "3 bytes should follow, 2 do"),
+        (BUFFERED_KEY, BUFFERED_VALUE + b"!", "1 byte left over"),
+        (BUFFERED_KEY, bytes(16) + b"\xff\xff\xff\xff" + bytes(20), "a name is missing"),
         (
-            CONTEXTS_KEY,
-            VALUE[:BEFORE_HEADERS] + b"\x7f\xff\xff\xff" + bytes(9),
+            BUFFERED_KEY,
+            BUFFERED_VALUE[:BEFORE_HEADERS] + b"\x7f\xff\xff\xff" + bytes(9),
             "2147483647 headers in 9",
         ),
     ],
@@ -330,7 +330,7 @@ def test_records_that_wait_come_back(
 def test_what_is_wrong_with_a_record_is_said_and_its_row_shown_whole(
     key: bytes, value: bytes, why: str
 ) -> None:
-    rows = split_buffer(ByteColumn.of([CONTEXTS_KEY, key]), ByteColumn.of([VALUE, value]))
+    rows = split_buffer(ByteColumn.of([BUFFERED_KEY, key]), ByteColumn.of([BUFFERED_VALUE, value]))
     assert list(rows.problems) == [1]
     assert why in rows.problems[1]
     assert rows.key.to_list() == [b"A", key]
@@ -340,8 +340,8 @@ def test_what_is_wrong_with_a_record_is_said_and_its_row_shown_whole(
 
 
 def test_no_headers_may_be_written_as_of_old() -> None:
-    value = VALUE[:BEFORE_HEADERS] + encoding.int32(-1) + encoding.int32(-1) * 3
-    rows = split_buffer(ByteColumn.of([CONTEXTS_KEY]), ByteColumn.of([value]))
+    value = BUFFERED_VALUE[:BEFORE_HEADERS] + encoding.int32(-1) + encoding.int32(-1) * 3
+    rows = split_buffer(ByteColumn.of([BUFFERED_KEY]), ByteColumn.of([value]))
     assert not rows.problems
     assert rows.value.to_list() == [None]
 

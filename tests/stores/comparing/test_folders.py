@@ -11,8 +11,8 @@ import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.cli.commands import given, rows
+from tests.replica.replicas import restored
 from tests.stores.kafkastreams.archives import unpacked
-from tests.stores.replicas import restored
 from tests.stores.streamsstores import START_MS, int64, write_minutes, write_store
 
 if TYPE_CHECKING:

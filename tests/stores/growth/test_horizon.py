@@ -10,8 +10,8 @@ import kstoolkit as kst
 from kstoolkit.stores.growth.files import CheckpointUse, Eviction
 from kstoolkit.stores.growth.growth import _measured_growth
 from tests.changelog.changelogs import HOUR, MINUTE, write
+from tests.replica.replicas import restored
 from tests.stores.growth.listedrows import NOON_MS, Listed, found, part, stamped, windows
-from tests.stores.replicas import restored
 
 if TYPE_CHECKING:
     from pathlib import Path

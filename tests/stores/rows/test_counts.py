@@ -13,7 +13,7 @@ from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.stores.comparing.comparing import diff_stores
 from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
-from tests.stores.replicas import restored, told
+from tests.replica.replicas import restored, told
 
 if TYPE_CHECKING:
     from pathlib import Path

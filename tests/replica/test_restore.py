@@ -15,18 +15,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.changelog import news as batches
+from kstoolkit.changelog import reader
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import _SCHEMA
 from kstoolkit.errors import FormatError, InputError, OutputError
 from kstoolkit.replica import catchup
-from kstoolkit.replica import catchup as writing
 from kstoolkit.replica.records import Mark
 from kstoolkit.replica.replicafile import ReplicaState, segment_folder, writing_alone
 from kstoolkit.replica.segments import DiskSegment
 from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, read, write
-from tests.stores.replicas import Told, cut_in_half, flip_a_byte, held, restored, segment, told
+from tests.replica.replicas import Told, cut_in_half, flip_a_byte, held, restored, segment, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +48,9 @@ def test_a_replica_holds_the_latest_values_of_its_changelog(
 ) -> None:
     at_once = data.draw(st.sampled_from([1, 3, 4_000_000]), "records of a piece")
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "_AT_ONCE", at_once)
+        patch.setattr(reader, "_AT_ONCE", at_once)
         patch.setattr(catchup, "_BETWEEN_CHECKPOINTS", at_once)
-        patch.setattr(writing, "_MOST_OPEN", data.draw(st.sampled_from([1, 64])))
+        patch.setattr(catchup, "_MOST_OPEN", data.draw(st.sampled_from([1, 64])))
         root, path = Path(place, "changelog"), Path(place, "replica")
         for number, batch in enumerate(told_in_turn):
             write(root, number, batch)
@@ -182,7 +181,7 @@ def test_a_restore_says_how_it_goes(tmp_path: Path) -> None:
 def test_what_a_broken_pass_wrote_is_not_taken_for_another_levels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batches, "_AT_ONCE", 1)  # piece by piece
+    monkeypatch.setattr(reader, "_AT_ONCE", 1)  # piece by piece
     root = tmp_path / "c"
     write(root, 0, TOLD)
     later: Told = {HOUR: {(7 * HOUR, f"user {n}", "a"): 1 for n in range(40)}}
@@ -311,10 +310,11 @@ def test_a_restore_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_path
     written: list[Told] = []
     program = (
         "import sys\n"
-        "from kstoolkit.stores import batches, catchup, writing\n"
+        "from kstoolkit.changelog import reader\n"
+        "from kstoolkit.replica import catchup\n"
         "from kstoolkit.replica.windowstore import WindowStore\n"
-        "batches._AT_ONCE = catchup._BETWEEN_CHECKPOINTS = 1_000\n"
-        "writing._MOST_OPEN = 4\n"
+        "reader._AT_ONCE = catchup._BETWEEN_CHECKPOINTS = 1_000\n"
+        "catchup._MOST_OPEN = 4\n"
         "print('begun', flush=True)\n"
         "WindowStore.restore(sys.argv[1], path=sys.argv[2], progress=False)\n"
     )

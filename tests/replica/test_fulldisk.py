@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from tests.changelog.changelogs import HOUR, MINUTE, read, write
-from tests.stores.replicas import Told, held, restored
+from tests.replica.replicas import Told, held, restored
 
 RESTORE = """
     import sys

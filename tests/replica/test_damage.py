@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.changelog import news as batches
+from kstoolkit.changelog import reader
 from kstoolkit.errors import FormatError, InputError, KstoolkitError
 from kstoolkit.replica import catchup
 from kstoolkit.replica.replicafile import FILE, ReplicaState
 from kstoolkit.replica.windowstore import WindowStore
 from tests.changelog.changelogs import HOUR, MINUTE, newest, write
-from tests.stores.replicas import Told, flip_a_byte, held, restored, segment
+from tests.replica.replicas import Told, flip_a_byte, held, restored, segment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,7 +105,7 @@ def test_a_segment_that_lost_the_last_pieces_of_a_pass_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left of it names the right batch: it was written as of that from the first piece."""
-    monkeypatch.setattr(batches, "_AT_ONCE", 1)
+    monkeypatch.setattr(reader, "_AT_ONCE", 1)
     monkeypatch.setattr(catchup, "_BETWEEN_CHECKPOINTS", 1)
     write(tmp_path / "c", 0, {HOUR: TOLD[HOUR]})
     hurt = segment(tmp_path / "r", HOUR)
