@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NO_PLOT = {
     **dict.fromkeys(
-        ("OptionsSection", "ToldOption", "SparkConf", "MetricName", "Advice"),
+        ("OptionsSection", "LoggedOption", "SparkConf", "MetricName", "Advice"),
         "words, not quantities",
     ),
     **dict.fromkeys(
@@ -56,6 +56,8 @@ NO_PLOT = {
         ("Horizon", "Expired", "Versions", "Deletions", "KeyCount", "RowEstimate", "CheckpointUse"),
         "one figure says it",
     ),
+    "MemoryInAll": "its plan is drawn, as that of one store is",
+    "StoreRecords": "those of each store are drawn",
     "BackgroundJob": "what flushes and compactions share",
     "LogFile": "what is in the files is drawn, not how long they are",
     "LookupStatistics": "counts of one look-up; the table says them",

@@ -19,8 +19,8 @@ from kstoolkit.stores.rows.readable import LeftOutWarning
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.changelog.changelogs import HOUR, MINUTE, write
+from tests.replica.replicas import restored
 from tests.rocksdb.madestores import appearance
-from tests.stores.replicas import restored
 from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import write_minutes
 
