@@ -43,12 +43,8 @@ if TYPE_CHECKING:
 
 _SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, json or void"
 
-_DETAILS = typer.Option(
-    False,
-    "--details",
-    help="With --json: what rows tell beside key and value, where they do.",
-    show_default=False,
-)
+_DETAILS = typer.Option(False, "--details", hidden=True)
+"""Taken as before; details are shown in any case."""
 STORE = typer.Argument(
     ...,
     metavar="PATH",
@@ -698,14 +694,14 @@ def rows(
     partition: int | None = PARTITION,
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON,
-    details: bool = _DETAILS,
+    _details: bool = _DETAILS,
 ) -> None:
     """Print the rows of a store, as its application sees them.
 
     What cannot be decoded is shown in hex, and counted on stderr. The fields of --json: store, key,
     window_start_ms, window_end_ms, timestamp_ms, value, headers, key_hex, value_hex; absent ones
-    are null, and the hex is of the application's own bytes. With --details, rows of joins, of
-    foreign keys and of versions have details: an object of what they tell beside key and value, as
+    are null, and the hex is of the application's own bytes. Rows of joins, of foreign keys
+    and of versions have details too: an object of what they tell beside key and value, as
     foreign_key, instruction and hash, side, or valid_to_ms (null: still valid). Of Spark's state,
     family names the variable of a row, or the store of a join that it is in, and partition its
     partition, if those of all partitions are read.
@@ -737,7 +733,7 @@ def rows(
             count += len(some)
             undecoded += some.num_undecoded
             if as_json:
-                lines = json_lines(some, store.name, details=details)
+                lines = json_lines(some, store.name)
                 sys.stdout.writelines(f"{line}\n" for line in lines)
             else:
                 for row in some:

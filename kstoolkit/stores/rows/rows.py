@@ -258,8 +258,8 @@ def _hex(raw: bytes | None) -> str | None:
 _DEEPEST = 100
 
 
-def json_lines(rows: Iterable[StoreRow], store: str, *, details: bool = True) -> Iterator[str]:
-    r"""Yield one JSON object a row, without its line end; with its ``details``, or without.
+def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
+    r"""Yield one JSON object a row, without its line end.
 
     Numbers that JSON has no word for become text: ``"NaN"``, ``"Infinity"``. Bytes become
     ``{"hex": "…"}``, and those that a serde could not read ``{"hex": "…", "problem": "…"}``.
@@ -272,11 +272,7 @@ def json_lines(rows: Iterable[StoreRow], store: str, *, details: bool = True) ->
     >>> found["key"], found["value"]
     ({'hex': '00'}, 'NaN')
     """
-    for row in rows:
-        told = row.to_dict(store)
-        if not details:
-            told.pop("details", None)
-        yield json_text(told)
+    return (json_text(row.to_dict(store)) for row in rows)
 
 
 def json_text(value: Any) -> str:
