@@ -134,7 +134,7 @@ def opened(path: Path) -> pq.ParquetFile:
     return file
 
 
-def _told_groups(
+def _stored_groups(
     file: pq.ParquetFile, path: Path
 ) -> tuple[int | None, tuple[tuple[int, int], ...]]:
     """Return what the file says of its row groups: among how many buckets, and what each holds."""
@@ -202,7 +202,7 @@ class CountsFile:
             If it is damaged, or lacks a column.
         """
         with opened(path) as file:
-            buckets, groups = _told_groups(file, path)
+            buckets, groups = _stored_groups(file, path)
             return cls(path, file.metadata.num_rows, buckets, groups)
 
     def window_lengths_ms(self) -> set[int]:
@@ -263,7 +263,7 @@ class CountsFile:
                 spans = [_read_span(file, column, window_ms)]
             else:
                 spans = [
-                    _told_span(file, number, column)
+                    _stored_span(file, number, column)
                     for number, (_, length_ms) in enumerate(self.groups)
                     if window_ms in {None, length_ms}
                 ]
@@ -332,7 +332,7 @@ def _of_bucket(counters: Counters, number: int, buckets: int) -> Counters:
     return counters.take(mine[counters.user])
 
 
-def _told_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:
+def _stored_span(file: pq.ParquetFile, number: int, column: str) -> tuple[int, int] | None:
     told = file.metadata.row_group(number).column(_SCHEMA.get_field_index(column)).statistics
     if told is not None and told.has_min_max:
         return int(told.min_raw), int(told.max_raw)

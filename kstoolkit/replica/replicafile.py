@@ -262,7 +262,7 @@ def writing_alone(folder: Path) -> Iterator[None]:
     OutputError
         If somebody else is writing it, or it can't be written.
     """
-    with refusals_told(folder):
+    with writing_errors(folder):
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             _lock(descriptor, folder)
@@ -272,7 +272,7 @@ def writing_alone(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def refusals_told(folder: Path) -> Iterator[None]:
+def writing_errors(folder: Path) -> Iterator[None]:
     """Raise what the system has against writing a replica as an error of ours.
 
     Raises

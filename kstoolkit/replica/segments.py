@@ -208,7 +208,7 @@ class _Place:
 
     def new_folder(self) -> Path:
         """Return a new folder inside."""
-        with _resources_told():
+        with _resource_errors():
             return Path(tempfile.mkdtemp(dir=self._folder.path))
 
     def remove(self, path: Path) -> None:
@@ -231,7 +231,7 @@ def _place() -> _Place:
 
 
 @contextmanager
-def _resources_told() -> Iterator[None]:
+def _resource_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:

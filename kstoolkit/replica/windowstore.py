@@ -35,7 +35,6 @@ from kstoolkit.replica.replicafile import (
     ReplicaState,
     as_profile,
     prepare,
-    refusals_told,
     replica_place,
     retention_ms,
     segment_folder,
@@ -43,6 +42,7 @@ from kstoolkit.replica.replicafile import (
     segment_options,
     segment_span_ms,
     writing_alone,
+    writing_errors,
 )
 from kstoolkit.replica.segments import (
     DiskSegment,
@@ -559,7 +559,7 @@ class Standby:
             If a file of the changelog is damaged.
         """
         self._raise_failure()
-        with self._one_at_a_time, refusals_told(self._folder):
+        with self._one_at_a_time, writing_errors(self._folder):
             done = self._catch_up.run()
             self.records += done
         if done:
@@ -579,7 +579,7 @@ class Standby:
 
     def expire(self, now: Moment | None = None) -> int:
         """Drop segments as :meth:`kstoolkit.replica.windowstore.WindowStore.expire` does."""
-        with self._one_at_a_time, refusals_told(self._folder):
+        with self._one_at_a_time, writing_errors(self._folder):
             dropped = self._catch_up.expire(None if now is None else moment_ms(now))
         self._seen()
         return dropped
@@ -701,7 +701,7 @@ class WindowStore(WindowReader):
         memory = {length: MemoryLevel(LevelState(length)) for length in sorted(lengths)}
         options = segment_options(as_profile(profile))
         kept_ms = None if retention is None else retention_ms(retention)
-        with refusals_told(folder):
+        with writing_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writing_alone(folder):
             prepare(folder, in_memory=lengths, kept_ms=kept_ms)

@@ -320,7 +320,7 @@ _NOT_ONE = "a value that is not one row behind its checksum"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ValueRows:
+class ValueRows:
     """The rows that values hold."""
 
     row: NDArray[np.intp]
@@ -353,9 +353,7 @@ class ValueWrapping:
     has_checksums: bool = False
     delimiter: bytes = b""
 
-    def rows(
-        self, keys: ByteColumn, values: ByteColumn, *, has_several: bool = False
-    ) -> _ValueRows:
+    def rows(self, keys: ByteColumn, values: ByteColumn, *, has_several: bool = False) -> ValueRows:
         """Return the rows of values.
 
         Parameters
@@ -365,7 +363,7 @@ class ValueWrapping:
         has_several
             Whether a value is a list of rows.
         """
-        found = _ValueRows(np.arange(len(values)), values, {})
+        found = ValueRows(np.arange(len(values)), values, {})
         if not self.is_rocksdb:
             return _behind_checksum(keys, found) if self.has_checksums else found
         if self.has_checksums:
@@ -374,37 +372,35 @@ class ValueWrapping:
             # Behind checksums each part is a value of its own, without a delimiter to come.
             parts = _elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
             wrong = _of_values(found, parts.problems)
-            found = _ValueRows(found.row[parts.row], parts.cell, wrong)
+            found = ValueRows(found.row[parts.row], parts.cell, wrong)
         bare, unversioned = rows_behind_version(found.cell)
-        rows = _ValueRows(found.row, bare, _of_values(found, unversioned))
+        rows = ValueRows(found.row, bare, _of_values(found, unversioned))
         return _with_nulls(rows, values) if self.has_checksums or has_several else rows
 
-    def _behind_checksums(
-        self, keys: ByteColumn, values: ByteColumn, *, is_one: bool
-    ) -> _ValueRows:
+    def _behind_checksums(self, keys: ByteColumn, values: ByteColumn, *, is_one: bool) -> ValueRows:
         parts = _without_checksums(keys, values, self.delimiter)
         problems = parts.problems
         if is_one:
             count = np.bincount(parts.row, minlength=len(values))
             wrong = np.flatnonzero((count != 1) & ~values.is_null)
             problems = dict.fromkeys(wrong.tolist(), _NOT_ONE) | problems
-        return _ValueRows(parts.row, parts.cell, problems)
+        return ValueRows(parts.row, parts.cell, problems)
 
 
-def _behind_checksum(keys: ByteColumn, found: _ValueRows) -> _ValueRows:
+def _behind_checksum(keys: ByteColumn, found: ValueRows) -> ValueRows:
     bare, problems = _value_behind_checksum(keys, found.cell)
-    return _ValueRows(found.row, bare, problems)
+    return ValueRows(found.row, bare, problems)
 
 
-def _of_values(found: _ValueRows, problems: dict[int, str]) -> dict[int, str]:
+def _of_values(found: ValueRows, problems: dict[int, str]) -> dict[int, str]:
     """Return the problems of values, given those of the rows that they hold."""
     return {int(found.row[at]): why for at, why in problems.items()} | found.problems
 
 
-def _with_nulls(found: _ValueRows, values: ByteColumn) -> _ValueRows:
+def _with_nulls(found: ValueRows, values: ByteColumn) -> ValueRows:
     """Return the rows, and one without bytes for each value that there is none of."""
     nothing = np.flatnonzero(values.is_null)
-    return _ValueRows(
+    return ValueRows(
         np.concatenate([found.row, nothing]),
         found.cell.followed_by(values.take(nothing)),
         found.problems,
