@@ -14,7 +14,6 @@ Cascade('1 minute', '1 hour', '1 day')
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 import lazy_loader
 
@@ -22,7 +21,7 @@ _attribute, _, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted([*_names, "__version__"])  # noqa: PLE0605 - a list, from the stub
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("importlib.metadata").version("kstoolkit")
     return _attribute(name)
@@ -32,11 +31,11 @@ def __dir__() -> list[str]:
     return list(__all__)
 
 
-def load_ipython_extension(shell: Any) -> None:
+def load_ipython_extension(shell: object) -> None:
     """Give IPython the magics: what ``%load_ext kstoolkit`` calls."""
     import_module("kstoolkit.magics").load(shell)
 
 
-def unload_ipython_extension(shell: Any) -> None:
+def unload_ipython_extension(shell: object) -> None:
     """Take the magics away: what ``%unload_ext kstoolkit`` calls."""
     import_module("kstoolkit.magics").unload(shell)

@@ -6,11 +6,90 @@ and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+class Sentence(str):
+    """Text that names options: as Python writes them, and at a terminal as flags.
+
+    Parameters
+    ----------
+    in_python
+        The text, as it reads wherever nobody asks for another.
+    at_terminal
+        The same for whoever types commands.
+
+    Examples
+    --------
+    >>> sentence = Sentence("Say overwrite=True.", "Say --overwrite.")
+    >>> sentence, sentence.at_terminal
+    ('Say overwrite=True.', 'Say --overwrite.')
+    """
+
+    __slots__ = ("at_terminal",)
+    at_terminal: str
+
+    def __new__(cls, in_python: str, at_terminal: str | None = None) -> Self:
+        """Keep both; without the second, they are the same."""
+        made = super().__new__(cls, in_python)
+        made.at_terminal = in_python if at_terminal is None else at_terminal
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The name of an option, with what may stand behind it in Python, and at a terminal.
+
+    Examples
+    --------
+    >>> Option("column_family", "...").in_python, Option("column_family").at_terminal
+    ('column_family=...', '--column-family')
+    """
+
+    name: str
+    value: str = ""
+    flag: str | None = None
+
+    @property
+    def in_python(self) -> str:
+        """As an argument is written."""
+        return f"{self.name}={self.value}"
+
+    @property
+    def at_terminal(self) -> str:
+        """As a flag."""
+        return self.flag or f"--{self.name.replace('_', '-')}"
+
+
+def naming(text: str, **values: object) -> Sentence:
+    """Return a sentence that names options, each in braces; other words in braces are ``values``.
+
+    Examples
+    --------
+    >>> told = naming("Give {action} or {total}.", total=Option("total", "True"))
+    >>> told, told.at_terminal
+    ('Give action= or total=True.', 'Give --action or --total.')
+    """
+    return Sentence(
+        text.format_map(_Words(values, "in_python")),
+        text.format_map(_Words(values, "at_terminal")),
+    )
+
+
+class _Words(dict[str, object]):
+    """What stands for the words in braces: of options their names, of sentences their words."""
+
+    def __init__(self, values: dict[str, object], where: str) -> None:
+        super().__init__({name: getattr(value, where, value) for name, value in values.items()})
+        self._where = where
+
+    def __missing__(self, name: str) -> str:
+        return str(getattr(Option(name), self._where))
 
 
 class KstoolkitError(Exception):
@@ -21,7 +100,8 @@ class KstoolkitError(Exception):
     message
         What happened, with the value at fault.
     hint
-        What to do about it; printed on a line of its own.
+        What to do about it; printed on a line of its own. One that names options is a
+        :class:`Sentence`, so that the command line says flags.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from kstoolkit.errors import ColumnError, FormatError, InputError, KstoolkitErro
 CLASSES = [
     value
     for value in vars(errors).values()
-    if inspect.isclass(value) and value.__module__ == errors.__name__
+    if inspect.isclass(value) and issubclass(value, Exception)
 ]
 TREE = [each for each in CLASSES if not issubclass(each, Warning)]
 

@@ -332,7 +332,7 @@ def _watch(watch: Any, over: str, *, as_json: bool) -> None:
         if as_json:
             print_json([found.to_dict()])
         else:
-            say(f"{datetime.now(UTC):%H:%M:%S} {in_flags(found.sentence())}")
+            say(f"{datetime.now(UTC):%H:%M:%S} {in_flags(found).sentence()}")
         sys.stdout.flush()
         time.sleep(pause_seconds)
 
@@ -343,11 +343,11 @@ def _print_lag(found: TopicLag, *, as_json: bool) -> None:
     if as_json:
         print_json([found.to_dict()])
         return
-    say(f"{in_flags(found.sentence())}.")
+    found = in_flags(found)
+    say(f"{found.sentence()}.")
     if found.partitions:
         say()
-        cells = [[in_flags(cell) for cell in each.cells()] for each in found]
-        print_table(HEADER, cells)
+        print_table(HEADER, [each.cells() for each in found])
 
 
 def _print_plan(plan: ResetPlan, *, as_json: bool) -> None:

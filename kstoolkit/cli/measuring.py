@@ -32,7 +32,7 @@ from kstoolkit.cli.stores import (
     opened_at,
     say_expired,
 )
-from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, reasons_in_flags, say
+from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_text
 from kstoolkit.units import format_bytes, format_count, format_duration
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def _print_growth(found: Growth, *, as_json: bool) -> None:
     """Print a verdict and tables for people, or one JSON object."""
     if as_json:
-        print_json([reasons_in_flags(found.to_dict())])
+        print_json([in_flags(found.to_dict())])
         return
     for sentence in found.verdict:
         say(in_flags(sentence))

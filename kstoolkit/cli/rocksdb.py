@@ -17,7 +17,6 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT
 from kstoolkit.cli.terminal import (
-    hints_in_flags,
     in_flags,
     left_out_as_notes,
     note,
@@ -140,7 +139,7 @@ def _view(
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.views import StoreRecords  # noqa: PLC0415 - as above
 
-    with hints_in_flags(), _several(path) as several:
+    with _several(path) as several:
         if several is not None and several.no_rocksdb:
             note(several.no_rocksdb)
             return None
@@ -355,14 +354,14 @@ def _needs(parts: MemoryParts) -> list[str]:
         next(each for each in parts.figures() if each.name == name)
         for name in ("formula_bytes", "total_bytes")
     )
-    return [in_flags(needed.text), in_flags(here.text)]
+    return [in_flags(needed).text, in_flags(here).text]
 
 
 def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
     say(title)
     needed = next(each for each in parts.figures() if each.name == "formula_bytes")
-    for line in str(parts.plan or needed.text).splitlines():
-        say(f"  {in_flags(line)}")
+    for line in str(in_flags(parts.plan) or in_flags(needed).text).splitlines():
+        say(f"  {line}")
     _print_figures(each for each in parts.figures() if _is_of_writer(each))
 
 
@@ -371,7 +370,7 @@ def _is_of_writer(figure: Figure) -> bool:
 
 
 def _print_figures(figures: Iterable[Figure]) -> None:
-    rows = [[each.name, str(each.source), in_flags(each.text)] for each in figures]
+    rows = [[each.name, str(each.source), in_flags(each).text] for each in figures]
     print_table(["figure", "whose", "value"], rows)
 
 

@@ -24,7 +24,6 @@ from kstoolkit.cli.terminal import (
     note,
     print_json,
     print_table,
-    reasons_in_flags,
     say,
 )
 from kstoolkit.errors import ConfigurationError
@@ -664,7 +663,7 @@ def stores(
     found = discover(path, look=look, progress=sys.stderr.isatty())
     listed = [each if kind is None else _as_told(each, kind) for each in found]
     if as_json:
-        print_json(reasons_in_flags(each.to_dict()) for each in listed)
+        print_json(in_flags(each.to_dict()) for each in listed)
     elif listed:
         print_table(*_store_table(listed, found.root))
         for why in _unclear(listed):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import BatchFolders
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, Option, naming
 from kstoolkit.events.topics import address_of, options_given, parse_address
 from kstoolkit.kafka.cluster import Cluster, Reach
 from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
@@ -474,7 +474,14 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
         if place in before.positions and at >= before.positions[place]
     }
     if not any(moved.values()):
-        return _Rates({}, f"no commit came within {apart:,.0f} s: look longer, over=...")
+        return _Rates(
+            {},
+            naming(
+                "no commit came within {seconds} s: look longer, {over}",
+                seconds=f"{apart:,.0f}",
+                over=Option("over", "..."),
+            ),
+        )
     return _Rates(moved)
 
 

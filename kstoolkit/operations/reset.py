@@ -19,7 +19,7 @@ from datetime import datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import CheckpointError, ConfigurationError
+from kstoolkit.errors import CheckpointError, ConfigurationError, Option, naming
 from kstoolkit.events.topics import in_utc
 from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
@@ -322,7 +322,14 @@ def _only_topic(reader: GroupReader) -> str:
     if len(topics) == 1:
         return topics[0]
     message = f"Which topic? The group {reader.group!r} has read {len(topics)}."
-    raise ConfigurationError(message, hint=f"Give topic=...; it has: {', '.join(topics)}.")
+    raise ConfigurationError(
+        message,
+        hint=naming(
+            "Give {topic}; it has: {topics}.",
+            topic=Option("topic", "..."),
+            topics=", ".join(topics),
+        ),
+    )
 
 
 def _planned_for_group(

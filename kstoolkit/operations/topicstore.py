@@ -19,7 +19,7 @@ import numpy as np
 from tqdm import tqdm
 
 from kstoolkit.changelog.changelog import MIRROR
-from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.errors import ConfigurationError, FormatError, naming
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.formats.keys import decode_topic_keys, is_block_key
@@ -186,7 +186,7 @@ def _counts(
     known = ", ".join(map(format_duration, lengths_ms)) or "none"
     if window_ms is None:
         message = f"{name} has counts of windows of {known}."
-        raise ConfigurationError(message, hint="Say of which, by window_size=.")
+        raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
     if window_ms not in lengths_ms:
         message = f"{name} has no counts of windows of {format_duration(window_ms)}."
         raise ConfigurationError(message, hint=f"It has: {known}.")

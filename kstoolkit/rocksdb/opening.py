@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from kstoolkit.errors import FormatError, KstoolkitError
+from kstoolkit.errors import FormatError, KstoolkitError, Option, naming
 from kstoolkit.rocksdb.faults import DamagedStoreError, MissingFileError, translated
 from kstoolkit.rocksdb.files.damage import Losses, families_past_bad_wal, mended_families
 from kstoolkit.rocksdb.files.finding import (
@@ -142,7 +142,13 @@ def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherF
     for each in places:
         if not each.is_dir():
             message = f"There is no folder {each} that the store {folder} could have files in."
-            raise MissingFolderError(message, hint="other_folders= takes folders that there are.")
+            raise MissingFolderError(
+                message,
+                hint=naming(
+                    "{other_folders} takes folders that there are.",
+                    other_folders=Option("other_folders", flag="--other-folder"),
+                ),
+            )
     return OtherFolders(tables=places)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import DEFAULT, Kind, kinds_named
 from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.finding import check_is_path
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from kstoolkit.stores.rows.readable import SerdeLike
     from kstoolkit.units import Duration
 
-
-_FOLDERS = re.compile(r"(?<!\()other_folders=\[[^]]*\]")
-_IN_PYTHON = r"open_store(\g<0>)"
 
 _LONGEST_MS = 253_402_300_799_999  # from 1970 to the end of the year 9999
 
@@ -114,14 +110,9 @@ def open_store(
         return several
     real = real_path(folder)
     into, there = (ReplicaSegment, real) if is_replica_segment(real) else (StateStore, folder)
-    try:
-        opened = open_rocksdb(
-            there, scratch=scratch, other_folders=other_folders, partly=True, into=into
-        )
-    except KstoolkitError as error:
-        # No command that shows rows takes such folders: only Python does.
-        error.hint = None if error.hint is None else _FOLDERS.sub(_IN_PYTHON, error.hint)
-        raise
+    opened = open_rocksdb(
+        there, scratch=scratch, other_folders=other_folders, partly=True, into=into
+    )
     opened.read_as = read_as
     opened.say_damage()
     return opened

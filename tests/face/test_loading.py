@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -53,4 +52,4 @@ def test_the_package_is_imported_in_next_to_no_time_and_loads_nothing_large() ->
         seconds, *modules = done.stdout.split()
         assert not LARGE.intersection(modules)
         took.append(float(seconds))
-    assert statistics.median(took) < MOST_SECONDS
+    assert min(took) < MOST_SECONDS  # the least: others may work on this machine meanwhile

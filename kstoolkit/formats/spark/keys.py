@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from kstoolkit.errors import ConfigurationError, FormatError
+from kstoolkit.errors import ConfigurationError, FormatError, Sentence, naming
 from kstoolkit.formats.columns import ByteColumn, Decoded
 from kstoolkit.formats.serdes import Serde
 from kstoolkit.formats.spark.text import integer, shown, text
@@ -313,7 +313,9 @@ def _length(cells: ByteColumn) -> NDArray[np.int64]:
     return RowReading(cells.data).numbers(cells.starts, "<i4", has).astype(np.int64)
 
 
-_BARE_HINT = "Give the key's bytes instead."
+_BARE_HINT = naming(
+    "Give the key's bytes {how}.", how=Sentence("instead", "in hex, as --key 0x00ff")
+)
 """What to do about a key that can't be written."""
 _NUMBERS = {
     "boolean": "<?",

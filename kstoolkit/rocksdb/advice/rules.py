@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import Option, naming
 from kstoolkit.records import Figure, Source, counted
 from kstoolkit.rocksdb.advice.advice import Advice, Unjudged
 from kstoolkit.rocksdb.memory.measured import lacking
@@ -177,7 +178,7 @@ def memory_over_bound(facts: Facts) -> list[Advice] | Unjudged:
     """
     bound = facts.bound_bytes
     if bound is None:
-        return Unjudged("no bound is given: bound_bytes=...")
+        return Unjudged(naming("no bound is given: {bound}", bound=Option("bound_bytes", "...")))
     evidence = [*_by_formula(facts, bound), *_by_parts(facts, bound)]
     if not evidence:
         why = _why_unjudged(facts)
@@ -429,7 +430,12 @@ def shared_too_thinly(facts: Facts) -> list[Advice] | Unjudged:
     """Judge whether one cache serves so many stores that each has next to nothing of it."""
     profile, counts = facts.profile, facts.tickers.of(*_DATA)
     if profile is None or profile.block_cache_bytes is None or profile.block_cache_shared is None:
-        return Unjudged("which cache stores share is in no OPTIONS file: give profile=...")
+        return Unjudged(
+            naming(
+                "which cache stores share is in no OPTIONS file: give {profile}",
+                profile=Option("profile", "..."),
+            )
+        )
     if counts is None:
         return Unjudged(facts.tickers.why_none)
     share_bytes = profile.block_cache_bytes // facts.instances

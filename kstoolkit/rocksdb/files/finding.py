@@ -29,7 +29,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import FormatError, InputError, KstoolkitError
+from kstoolkit.errors import FormatError, InputError, KstoolkitError, Option, Sentence, naming
 from kstoolkit.rocksdb.faults import (
     DamagedStoreError,
     EncryptedStoreError,
@@ -57,9 +57,14 @@ REBUILD_HINT = (
     "engine rebuild the store, Kafka Streams from the changelog and Spark from the checkpoint."
 )
 """What to do with a store that lost its CURRENT or MANIFEST."""
-_UNPACK = (
+_SSTS = "'<checkpoint>/state/<operator>/<partition>/SSTs'"
+_SPARKS = Option("other_folders", f"[{_SSTS}]", f"--other-folder {_SSTS}")
+_OTHERS = Option("other_folders", "[...]", "--other-folder PATH")
+_NO_OTHERS = Sentence("other_folders=[]", "in Python, other_folders=[]")
+_UNPACK = naming(
     "Of Spark's state, unpack a snapshot <version>.zip into an empty folder, and open that one "
-    "with other_folders=['<checkpoint>/state/<operator>/<partition>/SSTs']."
+    "with {folders}.",
+    folders=_SPARKS,
 )
 
 
@@ -324,9 +329,11 @@ def _wal_folder(folder: Path, told: str) -> Path | None:
     if any(each.suffix == ".log" and each.stem.isdigit() for each in folder.iterdir()):
         return None  # moved here, WAL and all
     message = f"The store {folder} keeps its WAL in {told} (wal_dir), which is not there."
-    hint = (
-        "Mount that folder, or name the one that has its .log files now with other_folders=[...]; "
-        "other_folders=[] opens the store without the rows that are in its WAL alone."
+    hint = naming(
+        "Mount that folder, or name the one that has its .log files now with {others}; "
+        "{none} opens the store without the rows that are in its WAL alone.",
+        others=_OTHERS,
+        none=_NO_OTHERS,
     )
     raise MissingFolderError(message, hint=hint)
 
@@ -435,14 +442,21 @@ def elsewhere_perhaps(
     """Return an error that says where a missing file may lie, if anything tells."""
     if shared_names(folder):
         message = f"{folder} is a snapshot of Spark's: it has no SST files of its own."
-        hint = (
+        hint = naming(
             "They lie in the checkpoint, in the folder SSTs beside the snapshot's .zip: give "
-            "other_folders=['<checkpoint>/state/<operator>/<partition>/SSTs']."
+            "{folders}.",
+            folders=_SPARKS,
         )
         return MissingFolderError(message, hint=hint)
     if others.gone:
         message = f"The store {folder} has files in {', '.join(others.gone)}, which is not there."
-        hint = "Mount it, or name the folder that they are in now with other_folders=[...]."
+        hint = naming(
+            "Mount it, or name the folder that they are in now with {others}.", others=_OTHERS
+        )
         return MissingFolderError(message, hint=hint)
-    more = "If it has more folders (cf_paths, db_paths), give them as other_folders=[...]."
-    return MissingFileError(error.message, hint=f"{error.hint} {more}")
+    hint = naming(
+        "{before} If it has more folders (cf_paths, db_paths), give them as {others}.",
+        before=error.hint,
+        others=_OTHERS,
+    )
+    return MissingFileError(error.message, hint=hint)

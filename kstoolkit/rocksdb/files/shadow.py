@@ -29,12 +29,15 @@ from typing import TYPE_CHECKING
 
 from rocksdict import AccessType, DBPath, DBRecoveryMode, Options, Rdict
 
+from kstoolkit.errors import Sentence, naming
 from kstoolkit.rocksdb.faults import StoreResourceError, translated
 from kstoolkit.rocksdb.files.finding import shared_names
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_SCRATCH = Sentence("Give scratch= (or TMPDIR)", "Set TMPDIR to")
 
 
 _SHADOWS = "kstoolkit-shadow-"
@@ -99,13 +102,17 @@ def new_scratch_folder(
                 os.close(lock)
     except UnicodeEncodeError as error:
         message = f"No scratch folder can be used in {place!r}: its path is no UTF-8."
-        raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) another one.") from error
+        raise StoreResourceError(
+            message, hint=naming("{scratch} another one.", scratch=_SCRATCH)
+        ) from error
     except OSError as error:
         message = f"No scratch folder can be made in {parent or 'TMPDIR'}: {error.strerror}."
-        hint = "Give scratch= (or TMPDIR) a folder that exists and that you may write to."
+        hint = naming("{scratch} a folder that exists and that you may write to.", scratch=_SCRATCH)
         raise StoreResourceError(message, hint=hint) from error
     message = f"Each scratch folder made in {parent or 'TMPDIR'} is taken away at once."
-    raise StoreResourceError(message, hint="Give scratch= (or TMPDIR) a folder of your own.")
+    raise StoreResourceError(
+        message, hint=naming("{scratch} a folder of your own.", scratch=_SCRATCH)
+    )
 
 
 def _clear_abandoned(parent: Path, *, prefix: str = _SHADOWS) -> None:
@@ -282,7 +289,9 @@ class Shadow:
                 f"{format_bytes(free)} are free there, and {format_bytes(_SPARE_BYTES)} are to be "
                 "left for others."
             )
-            hint = "Give scratch= (or TMPDIR) a folder on the store's own disk: no copies there."
+            hint = naming(
+                "{scratch} a folder on the store's own disk: no copies there.", scratch=_SCRATCH
+            )
             raise StoreResourceError(message, hint=hint)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import InputError, Option, naming
 from kstoolkit.records import Record, Source, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.memory.planning import check_whole
@@ -165,7 +165,7 @@ def _rolled_up(path: Path) -> dict[str, int] | None:
     return found if {"Rss", "Pss"} <= found.keys() else None
 
 
-_NO_PID = "the pid of the writer is not given: pid=..."
+_NO_PID = naming("the pid of the writer is not given: {pid}", pid=Option("pid", "..."))
 _NO_OPTIONS = "there is no OPTIONS file to take the writer's options from"
 _MAIN_TERMS = ("memtables", "block cache")
 

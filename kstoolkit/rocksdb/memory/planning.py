@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.records import Figure, Record, Records, Source, counted, of_source
 from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
@@ -593,7 +593,11 @@ def _with_unknown_cache(profile: Profile) -> Profile:
     name = "block_cache_bytes"
     if profile.block_cache_bytes is not None or name not in profile.unknown:
         return profile
-    why = f"{profile.unknown[name]}, nor does the writer's log tell of one: give profile=..."
+    why = naming(
+        "{before}, nor does the writer's log tell of one: give {profile}",
+        before=profile.unknown[name],
+        profile=Option("profile", "..."),
+    )
     return profile.changed(unknown={name: why})
 
 

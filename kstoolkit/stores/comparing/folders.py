@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, naming
 from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.replica.windowstore import WindowReader
 from kstoolkit.stores.discovery.discovering import discover
@@ -80,7 +80,7 @@ def own_counts(
     if window_size is None:
         known = ", ".join(format_duration(each) for each in changelog.window_lengths_ms())
         message = f"The changelog {changelog.path} has counts of windows of {known}."
-        raise ConfigurationError(message, hint="Say of which, by window_size=.")
+        raise ConfigurationError(message, hint=naming("Say of which, by {window_size}."))
     yield changelog_counts(changelog, window=window_size, action=action, total=total)
 
 

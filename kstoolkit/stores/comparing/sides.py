@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Sentence, naming
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
 from kstoolkit.stores.comparing.identity import identities, meanings
 from kstoolkit.stores.rows.rows import decoded_rows
@@ -91,7 +91,9 @@ class Side:
         if self.rows.limit is not None:
             name = self.rows.source.name
             message = f"Of the rows of {name!r}, only the first {self.rows.limit} are given."
-            hint = "Each engine has an order of its own: leave the limit out, or give since=."
+            hint = naming(
+                "Each engine has an order of its own: leave the limit out, or give {since}."
+            )
             raise ConfigurationError(message, hint=hint)
         self._parts = self.rows.source.read(self.rows.asked)
         first = next(self._parts, None)
@@ -282,7 +284,10 @@ class Allowance:
                 f"The rows to compare take more than {format_bytes(self.disk_bytes)} of scratch "
                 "disk."
             )
-            hint = "Compare fewer rows: give rows(since=..., until=...), or raise disk_bytes."
+            hint = Sentence(
+                "Compare fewer rows: give rows(since=..., until=...), or raise disk_bytes.",
+                "Compare fewer rows: give --since or --until.",
+            )
             raise ConfigurationError(message, hint=hint)
 
     def remove(self, path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.errors import InputError, KstoolkitError, Option, naming
 from kstoolkit.formats.streams.kinds import OFFSETS, STREAMS_FAMILIES
 from kstoolkit.formats.streams.places import read_offsets, segment_interval_ms
 from kstoolkit.rocksdb.opening import open_store
@@ -199,7 +199,10 @@ def _offset(found: FoundStore, offsets: dict[tuple[str, int], int]) -> int | Non
     return told[0] if told else None
 
 
-_NO_PLACE = "its place is not one that an engine would choose: look=True looks at its rows"
+_NO_PLACE = naming(
+    "its place is not one that an engine would choose: {look} looks at its rows",
+    look=Option("look", "True"),
+)
 _STOPPED = "the search was ended before all of it was looked into"
 
 

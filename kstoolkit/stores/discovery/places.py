@@ -31,7 +31,7 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import FormatError
+from kstoolkit.errors import FormatError, Option, naming
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.places import read_checkpoint, segment_interval_ms, segment_start_ms
@@ -272,8 +272,11 @@ _NO_CHECKPOINT = (
     "there is no checkpoint file: under exactly-once it goes when a store is opened and comes when "
     "it is closed; without it a restart restores the store from the start"
 )
-_ASK_OFFSETS = "there is no checkpoint file: look=True asks the column family offsets for it"
-_OPEN_IT = "only its rows tell: look=True opens it"
+_LOOK = Option("look", "True")
+_ASK_OFFSETS = naming(
+    "there is no checkpoint file: {look} asks the column family offsets for it", look=_LOOK
+)
+_OPEN_IT = naming("only its rows tell: {look} opens it", look=_LOOK)
 _NOT_CLOSED = (
     "Kafka Streams before 4.3 leaves no sign of it but a checkpoint file, and there is none: it is "
     "running, was not closed cleanly, or its task has no changelog"

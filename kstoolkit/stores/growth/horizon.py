@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from kstoolkit.errors import naming
 from kstoolkit.formats.columns import ByteColumn, Undecoded
 from kstoolkit.formats.serdes import guess_serde, serde_of
 from kstoolkit.formats.streams.kinds import Kind
@@ -207,11 +208,11 @@ def _why_not_inferred(tallies: Tallies, horizon: Horizon) -> str:
     if tallies.clock is Clock.TIMESTAMP:
         return "this kind of store keeps rows until they are deleted"
     if tallies.engine != _STREAMS:
-        return "only the segments of Kafka Streams' stores speak of it: give retention="
+        return naming("only the segments of Kafka Streams' stores speak of it: give {retention}")
     if horizon.segment_interval_ms is None:
-        return f"{_why_no_interval(tallies)}: give retention="
+        return naming("{why}: give {retention}", why=_why_no_interval(tallies))
     is_one = horizon.inferred_most_ms is not None
-    why = "the segments do not tell it: give retention="
+    why = naming("the segments do not tell it: give {retention}")
     return why if is_one else "no retention has segments so long"
 
 
@@ -503,7 +504,7 @@ def why_no_ages(
     if tallies.clock is Clock.VALID_TO:
         return "versions are replaced, not updated: versions says how many are history"
     if tallies.clock is not Clock.TIMESTAMP and not len(tallies.ends.spans()):
-        return "when its windows end is unknown: give window_size="
+        return naming("when its windows end is unknown: give {window_size}")
     no_time = tallies.greatest_time_ms is None or _judge(tallies, horizon) is None
     return _NO_TIME if no_time else None
 

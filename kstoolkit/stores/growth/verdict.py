@@ -13,6 +13,7 @@ from enum import IntEnum
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kstoolkit.errors import Option, Sentence
 from kstoolkit.moments import moment_text
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
@@ -195,7 +196,7 @@ def _verdict_on(growth: Growth) -> tuple[str, ...]:
     """Return the sentences, the most important first; there is at least one."""
     is_empty = not growth.num_rows and not growth.num_undecoded_rows
     said = [
-        (rule.weight, -rule.share(growth), rule.text.format_map(_Words(growth)))
+        (rule.weight, -rule.share(growth), _said(rule, growth))
         for rule in _RULES
         if (rule.of_empty or not is_empty) and rule.when(growth)
     ]
@@ -206,14 +207,23 @@ def _verdict_on(growth: Growth) -> tuple[str, ...]:
     return texts or (f"No figure here says why it would not shrink: it has {told}.",)
 
 
+def _said(rule: _Rule, growth: Growth) -> Sentence:
+    return Sentence(
+        rule.text.format_map(_Words(growth, "in_python")),
+        rule.text.format_map(_Words(growth, "at_terminal")),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
     """The words of a sentence, each looked up when the sentence has it."""
 
     growth: Growth
+    where: str
 
-    def __getitem__(self, word: str) -> str:
-        return _WORDS[word](self.growth)
+    def __getitem__(self, word: str) -> object:
+        found = _WORDS[word](self.growth)
+        return getattr(found, self.where, found)
 
 
 _STREAMS = "kafka-streams"
@@ -549,7 +559,8 @@ def _left_out(growth: Growth) -> str:
     )
 
 
-_WORDS: dict[str, Callable[[Growth], str]] = {
+_WORDS: dict[str, Callable[[Growth], object]] = {
+    "option_retention": lambda _: Option("retention"),
     "amplification": lambda g: f"{g.deletions.space_amplification or 0:.1f}",
     "batch_at": lambda g: moment_text(0 if g.checkpoint is None else g.checkpoint.batch_at_ms),
     "bounds": lambda g: (
@@ -672,7 +683,7 @@ _RULES = (
     _Rule(
         _Weight.UNKNOWN,
         "How long it keeps rows is not known exactly: its segments speak for {bounds}. What is "
-        "counted as expired is so by the longest: give retention=.",
+        "counted as expired is so by the longest: give {option_retention}.",
         lambda g: g.horizon.is_upper_bound and g.horizon.kept_ms is not None,
     ),
     _Rule(

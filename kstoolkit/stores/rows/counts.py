@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.changelog.changelog import Changelog
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.formats import countbundle
 from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.keys import decode_replica_keys
@@ -117,7 +117,9 @@ class CountRows:
     def __post_init__(self) -> None:
         if self.total and self.action is not None:
             message = f"Both the total and the count of {self.action!r} are asked for."
-            raise ConfigurationError(message, hint="Give action= or total=True.")
+            raise ConfigurationError(
+                message, hint=naming("Give {action} or {total}.", total=Option("total", "True"))
+            )
 
     @property
     def value_serde(self) -> str:

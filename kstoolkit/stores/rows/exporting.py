@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pc_csv
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.errors import ConfigurationError, Option, OutputError, naming
 from kstoolkit.formats.columns import HEADERS
 from kstoolkit.rocksdb.faults import StoreResourceError
 from kstoolkit.stores.rows.readable import HasRows
@@ -80,7 +80,10 @@ def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
 def _check_free(target: Path, *, overwrite: bool) -> None:
     if not overwrite and os.path.lexists(target):
         message = f"There is a file {str(target)!r} already."
-        raise OutputError(message, hint="Name another, or say overwrite=True.")
+        raise OutputError(
+            message,
+            hint=naming("Name another, or say {overwrite}.", overwrite=Option("overwrite", "True")),
+        )
 
 
 def _check_is_elsewhere(target: Path, store: HasRows) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Sentence, naming
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.serdes import Serde, guess_serde, serde_of
 from kstoolkit.moments import moment_ms
@@ -197,7 +197,12 @@ def _key_bytes(key: Any, serde: Serde) -> bytes:
         message = (
             f"The serde {serde.name!r} can read keys, but nobody told it how to write {key!r}."
         )
-        raise ConfigurationError(message, hint="Give the key's bytes instead.")
+        raise ConfigurationError(
+            message,
+            hint=naming(
+                "Give the key's bytes {how}.", how=Sentence("instead", "in hex, as --key 0x00ff")
+            ),
+        )
     if serde.name == "string" and not isinstance(key, str):
         # What any object is as text is hardly ever a key.
         message = f"The keys are text, and {key!r} is of type {type(key).__name__}."

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option, Sentence, naming
 from kstoolkit.formats.columns import ByteColumn, Decoded
 from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
@@ -284,7 +284,14 @@ class FamilySerdes:
         if self.are_marked and told.keys() & {"key", "prefix"}:
             names = ", ".join(each.name for each in self.families)
             message = "Keys of several column families are asked for, and each has its own columns."
-            raise ConfigurationError(message, hint=f"Choose one by column_family=...: {names}.")
+            raise ConfigurationError(
+                message,
+                hint=naming(
+                    "Choose one by {column_family}: {names}.",
+                    names=names,
+                    column_family=Option("column_family", "..."),
+                ),
+            )
         if isinstance(told.get("prefix"), str) and "key_serde" not in told:
             raise self._no_prefix(told["prefix"])
         serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
@@ -296,7 +303,11 @@ class FamilySerdes:
             f"No key begins with the text {prefix!r}: keys of Spark's state are binary rows of the "
             f"columns {names or 'none'}."
         )
-        hint = "Give key=... with the values of all columns or of some, or the prefix in bytes."
+        hint = naming(
+            "Give {key} with the values of all columns or of some, or the prefix in {prefix}.",
+            key=Option("key", "..."),
+            prefix=Sentence("bytes", "hex, as --prefix 0x00ff"),
+        )
         return ConfigurationError(message, hint=hint)
 
     def _of(self, serdes: Mapping[int, Serde]) -> Serde:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rocksdict import AccessType, Options, Rdict, WriteOptions
 
-from kstoolkit.errors import FormatError, InputError
+from kstoolkit.errors import FormatError, InputError, Sentence, naming
 from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum, layout_of
 from kstoolkit.formats.spark.statefiles import (
     APPEND,
@@ -150,7 +150,10 @@ NO_LOG = (
 )
 
 _TABLE, _LOG = re.compile(r"\d{1,20}\.sst"), re.compile(r"\d{1,20}\.log")
-_HINT = "Read another version of the state: its snapshot may need other files."
+_HINT = naming(
+    "Read another {version} of the state: its snapshot may need other files.",
+    version=Sentence("version", "--version"),
+)
 
 
 def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
