@@ -82,7 +82,7 @@ def measured(thing: Any) -> Measured:
 
 
 def _of_store(store: Any) -> Measured:
-    if not hasattr(store, "memory"):
+    if not hasattr(store, "memory") or getattr(store, "no_rocksdb", None):
         message = f"The memory of {store!r:.80} can't be measured: it is not open as RocksDB is."
         hint = "Of a run that is live, give the run; of Spark's settings, choose the profile."
         raise ConfigurationError(message, hint=hint)
@@ -90,6 +90,8 @@ def _of_store(store: Any) -> Measured:
     found = store.memory()
     parts = [found] if isinstance(found, MemoryParts) else list(found)
     one = store if segments is None else segments.largest()[1]
+    if not isinstance(one, Store):  # snapshots of Spark's, levels of a replica: no one profile
+        return _of_parts(parts)
     return _of_parts(parts, _told_by(one, parts, is_segmented=segments is not None))
 
 

@@ -229,7 +229,7 @@ def test_a_missing_file_is_named_with_what_there_is_to_do(tmp_path: Path) -> Non
     with pytest.raises(MissingFileError, match=f"{table.name}, which it needs, is missing") as said:
         kst.open_store(path)
     assert "backup" in str(said.value.hint)
-    assert "open_store(other_folders=[...])" in in_flags(str(said.value.hint))
+    assert "other_folders=[...]" in in_flags(str(said.value.hint))
 
 
 def test_what_the_user_says_is_believed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,11 +20,11 @@ from tests.stores.streamsstores import write_minutes, write_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
 MIB = 1 << 20
+CHANGELOGS_ALONE = Path(__file__).parents[2] / "data" / "stores" / "spark" / "hours-by-user"
 
 
 @pytest.fixture
@@ -191,10 +192,13 @@ def test_a_plan_is_gone_on_with_at_its_own_numbers() -> None:
 
 
 def test_what_has_no_memory_to_measure_is_said_and_the_formula_stays(tmp_path: Path) -> None:
-    with kst.open_store(make_checkpoint(tmp_path / "query")) as store, MemoryPanel(store) as panel:
+    with kst.open_store(CHANGELOGS_ALONE) as store, MemoryPanel(store) as panel:
         panel.wait()
         assert "can&#x27;t be measured" in panel.static_html()
         assert panel.plan is not None
+    with kst.open_store(make_checkpoint(tmp_path / "query")) as store, MemoryPanel(store) as panel:
+        panel.wait()
+        assert "Measured in this process" in panel.static_html()
     with MemoryPanel(tmp_path / "absent") as panel:
         panel.wait()
         assert "absent" in panel._said.value
