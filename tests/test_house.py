@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
-MOST_LINES = 79_700
+MOST_LINES = 79_800
 MOST_LINES_OF_CODE = 41_100
 MOST_IMPORTS = 1_112
 """Between modules, as a module is imported: types alone and imports inside functions apart."""
