@@ -215,7 +215,7 @@ def facts_html(rows: Iterable[tuple[str, str]], caption: str = "") -> str:
     Examples
     --------
     >>> facts_html([("late", "<3")])[-63:]
-    "left'>late</th><td style='text-align:left'>&lt;3</td></tr></table>"
+    "t'>late</th><td style='text-align:left'>&lt;3</td></tr></table>"
     """
     left = "style='text-align:left'"
     body = "".join(
@@ -231,7 +231,7 @@ def rows_html(caption: str, heads: Iterable[str], rows: Iterable[Iterable[str]])
     Examples
     --------
     >>> rows_html("1 user", ["user"], [["<anna>"]])[-60:]
-    '</th></tr></thead><tbody><tr><td>&lt;anna&gt;</td></tr></tbody></table>'
+    '/thead><tbody><tr><td>&lt;anna&gt;</td></tr></tbody></table>'
     """
     head = "".join(f"<th scope='col'>{escape(each)}</th>" for each in heads)
     body = "".join(

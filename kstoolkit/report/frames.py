@@ -148,7 +148,7 @@ def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = 
     Examples
     --------
     >>> grid_of(pd.DataFrame({"user": ["anna", "bo"], "count": [3, 1200]}), 1)
-    Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
+    _Grid(names=['user', 'count'], rows=[('anna', '3')], numbers=frozenset({1}), total=2)
     """
     there = len(table_) if total == _COUNTED else total
     if isinstance(table_, pa.Table):
