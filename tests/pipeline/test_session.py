@@ -38,6 +38,7 @@ def run_apart(program: str, **environment: str) -> subprocess.CompletedProcess[s
 
 
 def test_the_active_session_is_returned_untouched(spark: SparkSession) -> None:
+    spark.createDataFrame([(1,)], "n int")  # makes it the active one, whoever was before
     before = spark.conf.get("spark.sql.shuffle.partitions")
     assert spark_session("local[7]", extra={"spark.sql.shuffle.partitions": "7"}) is spark
     assert spark.conf.get("spark.sql.shuffle.partitions") == before

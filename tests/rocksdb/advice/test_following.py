@@ -168,7 +168,7 @@ CASES = [
         SMALL_CACHE | LAZY,
         {"pin_l0_filter_and_index_blocks_in_cache": True},
         tickers("block.cache.index.miss", "block.cache.filter.miss"),
-        times=2.0,  # how long files stay in level 0 is a matter of what else the machine does
+        times=1.3,  # how long files stay in level 0 is a matter of what else the machine does
     ),
     Followed(
         "hash index not pinned",
