@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     from kstoolkit.cli.application import app  # noqa: PLC0415 - Typer's import has its price
-    from kstoolkit.cli.terminal import (  # noqa: PLC0415  # noqa: PLC0415
+    from kstoolkit.cli.terminal import (  # noqa: PLC0415
         INTERRUPTED,
         MISTAKE,
         accept_any_text,
