@@ -27,10 +27,9 @@ import pyarrow.parquet as pq
 
 from kstoolkit.counters.counters import Counters, PackedKeys
 from kstoolkit.errors import FormatError
-from kstoolkit.formats import topicbundle
 from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.formats.keys import decode_topic_keys, encode_topic_keys
-from kstoolkit.formats.topicbundle import ActionBundles
+from kstoolkit.formats.topicbundle import ActionBundles, decode_many, encode_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +72,7 @@ def _records_of(
     user, start_ms = counters.user[first], counters.start_ms[first]
     keys = encode_topic_keys(counters.users, user, start_ms, size_ms)
     bundles = ActionBundles(size, counters.action, counters.count, updated_ms, counters.actions)
-    return keys, topicbundle.encode_many(bundles)
+    return keys, encode_many(bundles)
 
 
 def counters_of(
@@ -109,7 +108,7 @@ def counters_of(
     found = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
     found = found.take(pa.array(last))
     is_gone = np.asarray(found.is_null())
-    bundles = topicbundle.decode_many(found.drop_null())
+    bundles = decode_many(found.drop_null())
     window = np.repeat(np.flatnonzero(~is_gone), bundles.size)
     changed_ms = np.repeat(bundles.updated_at_ms, bundles.size)
     size_ms = windows.size_ms[window]

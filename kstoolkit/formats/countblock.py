@@ -38,7 +38,7 @@ What is older than windows are kept goes by the topic's ``retention.ms``
 
 from __future__ import annotations
 
-from struct import Struct
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -140,8 +140,8 @@ def _damaged(block: bytes, what: str) -> FormatError:
     )
 
 
-_LAYOUT = Struct(">iiqiq")
-_LENGTH_BYTES = _LAYOUT.size
+_LAYOUT = ">iiqiq"
+_LENGTH_BYTES = struct.calcsize(_LAYOUT)
 """How long such a key is."""
 _INT32, _INT64 = 2**31, 2**63
 _LIMITS = (_INT32, _INT32, _INT64, _INT32, _INT64)
@@ -185,7 +185,7 @@ class BlockKey(NamedTuple):
         if not fits or not self.size_ms:
             message = f"{self} has no key: a number is below zero or too large, or the size zero."
             raise ConfigurationError(message)
-        return _LAYOUT.pack(*self[:-1], -self.size_ms)
+        return struct.pack(_LAYOUT, *self[:-1], -self.size_ms)
 
     @classmethod
     def decode(cls, key: bytes) -> BlockKey:
@@ -203,7 +203,7 @@ class BlockKey(NamedTuple):
         """
         if len(key) != _LENGTH_BYTES:
             raise _no_key(key)
-        bucket, epoch, batch, part, minus_ms = _LAYOUT.unpack(key)
+        bucket, epoch, batch, part, minus_ms = struct.unpack(_LAYOUT, key)
         if min(bucket, epoch, batch, part) < 0 or not -_INT64 < minus_ms < 0:
             raise _no_key(key)
         return cls(bucket, epoch, batch, part, -minus_ms)

@@ -164,7 +164,6 @@ class _TaskFiles:
             if outbox is None:
                 self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
             else:
-                # Only here: protobuf's classes can't travel to nodes that lack kstoolkit.
                 self.changelog = OutboxWriter(path, outbox, changed_ms=now_ms)
             self.open_files.callback(self.changelog.close)
         return self.changelog
