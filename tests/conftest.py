@@ -34,6 +34,9 @@ SLOWER = ("spark", "kafka", "slow", "connect", "cluster", "kill", "browser")
 settings.register_profile("kstoolkit", deadline=None)
 settings.load_profile("kstoolkit")
 
+# No Java of a test lives to see its code made faster: two thirds of the CPU time of a session.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 DATA_FOLDER = Path(__file__).parents[2] / "shared" / "data"
 
 

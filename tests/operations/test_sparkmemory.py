@@ -22,7 +22,7 @@ from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 from kstoolkit.rocksdb.profiles.named import kafka_streams
 from kstoolkit.rocksdb.profiles.profile import Profile
-from tests.pipeline.harness import SHORT_LIVED, events, source, until, write_files
+from tests.pipeline.harness import events, source, until, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -334,7 +334,7 @@ APART = """
 def test_executors_tell_their_peaks_and_sessions_that_are_gone_are_sentences() -> None:
     done = subprocess.run(
         [sys.executable, "-c", dedent(APART)],
-        env=os.environ | SHORT_LIVED | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=200,

@@ -44,9 +44,6 @@ ACTIONS = ("read", "write", "läs", "Main/Talk")
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
-SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""Half the CPU time of a Java that will not live to see its code made faster."""
-
 _COUNTS = """
 SELECT (epoch_ms(time) - ({grain})) // {every} * {every} AS start, "user", action, count(*) AS n
 FROM read_json(?, format = 'newline_delimited', ignore_errors = true, columns =
@@ -176,7 +173,7 @@ def spawn(program: str, *arguments: object) -> subprocess.Popen[str]:
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return subprocess.Popen(
         [sys.executable, "-c", dedent(program), *map(str, arguments)],
-        env=os.environ | {"PYTHONPATH": path} | SHORT_LIVED,
+        env=os.environ | {"PYTHONPATH": path},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -24,7 +24,6 @@ from kstoolkit.events.event import REASONS
 from tests.pipeline.harness import (
     NAMES,
     ROOT,
-    SHORT_LIVED,
     check_exact,
     counted,
     events,
@@ -260,7 +259,6 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_loses_nothing(tmp_path: 
     told = subprocess.run(
         [*MOUNTING, dedent(TWO_RUNS), "sh", *places],
         env=os.environ
-        | SHORT_LIVED
         | {"PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "ONE_RUN": dedent(ONE_RUN)},
         capture_output=True,
         text=True,

@@ -19,7 +19,6 @@ import pytest
 import kstoolkit as kst
 from kstoolkit.environment import find_java
 from tests.pipeline.harness import (
-    SHORT_LIVED,
     check_exact,
     events,
     finish,
@@ -119,7 +118,6 @@ def launch(folder: Path, name: str, *arguments: str, **environment: str) -> subp
         "SPARK_LOCAL_IP": "127.0.0.1",
         "JAVA_HOME": str(find_java().home),
         "PYTHONPATH": "",
-        **SHORT_LIVED,
     }
     program = ["bin/spark-class", f"org.apache.spark.deploy.{name.lower()}.{name}"]
     ports = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]

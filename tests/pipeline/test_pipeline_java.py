@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.harness import ROOT, SHORT_LIVED, events, write_files
+from tests.pipeline.harness import ROOT, events, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def test_a_run_chooses_a_light_collector_unless_the_environment_names_one(
     tmp_path: Path, given: str, collectors: set[str]
 ) -> None:
     write_files(tmp_path / "in", events(100), 1)
-    options = f"{SHORT_LIVED['JDK_JAVA_OPTIONS']} {given}"
+    options = f"{os.environ['JDK_JAVA_OPTIONS']} {given}"
     done = subprocess.run(
         [sys.executable, "-c", dedent(PROGRAM), tmp_path / "in", tmp_path / "out"],
         env=os.environ | {"JDK_JAVA_OPTIONS": options, "PYTHONPATH": str(ROOT)},
