@@ -18,6 +18,10 @@ from kstoolkit.cli.options import (
     TIME_UNIT,
     Format,
     Unit,
+    argument,
+    optional,
+    required,
+    switch,
 )
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
@@ -29,22 +33,13 @@ if TYPE_CHECKING:
     from kstoolkit.operations.reset import ResetPlan
 
 
-FOLDER = typer.Option(
-    None,
-    "--dir",
-    metavar="DIR",
-    help="Where it lives.  [default: kstoolkit/broker in $XDG_DATA_HOME or ~/.local/share]",
-    show_default=False,
+FOLDER = optional(
+    "DIR", "Where it lives.", "kstoolkit/broker in $XDG_DATA_HOME or ~/.local/share", flag="--dir"
 )
 
 
-PORT = typer.Option(
-    None,
-    min=1,
-    max=65535,
-    metavar="PORT",
-    help="Where it listens; fixed by the first start.  [default: a port that is free]",
-    show_default=False,
+PORT = optional(
+    "PORT", "Where it listens; fixed by the first start.", "a port that is free", min=1, max=65535
 )
 
 
@@ -107,36 +102,23 @@ class RecordTime(StrEnum):
 
 
 def produce(
-    files: list[str] = typer.Argument(
-        ...,
-        metavar="FILES...",
-        help="Events: files, folders (searched to the bottom) or quoted globs; JSON lines, CSV or "
+    files: list[str] = argument(
+        "FILES...",
+        "Events: files, folders (searched to the bottom) or quoted globs; JSON lines, CSV or "
         "Parquet; plain, gzip or zstd.",
-        show_default=False,
     ),
     *,
-    to: str = typer.Option(..., metavar="TOPIC", help="Where to: kafka://host:port/topic."),
-    event_time: str = typer.Option(..., metavar="COLUMN", help="The time of an event: a column."),
-    user: str = typer.Option(..., metavar="COLUMN", help="Who: a column; it becomes the key."),
-    partitions: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="How many partitions the topic gets if it is missing.  [default: 3]",
-        show_default=False,
+    to: str = required("TOPIC", "Where to: kafka://host:port/topic."),
+    event_time: str = required("COLUMN", "The time of an event: a column."),
+    user: str = required("COLUMN", "Who: a column; it becomes the key."),
+    partitions: int | None = optional(
+        "N", "How many partitions the topic gets if it is missing.", "3", min=1
     ),
-    rate: float | None = typer.Option(
-        None,
-        metavar="N",
-        help="At most so many records a second.  [default: as fast as it goes]",
-        show_default=False,
-    ),
-    speed: str | None = typer.Option(
-        None,
-        metavar="FACTOR",
-        help="As fast as it was recorded, but for a factor: 60x sends a minute in a second.  "
-        "[default: as fast as it goes]",
-        show_default=False,
+    rate: float | None = optional("N", "At most so many records a second.", "as fast as it goes"),
+    speed: str | None = optional(
+        "FACTOR",
+        "As fast as it was recorded, but for a factor: 60x sends a minute in a second.",
+        "as fast as it goes",
     ),
     file_format: Format | None = FILE_FORMAT,
     time_unit: Unit | None = TIME_UNIT,
@@ -194,21 +176,13 @@ def produce(
         raise typer.Exit(FAULT)
 
 
-_READER = typer.Argument(
-    ...,
-    metavar="OUT|SERVERS",
-    help="The output folder of a run on a topic; or, with --group, kafka://host:port.",
-    show_default=False,
+_READER = argument(
+    "OUT|SERVERS", "The output folder of a run on a topic; or, with --group, kafka://host:port."
 )
-_GROUP = typer.Option(
-    None,
-    metavar="NAME",
-    help="A consumer group: a group.id, or the application.id of Kafka Streams.  [default: a run]",
-    show_default=False,
+_GROUP = optional(
+    "NAME", "A consumer group: a group.id, or the application.id of Kafka Streams.", "a run"
 )
-TOPIC = typer.Option(
-    None, metavar="TOPIC", help="Only this topic of the group.  [default: all]", show_default=False
-)
+TOPIC = optional("TOPIC", "Only this topic of the group.", "all")
 _SCHEME = "kafka://"
 
 
@@ -222,14 +196,10 @@ def lag(
         metavar="DURATION",
         help="How long to measure rates; with --watch, how often to look.",
     ),
-    watch: bool = typer.Option(
-        False, "--watch", help="Look again and again, a line each time, until Ctrl-C."
-    ),
+    watch: bool = switch("--watch", "Look again and again, a line each time, until Ctrl-C."),
     kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = typer.Option(
-        False,
-        "--json",
-        help="Print one JSON object, with --watch one a line, and nothing else on stdout.",
+    as_json: bool = switch(
+        "--json", "Print one JSON object, with --watch one a line, and nothing else on stdout."
     ),
 ) -> None:
     """Say how far a run or a consumer group is behind.
@@ -252,18 +222,13 @@ def lag(
 def reset(
     reader: str = _READER,
     *,
-    to: str = typer.Option(
-        ...,
-        metavar="WHERE",
-        help="earliest, latest, a time such as 2026-01-31T08:00Z, or offsets by partition: "
-        "0=500,1=20.",
-        show_default=False,
+    to: str = required(
+        "WHERE",
+        "earliest, latest, a time such as 2026-01-31T08:00Z, or offsets by partition: 0=500,1=20.",
     ),
     group: str | None = _GROUP,
     topic: str | None = TOPIC,
-    execute: bool = typer.Option(
-        False, "--execute", help="Do it.  [default: say what it would do]"
-    ),
+    execute: bool = switch("--execute", "Do it.  [default: say what it would do]"),
     kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, argument, optional
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.results import Comparison, Trial, TrialFailed
@@ -36,74 +36,39 @@ _DRAWN = {"writes": 1_000_000, "keys": 250_000, "value_bytes": 100}
 
 
 def compare_profiles(
-    profiles: list[str] = typer.Argument(
-        ...,
-        metavar="PROFILE...",
-        help="Names of profiles, OPTIONS files, or folders of stores whose options to take.",
-        show_default=False,
+    profiles: list[str] = argument(
+        "PROFILE...",
+        "Names of profiles, OPTIONS files, or folders of stores whose options to take.",
     ),
     *,
-    workload: WorkloadKind | None = typer.Option(
-        None, help="Which rows to draw.  [default: uniform]", show_default=False
+    workload: WorkloadKind | None = optional(None, "Which rows to draw.", "uniform"),
+    replay: str | None = optional(
+        "PATH",
+        "Write a store's own rows, in the order of their keys; or, with --window, what following "
+        "a changelog writes.",
+        "rows are drawn",
     ),
-    replay: str | None = typer.Option(
-        None,
-        metavar="PATH",
-        help="Write a store's own rows, in the order of their keys; or, with --window, what"
-        " following a changelog writes.  [default: rows are drawn]",
-        show_default=False,
+    window: str | None = optional(
+        "LENGTH",
+        "With --replay of a changelog: which of its windows, such as '1 hour'.",
+        "none, for --replay of a store",
     ),
-    window: str | None = typer.Option(
-        None,
-        metavar="LENGTH",
-        help="With --replay of a changelog: which of its windows, such as '1 hour'.  "
-        "[default: none, for --replay of a store]",
-        show_default=False,
-    ),
-    writes: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="How many rows to draw.  [default: 1000000]",
-        show_default=False,
-    ),
-    keys: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="Among how many keys.  [default: 250000]",
-        show_default=False,
-    ),
-    value_bytes: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="How large the values drawn are.  [default: 100]",
-        show_default=False,
-    ),
+    writes: int | None = optional("N", "How many rows to draw.", "1000000", min=1),
+    keys: int | None = optional("N", "Among how many keys.", "250000", min=1),
+    value_bytes: int | None = optional("N", "How large the values drawn are.", "100", min=1),
     reads: float = typer.Option(0.1, min=0, metavar="N", help="How many gets stand by a write."),
-    pace: float | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="How many writes a second.  [default: as fast as RocksDB takes them]",
-        show_default=False,
+    pace: float | None = optional(
+        "N", "How many writes a second.", "as fast as RocksDB takes them", min=1
     ),
     seed: int = typer.Option(7, min=0, metavar="N", help="The same seed gives the same rows."),
     seconds: float = typer.Option(60, min=1, metavar="N", help="How long a profile may take."),
     disk_mb: int = typer.Option(4096, min=1, metavar="N", help="MiB of disk it may take."),
-    folder: str | None = typer.Option(
-        None,
-        metavar="FOLDER",
-        help="On whose disk to try.  [default: where temporary files are]",
-        show_default=False,
-    ),
-    keep: str | None = typer.Option(
-        None,
-        metavar="FOLDER",
-        help="Leave the stores there, each in a folder of its profile's name, for a look with the"
-        " other commands.  [default: they are removed]",
-        show_default=False,
+    folder: str | None = optional("FOLDER", "On whose disk to try.", "where temporary files are"),
+    keep: str | None = optional(
+        "FOLDER",
+        "Leave the stores there, each in a folder of its profile's name, for a look with the "
+        "other commands.",
+        "they are removed",
     ),
     as_json: bool = AS_JSON,
 ) -> None:
@@ -231,12 +196,10 @@ class Target(StrEnum):
 
 
 def profile(
-    name: str = typer.Argument(
-        ...,
-        metavar="NAME",
-        help="kafka_streams, spark, bounded_memory, point_lookup, write_heavy, bulk_load, low_disk;"
-        " or an OPTIONS file, or the folder of a store.",
-        show_default=False,
+    name: str = argument(
+        "NAME",
+        "kafka_streams, spark, bounded_memory, point_lookup, write_heavy, bulk_load, low_disk; "
+        "or an OPTIONS file, or the folder of a store.",
     ),
     to: Target = typer.Option(
         Target.options,
@@ -245,27 +208,11 @@ def profile(
     ),
     *,
     as_json: bool = AS_JSON_OBJECT,
-    class_name: str | None = typer.Option(
-        None,
-        "--class",
-        metavar="CLASS",
-        help="With --to java: what to call the class.  [default: RocksDBOptions]",
-        show_default=False,
+    class_name: str | None = optional(
+        "CLASS", "With --to java: what to call the class.", "RocksDBOptions", flag="--class"
     ),
-    total_mb: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="MiB that bounded_memory is to stay near.  [default: 512]",
-        show_default=False,
-    ),
-    stores: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="How many stores bounded_memory is shared by.  [default: 1]",
-        show_default=False,
-    ),
+    total_mb: int | None = optional("N", "MiB that bounded_memory is to stay near.", "512", min=1),
+    stores: int | None = optional("N", "How many stores bounded_memory is shared by.", "1", min=1),
 ) -> None:
     """Print RocksDB options for an engine, and what it lacks.
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, KAFKA_CONFIG, SHOWN
+from kstoolkit.cli.options import (
+    AS_JSON,
+    AS_JSON_OBJECT,
+    KAFKA_CONFIG,
+    SHOWN,
+    argument,
+    optional,
+    required,
+    switch,
+)
 from kstoolkit.cli.stores import (
     ACTION,
     BATCH,
@@ -109,13 +118,11 @@ def _sizes(use: KeyUse | PrefixUse | WindowUse) -> list[str]:
     return [format_count(use.num_rows), f"{least}{format_bytes(use.data_bytes)}"]
 
 
-A = typer.Argument(
-    ...,
-    metavar="A",
-    help="One store, as for rows; its changelog topic, kafka://host:port/topic, which is read as "
-    "the other store is; or a changelog of kstoolkit's, also a topic, or a run's output folder: "
-    "then --window-size says which windows.",
-    show_default=False,
+A = argument(
+    "A",
+    "One store, as for rows; its changelog topic, kafka://host:port/topic, which is read as the "
+    "other store is; or a changelog of kstoolkit's, also a topic, or a run's output folder: then "
+    "--window-size says which windows.",
 )
 B = typer.Argument(
     None,
@@ -123,53 +130,29 @@ B = typer.Argument(
     help="The other one.  [default: A, at the second of --versions or --batches]",
     show_default=False,
 )
-_BY_VALUE = typer.Option(
-    False,
-    "--by-value",
-    help="Compare what bytes stand for, not the bytes: a long of 3 is then a 3 in JSON.",
+_BY_VALUE = switch(
+    "--by-value", "Compare what bytes stand for, not the bytes: a long of 3 is then a 3 in JSON."
 )
-_TO = typer.Option(
-    ...,
-    metavar="FILE",
-    help="Where to: .parquet, .jsonl or .csv; the texts also with .gz or .zst.",
-    show_default=False,
+_TO = required("FILE", "Where to: .parquet, .jsonl or .csv; the texts also with .gz or .zst.")
+_OVERWRITE = switch("--overwrite", "Replace the file, if there is one.")
+_DIFFERENCES = optional(
+    "N", "How many differences to print.", f"{SHOWN}, and with --json or --to all", min=0
 )
-_OVERWRITE = typer.Option(False, "--overwrite", help="Replace the file, if there is one.")
-_DIFFERENCES = typer.Option(
-    None,
-    min=0,
-    metavar="N",
-    help=f"How many differences to print.  [default: {SHOWN}, and with --json or --to all]",
-    show_default=False,
-)
-_DIFF_TO = typer.Option(
-    None,
-    "--to",
-    metavar="FILE",
-    help="Write the differences to a file instead: .parquet, .jsonl or .csv, as export does.",
-    show_default=False,
+_DIFF_TO = optional(
+    "FILE",
+    "Write the differences to a file instead: .parquet, .jsonl or .csv, as export does.",
+    flag="--to",
 )
 
 
-_RETENTION = typer.Option(
-    None,
-    metavar="DURATION",
-    help="How long the store keeps rows.  [default: inferred from its segments]",
-    show_default=False,
-)
-_NOW = typer.Option(
-    None,
-    metavar="T",
-    help="The moment to count back from.  [default: that of its newest row]",
-    show_default=False,
-)
-_BY = typer.Option(
-    None,
-    "--by",
-    metavar="FIELD",
-    help="Of Spark's state, the field of its keys to sum up by, as user; given several times, "
-    "several together.  [default: all that every key has, and each field alone]",
-    show_default=False,
+_RETENTION = optional("DURATION", "How long the store keeps rows.", "inferred from its segments")
+_NOW = optional("T", "The moment to count back from.", "that of its newest row")
+_BY = optional(
+    "FIELD",
+    "Of Spark's state, the field of its keys to sum up by, as user; given several times, several "
+    "together.",
+    "all that every key has, and each field alone",
+    flag="--by",
 )
 _TOP = typer.Option(10, min=1, metavar="N", help="How many keys, prefixes and windows to name.")
 

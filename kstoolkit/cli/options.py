@@ -16,39 +16,46 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 
-OUT = typer.Argument(..., metavar="OUT", help="The output folder of a run.", show_default=False)
 
-AS_JSON = typer.Option(
-    False, "--json", help="Print everything, one JSON object a line, and nothing else on stdout."
-)
+def argument(metavar: str, what: str) -> Any:
+    """Return an argument that has to be given."""
+    return typer.Argument(..., metavar=metavar, help=what, show_default=False)
 
-AS_JSON_OBJECT = typer.Option(
-    False, "--json", help="Print one JSON object, and nothing else on stdout."
-)
 
+def switch(name: str, what: str) -> Any:
+    """Return an option that is off unless it is named."""
+    return typer.Option(False, name, help=what)
+
+
+def required(metavar: str, what: str) -> Any:
+    """Return an option that has to be given."""
+    return typer.Option(..., metavar=metavar, help=what, show_default=False)
+
+
+def optional(
+    metavar: str | None, what: str, default: str = "", *, flag: str | None = None, **bounds: Any
+) -> Any:
+    """Return an option that is None unless it is given; its help ends with what holds then."""
+    flags = [] if flag is None else [flag]
+    text = f"{what}  [default: {default}]" if default else what
+    return typer.Option(None, *flags, metavar=metavar, help=text, show_default=False, **bounds)
+
+
+OUT = argument("OUT", "The output folder of a run.")
+AS_JSON = switch("--json", "Print everything, one JSON object a line, and nothing else on stdout.")
+AS_JSON_OBJECT = switch("--json", "Print one JSON object, and nothing else on stdout.")
 LIMIT = typer.Option(
     SHOWN, min=1, metavar="N", help="How many to show; --json prints all of them anyway."
 )
-
 QUIET = typer.Option(
     False,
     "--quiet",
     "-q",
     help="Print no progress and no result, just errors (and what --json asks for).",
 )
-
-FILE_FORMAT = typer.Option(
-    None,
-    "--format",
-    help="The files' format.  [default: what each name says]",
-    show_default=False,
-)
-
-TIME_UNIT = typer.Option(
-    None,
-    "--time-unit",
-    help="What epoch times are counted in.  [default: told from their size]",
-    show_default=False,
+FILE_FORMAT = optional(None, "The files' format.", "what each name says", flag="--format")
+TIME_UNIT = optional(
+    None, "What epoch times are counted in.", "told from their size", flag="--time-unit"
 )
 
 
@@ -69,64 +76,46 @@ class Unit(StrEnum):
     ns = "ns"
 
 
-KAFKA_CONFIG = typer.Option(
-    None,
-    metavar="FILE",
-    help="Settings of the connection to Kafka, one name=value a line.  [default: the file that "
-    "KSTOOLKIT_KAFKA_CONFIG names]",
-    show_default=False,
+KAFKA_CONFIG = optional(
+    "FILE",
+    "Settings of the connection to Kafka, one name=value a line.",
+    "the file that KSTOOLKIT_KAFKA_CONFIG names",
 )
-VALUE = typer.Option(
-    None,
-    metavar="EXPRESSION",
-    help="Of a topic: what a record's value is, as an SQL expression.  [default: a JSON object]",
-    show_default=False,
+VALUE = optional(
+    "EXPRESSION", "Of a topic: what a record's value is, as an SQL expression.", "a JSON object"
 )
-STARTING = typer.Option(
-    None,
-    metavar="WHERE",
-    help="Of a topic: where the first run begins: earliest, latest, or a time such as "
-    "2026-01-31T08:00Z.  [default: earliest]",
-    show_default=False,
+STARTING = optional(
+    "WHERE",
+    "Of a topic: where the first run begins: earliest, latest, or a time such as "
+    "2026-01-31T08:00Z.",
+    "earliest",
 )
-SCHEMA = typer.Option(
-    None,
-    metavar="FIELDS",
-    help="Of a topic: the fields of a value, for expressions: 'at long, who string'.  "
-    "[default: told from records]",
-    show_default=False,
+SCHEMA = optional(
+    "FIELDS",
+    "Of a topic: the fields of a value, for expressions: 'at long, who string'.",
+    "told from records",
 )
-MAX_RECORDS = typer.Option(
-    None,
-    "--max-records-per-batch",
+MAX_RECORDS = optional(
+    "N",
+    "A micro-batch takes in no more records of a topic.",
+    "1000000",
+    flag="--max-records-per-batch",
     min=1,
-    metavar="N",
-    help="A micro-batch takes in no more records of a topic.  [default: 1000000]",
-    show_default=False,
 )
-CHANGELOG = typer.Option(
-    None,
-    metavar="TOPIC",
-    help="Where the counts go: kafka://host:port/topic, made if missing.  [default: into OUT]",
-    show_default=False,
+CHANGELOG = optional(
+    "TOPIC", "Where the counts go: kafka://host:port/topic, made if missing.", "into OUT"
 )
-FINDINGS_TO = typer.Option(
-    None,
-    metavar="TOPIC",
-    help="Send findings, as JSON, to kafka://host:port/topic too; made if missing.  "
-    "[default: to OUT alone]",
-    show_default=False,
+FINDINGS_TO = optional(
+    "TOPIC",
+    "Send findings, as JSON, to kafka://host:port/topic too; made if missing.",
+    "to OUT alone",
 )
-GIVE_UP_AFTER = typer.Option(
-    None,
-    metavar="DURATION",
-    help="With topics: how long brokers that do not answer are waited for.  [default: 10 minutes]",
-    show_default=False,
+GIVE_UP_AFTER = optional(
+    "DURATION", "With topics: how long brokers that do not answer are waited for.", "10 minutes"
 )
-BLOCKS = typer.Option(
-    False,
+BLOCKS = switch(
     "--blocks",
-    help="With --changelog: many counts in one record, a tenth of the bytes; compaction can't fold "
+    "With --changelog: many counts in one record, a tenth of the bytes; compaction can't fold "
     "them.",
 )
 

@@ -8,10 +8,17 @@ from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import typer
 from tqdm import tqdm
 
-from kstoolkit.cli.options import AS_JSON_OBJECT, KAFKA_CONFIG, QUIET
+from kstoolkit.cli.options import (
+    AS_JSON_OBJECT,
+    KAFKA_CONFIG,
+    QUIET,
+    argument,
+    optional,
+    required,
+    switch,
+)
 from kstoolkit.cli.stores import changelog_source
 from kstoolkit.cli.terminal import Outage, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
@@ -116,51 +123,39 @@ def _lag(lag: Lag, followed: int) -> str:
 
 _LOOK = "1 second"
 
-STORE = typer.Argument(..., metavar="STORE", help="The folder of a replica.", show_default=False)
+STORE = argument("STORE", "The folder of a replica.")
 
 
 def restore(
-    changelog: str = typer.Argument(
-        ...,
-        metavar="CHANGELOG",
-        help="A changelog: a folder, a run's output folder, or a topic, kafka://host:port/topic.",
-        show_default=False,
+    changelog: str = argument(
+        "CHANGELOG",
+        "A changelog: a folder, a run's output folder, or a topic, kafka://host:port/topic.",
     ),
-    store: str = typer.Argument(
-        ..., metavar="STORE", help="Where the replica is, or shall be.", show_default=False
-    ),
+    store: str = argument("STORE", "Where the replica is, or shall be."),
     *,
-    profile: str | None = typer.Option(
-        None,
-        metavar="NAME",
-        help="A profile of RocksDB options, such as point_lookup; by default the replica's own.",
-        show_default=False,
+    profile: str | None = optional(
+        "NAME", "A profile of RocksDB options, such as point_lookup; by default the replica's own."
     ),
-    retention: str | None = typer.Option(
-        None,
-        metavar="WINDOW=DURATION,...",
-        help="How long after their end windows are kept, for each kind that is not kept for ever: "
-        "'1 minute=2 days,1 hour=30 days'. Segments of an hour or more go as a whole, by the time "
-        "that the data has come to.  [default: as was said the last time]",
-        show_default=False,
+    retention: str | None = optional(
+        "WINDOW=DURATION,...",
+        "How long after their end windows are kept, for each kind that is not kept for ever: '1 "
+        "minute=2 days,1 hour=30 days'. Segments of an hour or more go as a whole, by the time "
+        "that the data has come to.",
+        "as was said the last time",
     ),
-    follow: bool = typer.Option(
-        False, "--follow", help="Keep up with the changelog, until Ctrl-C.  [default: to its end]"
+    follow: bool = switch(
+        "--follow", "Keep up with the changelog, until Ctrl-C.  [default: to its end]"
     ),
-    every: str | None = typer.Option(
-        None,
-        metavar="DURATION",
-        help="With --follow: how often to look for what is new.  [default: 1 second]",
-        show_default=False,
+    every: str | None = optional(
+        "DURATION", "With --follow: how often to look for what is new.", "1 second"
     ),
-    metrics_port: int | None = typer.Option(
-        None,
+    metrics_port: int | None = optional(
+        "PORT",
+        "Serve the replica's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
+        "restores and follows; 0 takes any port that is free, and says which.",
+        "don't",
         min=0,
         max=65_535,
-        metavar="PORT",
-        help="Serve the replica's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
-        "restores and follows; 0 takes any port that is free, and says which.  [default: don't]",
-        show_default=False,
     ),
     quiet: bool = QUIET,
     kafka_config: str | None = KAFKA_CONFIG,
@@ -293,18 +288,10 @@ def _in_words(figures: dict[str, Any]) -> str:
 def get(
     store: str = STORE,
     *,
-    user: str = typer.Option(..., metavar="USER", help="Whose counts.", show_default=False),
-    window: str = typer.Option(
-        ...,
-        metavar="WINDOW",
-        help="Which window: '1 hour', or '5 minutes every 1 minute'.",
-        show_default=False,
-    ),
-    at: str = typer.Option(
-        ...,
-        metavar="TIME",
-        help="A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC.",
-        show_default=False,
+    user: str = required("USER", "Whose counts."),
+    window: str = required("WINDOW", "Which window: '1 hour', or '5 minutes every 1 minute'."),
+    at: str = required(
+        "TIME", "A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC."
     ),
     as_json: bool = AS_JSON_OBJECT,
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT, argument, optional, switch
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning
@@ -38,19 +38,12 @@ _ROWS_AT_A_TIME = 50_000
 def counts(
     out: str = OUT,
     *,
-    window: str | None = typer.Option(
-        None,
-        metavar="WINDOW",
-        help="Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required.",
-        show_default=False,
+    window: str | None = optional(
+        "WINDOW", "Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required."
     ),
-    user: str | None = typer.Option(
-        None, metavar="USER", help="Only this user's.  [default: all users]", show_default=False
-    ),
+    user: str | None = optional("USER", "Only this user's.", "all users"),
     as_json: bool = AS_JSON,
-    as_csv: bool = typer.Option(
-        False, "--csv", help="Print everything as CSV with a header, exactly as it is."
-    ),
+    as_csv: bool = switch("--csv", "Print everything as CSV with a header, exactly as it is."),
     limit: int = typer.Option(
         20, min=1, metavar="N", help="How many to show; --json and --csv print all of them anyway."
     ),
@@ -87,14 +80,9 @@ def findings(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> Non
 
 
 def find(
-    out: str = typer.Argument(
-        ..., metavar="OUT", help="A run's output folder, or a changelog.", show_default=False
-    ),
-    rules: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="A TOML file of rules.  [default: unusual counts in an hour, 5 false alarms a day]",
-        show_default=False,
+    out: str = argument("OUT", "A run's output folder, or a changelog."),
+    rules: str | None = optional(
+        "FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day"
     ),
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
@@ -146,23 +134,16 @@ def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
 
 
 def report(
-    things: list[str] = typer.Argument(
-        ...,
-        metavar="THING...",
-        help="A run's output folder, a store, a changelog, a replica, a folder of stores, or a "
-        "file with what compare-profiles --json printed.",
-        show_default=False,
+    things: list[str] = argument(
+        "THING...",
+        "A run's output folder, a store, a changelog, a replica, a folder of stores, or a file "
+        "with what compare-profiles --json printed.",
     ),
-    html: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="Where to write it.  [default: report.html in a run's folder; else required]",
-        show_default=False,
+    html: str | None = optional(
+        "FILE", "Where to write it.", "report.html in a run's folder; else required"
     ),
-    title: str | None = typer.Option(
-        None, metavar="TEXT", help="Its title.  [default: what it is about]", show_default=False
-    ),
-    compare: bool = typer.Option(False, "--compare", help="Of two stores, show which rows differ."),
+    title: str | None = optional("TEXT", "Its title.", "what it is about"),
+    compare: bool = switch("--compare", "Of two stores, show which rows differ."),
 ) -> None:
     """Write a report: one HTML file that needs no network."""
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
@@ -321,38 +302,22 @@ def simulate(
         metavar="FOLDER",
         help="Where to: the events into FOLDER/events (or FOLDER/sample), labels.json beside them.",
     ),
-    sample: bool = typer.Option(
-        False, "--sample", help="Make the sample that comes along, byte for byte; it is fixed."
+    sample: bool = switch(
+        "--sample", "Make the sample that comes along, byte for byte; it is fixed."
     ),
-    events: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="Events of ordinary users; abnormal ones come on top.  [default: 100000]",
-        show_default=False,
+    events: int | None = optional(
+        "N", "Events of ordinary users; abnormal ones come on top.", "100000", min=1
     ),
-    users: int | None = typer.Option(
-        None, min=1, metavar="N", help="Ordinary users.  [default: 1000]", show_default=False
+    users: int | None = optional("N", "Ordinary users.", "1000", min=1),
+    duration: str | None = optional("DURATION", "How long.", "2 days"),
+    seed: int | None = optional(
+        "N", "Another seed, other events; the same one, the same.", "0", min=0
     ),
-    duration: str | None = typer.Option(
-        None, metavar="DURATION", help="How long.  [default: 2 days]", show_default=False
+    file_format: SampleFormat | None = optional(
+        None, "How to write them.", "json", flag="--format"
     ),
-    seed: int | None = typer.Option(
-        None,
-        min=0,
-        metavar="N",
-        help="Another seed, other events; the same one, the same.  [default: 0]",
-        show_default=False,
-    ),
-    file_format: SampleFormat | None = typer.Option(
-        None, "--format", help="How to write them.  [default: json]", show_default=False
-    ),
-    compression: Packing | None = typer.Option(
-        None, help="What to compress them with.  [default: gzip]", show_default=False
-    ),
-    files: int | None = typer.Option(
-        None, min=1, metavar="N", help="How many files.  [default: 1]", show_default=False
-    ),
+    compression: Packing | None = optional(None, "What to compress them with.", "gzip"),
+    files: int | None = optional("N", "How many files.", "1", min=1),
 ) -> None:
     """Make events with abnormal users among them, and labels.
 
@@ -372,16 +337,8 @@ def simulate(
 
 
 def fetch(
-    name: str = typer.Argument(
-        ..., metavar="NAME", help="Which one; there is: wikiticker.", show_default=False
-    ),
-    to: str | None = typer.Option(
-        None,
-        "--to",
-        metavar="FOLDER",
-        help="Where to.  [default: data/NAME]",
-        show_default=False,
-    ),
+    name: str = argument("NAME", "Which one; there is: wikiticker."),
+    to: str | None = optional("FOLDER", "Where to.", "data/NAME", flag="--to"),
 ) -> None:
     """Download a real sample, and check its sha256.
 

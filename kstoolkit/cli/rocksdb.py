@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT
+from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional
 from kstoolkit.cli.terminal import (
     in_flags,
     left_out_as_notes,
@@ -45,27 +45,18 @@ if TYPE_CHECKING:
 
 _Row = TypeVar("_Row", bound=Record)
 
-STORE = typer.Argument(
-    ...,
-    metavar="PATH",
-    help="A store's folder: a RocksDB, the one with a CURRENT file; or as for rows, what lies in "
+STORE = argument(
+    "PATH",
+    "A store's folder: a RocksDB, the one with a CURRENT file; or as for rows, what lies in "
     "several: segments, a level of a replica, snapshots of Spark's state.",
-    show_default=False,
 )
-_FAMILY = typer.Option(
-    None,
-    "--column-family",
-    metavar="NAME",
-    help="Only this column family.  [default: all of them]",
-    show_default=False,
-)
-_OTHER_FOLDERS = typer.Option(
-    None,
-    "--other-folder",
-    metavar="PATH",
-    help="A folder outside PATH with files of the store (db_paths, cf_paths, wal_dir; SSTs of a "
-    "snapshot of Spark's); may be given several times.  [default: those that the store names]",
-    show_default=False,
+_FAMILY = optional("NAME", "Only this column family.", "all of them", flag="--column-family")
+_OTHER_FOLDERS = optional(
+    "PATH",
+    "A folder outside PATH with files of the store (db_paths, cf_paths, wal_dir; SSTs of a "
+    "snapshot of Spark's); may be given several times.",
+    "those that the store names",
+    flag="--other-folder",
 )
 _WIDEST_KEY = 24
 
@@ -222,13 +213,7 @@ def _key(key: bytes) -> str:
     return text if len(text) <= _WIDEST_KEY else f"{text[:_WIDEST_KEY]}…"
 
 
-_BOUND = typer.Option(
-    None,
-    min=1,
-    metavar="N",
-    help="What RocksDB may take on the host, in bytes.  [default: no bound is judged]",
-    show_default=False,
-)
+_BOUND = optional("N", "What RocksDB may take on the host, in bytes.", "no bound is judged", min=1)
 _INSTANCES = typer.Option(
     1, min=1, metavar="N", help="How many stores like this one are open there at once."
 )
@@ -238,25 +223,10 @@ _PARTITIONS = typer.Option(
 _SEGMENTS = typer.Option(
     1, min=1, metavar="N", help="How many segments of each are open at once: a window store has 3."
 )
-_ITERATORS = typer.Option(
-    None,
-    min=0,
-    metavar="N",
-    help="How many iterators are open at once in each.  [default: unknown]",
-    show_default=False,
-)
-_PID = typer.Option(
-    None,
-    min=1,
-    metavar="N",
-    help="The writer's process, on this machine.  [default: none is measured]",
-    show_default=False,
-)
-PROFILE = typer.Option(
-    None,
-    metavar="NAME",
-    help="What its writer opens it with: see kstoolkit profile.  [default: its OPTIONS file]",
-    show_default=False,
+_ITERATORS = optional("N", "How many iterators are open at once in each.", "unknown", min=0)
+_PID = optional("N", "The writer's process, on this machine.", "none is measured", min=1)
+PROFILE = optional(
+    "NAME", "What its writer opens it with: see kstoolkit profile.", "its OPTIONS file"
 )
 
 
@@ -382,14 +352,10 @@ _HEADER = ["time (UTC)", "kind", "family", "what"]
 
 
 def log(
-    path: str = typer.Argument(
-        ...,
-        metavar="PATH",
-        help=(
-            "The folder of a store, also of one in segments, a LOG file, or a log of Spark with "
-            "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too."
-        ),
-        show_default=False,
+    path: str = argument(
+        "PATH",
+        "The folder of a store, also of one in segments, a LOG file, or a log of Spark with "
+        "[NativeRocksDB-...] lines, or a folder of such; packed ones (.gz) too.",
     ),
     *,
     as_json: bool = AS_JSON,

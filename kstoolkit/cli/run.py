@@ -23,8 +23,12 @@ from kstoolkit.cli.options import (
     VALUE,
     Format,
     Unit,
+    argument,
     changelog_given,
     findings_given,
+    optional,
+    required,
+    switch,
     topic_given,
 )
 from kstoolkit.cli.terminal import print_json
@@ -35,25 +39,22 @@ _TRIGGER = "10 seconds"
 
 
 def run(
-    source: str = typer.Argument(
-        ...,
-        metavar="INPUT",
-        help="Events: a file, a folder (searched to the bottom) or a quoted glob; JSON lines, CSV "
-        "or Parquet; plain, gzip or zstd. Or a topic: kafka://host:port/topic, read up to where it "
+    source: str = argument(
+        "INPUT",
+        "Events: a file, a folder (searched to the bottom) or a quoted glob; JSON lines, CSV or "
+        "Parquet; plain, gzip or zstd. Or a topic: kafka://host:port/topic, read up to where it "
         "ends now.",
-        show_default=False,
     ),
     *,
-    event_time: str = typer.Option(
-        ..., metavar="COLUMN", help="The time of an event: a column, or a Spark SQL expression."
+    event_time: str = required(
+        "COLUMN", "The time of an event: a column, or a Spark SQL expression."
     ),
-    user: str = typer.Option(..., metavar="COLUMN", help="Who: a column, or an expression."),
-    action: str = typer.Option(..., metavar="COLUMN", help="What: a column, or an expression."),
-    out: str = typer.Option(
-        ...,
-        metavar="OUT",
-        help="The output folder: new, empty, or an earlier run's. Then what is new in INPUT is "
-        "added; a file counts once, by its path.",
+    user: str = required("COLUMN", "Who: a column, or an expression."),
+    action: str = required("COLUMN", "What: a column, or an expression."),
+    out: str = required(
+        "OUT",
+        "The output folder: new, empty, or an earlier run's. Then what is new in INPUT is added; "
+        "a file counts once, by its path.",
     ),
     windows: str = typer.Option(
         "1 minute,1 hour,1 day",
@@ -61,74 +62,48 @@ def run(
         help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
         "every 1 minute' is one that hops.",
     ),
-    rules: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="A TOML file of rules.  [default: unusual counts in an hour, 5 false alarms a day]",
-        show_default=False,
+    rules: str | None = optional(
+        "FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day"
     ),
     file_format: Format | None = FILE_FORMAT,
     time_unit: Unit | None = TIME_UNIT,
-    max_files_per_batch: int | None = typer.Option(
-        None,
+    max_files_per_batch: int | None = optional(
+        "N", "A micro-batch takes in no more files.", "10000, and 256 MiB", min=1
+    ),
+    follow: bool = switch(
+        "--follow", "Keep counting what arrives, until Ctrl-C.  [default: to the end]"
+    ),
+    trigger: str | None = optional(
+        "DURATION", "With --follow: how often a micro-batch begins.", "10 seconds"
+    ),
+    restarts_per_hour: int | None = optional(
+        "N",
+        "With --follow: start again what dies, so often within an hour, then end with code 75.",
+        "don't; supervise: 5",
         min=1,
-        metavar="N",
-        help="A micro-batch takes in no more files.  [default: 10000, and 256 MiB]",
-        show_default=False,
     ),
-    follow: bool = typer.Option(
-        False, "--follow", help="Keep counting what arrives, until Ctrl-C.  [default: to the end]"
+    alive_file: str | None = optional(
+        "FILE",
+        "With --follow: a file whose time is set anew every two seconds while batches end; five "
+        "minutes without one (ten triggers, if that is longer), and it is left to age.",
+        "no such file",
     ),
-    trigger: str | None = typer.Option(
-        None,
-        metavar="DURATION",
-        help="With --follow: how often a micro-batch begins.  [default: 10 seconds]",
-        show_default=False,
+    lateness: str | None = optional(
+        "DURATION",
+        "How long after its end a window takes events.",
+        "no end; with --follow, as long as it is retained",
     ),
-    restarts_per_hour: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="With --follow: start again what dies, so often within an hour, then end with code "
-        "75.  [default: don't; supervise: 5]",
-        show_default=False,
+    retention: int | None = optional(
+        "N", "With --follow: how many windows of each length stay in state.", "3", min=1
     ),
-    alive_file: str | None = typer.Option(
-        None,
-        metavar="FILE",
-        help="With --follow: a file whose time is set anew every two seconds while batches end; "
-        "five minutes without one (ten triggers, if that is longer), and it is left to age.  "
-        "[default: no such file]",
-        show_default=False,
-    ),
-    lateness: str | None = typer.Option(
-        None,
-        metavar="DURATION",
-        help="How long after its end a window takes events.  [default: no end; with --follow, as "
-        "long as it is retained]",
-        show_default=False,
-    ),
-    retention: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="With --follow: how many windows of each length stay in state.  [default: 3]",
-        show_default=False,
-    ),
-    min_count: int | None = typer.Option(
-        None,
-        min=1,
-        metavar="N",
-        help="Counts below this stay out of the changelog.  [default: 1, none does]",
-        show_default=False,
+    min_count: int | None = optional(
+        "N", "Counts below this stay out of the changelog.", "1, none does", min=1
     ),
     buckets: int = typer.Option(
         8, min=1, metavar="N", help="How many tasks can count at once; fixed by the first run."
     ),
-    processing_time: bool = typer.Option(
-        False,
-        "--processing-time",
-        help="Count by when an event is processed.  [default: by its own time]",
+    processing_time: bool = switch(
+        "--processing-time", "Count by when an event is processed.  [default: by its own time]"
     ),
     max_future: str = typer.Option(
         "1 day",
@@ -144,21 +119,16 @@ def run(
     findings_to: str | None = FINDINGS_TO,
     give_up_after: str | None = GIVE_UP_AFTER,
     kafka_config: str | None = KAFKA_CONFIG,
-    master: str | None = typer.Option(
-        None,
-        metavar="URL",
-        help="Where Spark runs: local[4], spark://host:port, yarn, k8s://…  [default: here, on "
-        "all cores]",
-        show_default=False,
+    master: str | None = optional(
+        "URL", "Where Spark runs: local[4], spark://host:port, yarn, k8s://…", "here, on all cores"
     ),
-    metrics_port: int | None = typer.Option(
-        None,
+    metrics_port: int | None = optional(
+        "PORT",
+        "Serve the run's figures to Prometheus at http://127.0.0.1:PORT/metrics while it counts; "
+        "0 takes any port that is free, and says which.",
+        "don't",
         min=0,
         max=65_535,
-        metavar="PORT",
-        help="Serve the run's figures to Prometheus at http://127.0.0.1:PORT/metrics while it "
-        "counts; 0 takes any port that is free, and says which.  [default: don't]",
-        show_default=False,
     ),
     quiet: bool = QUIET,
     as_json: bool = AS_JSON_OBJECT,

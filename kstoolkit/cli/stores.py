@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, settings_of
+from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, argument, optional, settings_of, switch
 from kstoolkit.cli.terminal import (
     in_flags,
     left_out_as_notes,
@@ -44,106 +44,61 @@ _SERDES = "string, long, integer, short, double, float, boolean, uuid, bytes, js
 
 _DETAILS = typer.Option(False, "--details", hidden=True)
 """Taken as before; details are shown in any case."""
-STORE = typer.Argument(
-    ...,
-    metavar="PATH",
-    help="One store: the folder of a RocksDB, the one that holds the segments of a store, a level "
-    "of a replica, or of a checkpoint of Spark's the folder of a partition, of an operator, or the "
+STORE = argument(
+    "PATH",
+    "One store: the folder of a RocksDB, the one that holds the segments of a store, a level of "
+    "a replica, or of a checkpoint of Spark's the folder of a partition, of an operator, or the "
     "checkpoint's own, if it has one operator.",
-    show_default=False,
 )
-KEY_SERDE = typer.Option(
-    None,
-    metavar="NAME",
-    help=f"How to read keys: {_SERDES}.  [default: guessed]",
-    show_default=False,
+KEY_SERDE = optional("NAME", f"How to read keys: {_SERDES}.", "guessed")
+VALUE_SERDE = optional("NAME", "How to read values.", "guessed")
+KIND = optional(
+    "NAME",
+    "What kind of store it is: key-value, window, session, versioned, and more.",
+    "recognised",
 )
-VALUE_SERDE = typer.Option(
-    None, metavar="NAME", help="How to read values.  [default: guessed]", show_default=False
+WINDOW_SIZE = optional("W", "How long its windows are, as '60 seconds'.", "not known")
+FAMILY = optional(
+    "NAME",
+    "Only this column family; of Spark's state, a variable, or a store of a join.",
+    "those that the application writes to",
+    flag="--column-family",
 )
-KIND = typer.Option(
-    None,
-    metavar="NAME",
-    help="What kind of store it is: key-value, window, session, versioned, and more.  "
-    "[default: recognised]",
-    show_default=False,
+OTHER_FOLDERS = optional(
+    "PATH",
+    "A folder elsewhere with files of the store; may be given several times.",
+    "those that the store names",
+    flag="--other-folder",
 )
-WINDOW_SIZE = typer.Option(
-    None,
-    metavar="W",
-    help="How long its windows are, as '60 seconds'.  [default: not known]",
-    show_default=False,
+VERSION = optional(
+    "N", "Spark's state as it was at this version: stores tells which there are.", "the latest"
 )
-FAMILY = typer.Option(
-    None,
-    "--column-family",
-    metavar="NAME",
-    help="Only this column family; of Spark's state, a variable, or a store of a join.  "
-    "[default: those that the application writes to]",
-    show_default=False,
-)
-OTHER_FOLDERS = typer.Option(
-    None,
-    "--other-folder",
-    metavar="PATH",
-    help="A folder elsewhere with files of the store; may be given several times.  [default: those "
-    "that the store names]",
-    show_default=False,
-)
-VERSION = typer.Option(
-    None,
-    metavar="N",
-    help="Spark's state as it was at this version: stores tells which there are.  "
-    "[default: the latest]",
-    show_default=False,
-)
-BATCH = typer.Option(
-    None,
-    metavar="N",
-    help="Spark's state as this micro-batch left it: batch 6 leaves version 7.  "
-    "[default: the latest]",
-    show_default=False,
+BATCH = optional(
+    "N", "Spark's state as this micro-batch left it: batch 6 leaves version 7.", "the latest"
 )
 
-VERSIONS = typer.Option(
-    None,
-    metavar="N N",
-    help="Spark's state at these versions, of A and of B.  [default: the latest]",
-    show_default=False,
+VERSIONS = optional("N N", "Spark's state at these versions, of A and of B.", "the latest")
+BATCHES = optional(
+    "N N", "Spark's state as these micro-batches left it, of A and of B.", "the latest"
 )
-BATCHES = typer.Option(
-    None,
-    metavar="N N",
-    help="Spark's state as these micro-batches left it, of A and of B.  [default: the latest]",
-    show_default=False,
+ACTION = optional(
+    "NAME", "Of kstoolkit's counts, compare those of one action, as a long.", "each, as JSON"
 )
-ACTION = typer.Option(
-    None,
-    metavar="NAME",
-    help="Of kstoolkit's counts, compare those of one action, as a long.  [default: each, as JSON]",
-    show_default=False,
+NAMED = optional(
+    "NAME",
+    "Of a folder that is not one store, such as a state directory: all partitions of the store "
+    "of this name.",
+    "the folder is the store",
+    flag="--store",
 )
-NAMED = typer.Option(
-    None,
-    "--store",
-    metavar="NAME",
-    help="Of a folder that is not one store, such as a state directory: all partitions of the "
-    "store of this name.  [default: the folder is the store]",
-    show_default=False,
+TOTAL = switch("--total", "Of kstoolkit's counts, compare the sums of all actions, as a long.")
+SINCE = optional(
+    "T",
+    "Only rows from this moment on, as 2026-03-03T12:00Z or in epoch ms: that of the window's "
+    "start, or without windows the row's own.",
+    "all",
 )
-TOTAL = typer.Option(
-    False, "--total", help="Of kstoolkit's counts, compare the sums of all actions, as a long."
-)
-SINCE = typer.Option(
-    None,
-    metavar="T",
-    help="Only rows from this moment on, as 2026-03-03T12:00Z or in epoch ms: that of the window's "
-    "start, or without windows the row's own.  [default: all]",
-    show_default=False,
-)
-UNTIL = typer.Option(
-    None, metavar="T", help="Only rows before this moment.  [default: all]", show_default=False
-)
+UNTIL = optional("T", "Only rows before this moment.", "all")
 
 
 @contextmanager
@@ -391,13 +346,11 @@ def moment_given(text: str | None) -> str | int | None:
     return int(text)
 
 
-PARTITION = typer.Option(
-    None,
+PARTITION = optional(
+    "N",
+    "Of a changelog topic of Kafka Streams, only this partition.",
+    "that of the task in whose folder the other store lies, or all",
     min=0,
-    metavar="N",
-    help="Of a changelog topic of Kafka Streams, only this partition.  [default: that of the task "
-    "in whose folder the other store lies, or all]",
-    show_default=False,
 )
 
 
@@ -599,35 +552,26 @@ def _check_counts(*sides: tuple[GivenSide, HasRows]) -> None:
         raise ConfigurationError(message, hint="Leave --action and --total out.")
 
 
-FOLDER = typer.Argument(
-    ...,
-    metavar="PATH",
-    help="A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder.",
-    show_default=False,
+FOLDER = argument(
+    "PATH", "A state directory of Kafka Streams, a checkpoint of Spark, a replica, or any folder."
 )
-_KEY = typer.Option(
-    None,
-    metavar="K",
-    help="Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or "
-    """some, as '{"user": "anna"}', or the value of the only one.  [default: all]""",
-    show_default=False,
+_KEY = optional(
+    "K",
+    "Only rows of this key; 0x00ff is bytes in hex. Of Spark's state, its columns, all or some, "
+    """as '{"user": "anna"}', or the value of the only one.""",
+    "all",
 )
-_PREFIX = typer.Option(
-    None,
-    metavar="P",
-    help="Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.  "
-    "[default: all]",
-    show_default=False,
+_PREFIX = optional(
+    "P",
+    "Only rows whose key begins so; 0x00ff is bytes in hex, as it takes for Spark's state.",
+    "all",
 )
-_LIMIT = typer.Option(
-    None, min=0, metavar="N", help="How many rows to print.  [default: all]", show_default=False
-)
-_TOLD_KIND = typer.Option(
-    None,
-    "--kind",
-    metavar="NAME",
-    help="What kind those stores are that do not tell it themselves.  [default: recognised]",
-    show_default=False,
+_LIMIT = optional("N", "How many rows to print.", "all", min=0)
+_TOLD_KIND = optional(
+    "NAME",
+    "What kind those stores are that do not tell it themselves.",
+    "recognised",
+    flag="--kind",
 )
 _UNUSED_KEY_SERDE, _UNUSED_VALUE_SERDE, _UNUSED_WINDOW_SIZE = (
     typer.Option(None, f"--{name}", hidden=True)  # taken, so that a line made for rows will do
