@@ -13,12 +13,7 @@ from IPython.core.error import UsageError
 from IPython.core.magic import Magics, line_magic, magics_class
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.widgets.exploring import (
-    findings_panel,
-    memory_panel,
-    profile_panel,
-    store_panel,
-)
+from kstoolkit.widgets.exploring import findings_panel, memory_panel, profile_panel, store_panel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -84,7 +84,9 @@ def _fitting(thing: object) -> tuple[str, object]:
         return _at(thing)
     kinds = [f"{each.__module__}.{each.__qualname__}" for each in type(thing).__mro__]
     if _RUN in kinds:
-        return _MONITOR if _is_counted(thing) else _FINDINGS, thing
+        run: Any = thing
+        goes_on = run.is_active or run.folder.is_held()  # here, or in another process
+        return _MONITOR if goes_on else _FINDINGS, run
     for kind in kinds:
         if kind in _PANELS:
             return _PANELS[kind], thing
@@ -95,19 +97,8 @@ def _fitting(thing: object) -> tuple[str, object]:
     raise ConfigurationError(message, hint=_TAKES)
 
 
-def _is_counted(run: Any) -> bool:
-    """Whether a run goes on, here or in another process."""
-    return bool(run.is_active or run.folder.is_held())
-
-
 def findings_panel(found: object) -> Panel:
-    """Return the panel of the findings of a run, of its folder, or of findings alone.
-
-    Raises
-    ------
-    InputError
-        If the folder holds no run.
-    """
+    """Return the panel of the findings of a run, of its folder, or of findings alone."""
     _need_ipywidgets()
     if isinstance(found, str | os.PathLike):
         found = _loaded(found)
@@ -115,13 +106,7 @@ def findings_panel(found: object) -> Panel:
 
 
 def store_panel(store: object) -> Panel:
-    """Return the panel of an opened store, or of those that lie at a path.
-
-    Raises
-    ------
-    InputError
-        If there is no folder at the path.
-    """
+    """Return the panel of an opened store, or of those that lie at a path."""
     _need_ipywidgets()
     if isinstance(store, str | os.PathLike):  # the folder of a run has stores, too
         return _panel(_STORES, _folder(store))
@@ -132,11 +117,6 @@ def memory_panel(given: object = None) -> Panel:
     """Return the panel of the memory of a store, of a plan, or of nothing yet.
 
     A store at a path is opened for the panel, and closed with it.
-
-    Raises
-    ------
-    KstoolkitError
-        If there is no store at the path, or it can't be opened.
     """
     _need_ipywidgets()
     if given is None:
@@ -148,13 +128,7 @@ def memory_panel(given: object = None) -> Panel:
 
 
 def profile_panel(profile: object = "spark") -> Panel:
-    """Return the panel of a profile, or of the one with a name.
-
-    Raises
-    ------
-    ConfigurationError
-        If no profile has that name.
-    """
+    """Return the panel of a profile, or of the one with a name."""
     _need_ipywidgets()
     if not isinstance(profile, str):
         profile = _fit(profile, "profile", _PROFILE)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from ipywidgets import (
-    Button,
-    Checkbox,
     Combobox,
     Dropdown,
     Layout,
@@ -22,7 +20,7 @@ from ipywidgets import (
 )
 from traitlets import TraitError
 
-from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Choice, Findings, evidence, in_short
 from kstoolkit.findings.rules import exempt_user, known_users, rules_from_json
 from kstoolkit.markup import Html, joined, plain, sentence, shortened
@@ -34,13 +32,15 @@ from kstoolkit.widgets.panel import (
     Newest,
     Panel,
     Shown,
-    step_button,
+    button,
+    pictures,
     table_html,
+    tick_box,
     wrapping,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from kstoolkit.findings.finding import Finding
     from kstoolkit.findings.rules import Rule
@@ -55,13 +55,7 @@ _COLUMNS = ("user", "action", "window", "start (UTC)", "count", "expected")
 
 
 def _option_label(text: str) -> str:
-    """Return a text from the data as one line of a list."""
     return plain(shortened(text, _LONGEST_OPTION))
-
-
-def _finding_labels(findings: Iterable[Finding], known: Collection[str]) -> list[str]:
-    """Return a line for each finding; those about known users say so."""
-    return [_label(each, known=each.user in known) for each in findings]
 
 
 def _label(finding: Finding, *, known: bool) -> str:
@@ -75,19 +69,11 @@ def _label(finding: Finding, *, known: bool) -> str:
 
 
 def _findings_table(findings: Sequence[Finding], of: int) -> Html:
-    """Return the first of some findings as a table; nothing if there are none."""
     if not findings:
         return Html()
     rows = [
-        (
-            each.user,
-            each.action,
-            each.window,
-            f"{each.window_start:%Y-%m-%d %H:%M}",
-            each.count,
-            each.expected,
-        )
-        for each in findings
+        (f.user, f.action, f.window, f"{f.window_start:%Y-%m-%d %H:%M}", f.count, f.expected)
+        for f in findings
     ]
     note = f"the first {len(findings)} of {format_count(of)}" if len(findings) < of else ""
     return table_html(_COLUMNS, rows, note)
@@ -104,7 +90,6 @@ def _seen(found: int, of: int, left_out: int) -> str:
 
 
 def _story_html(finding: Finding) -> Html:
-    """Return a finding's sentence and figures."""
     told = sentence(finding.sentence, finding.user, finding.action)
     return joined(html("p", told), table_html(("what", "figure"), evidence(finding)))
 
@@ -116,17 +101,13 @@ def _story_key(finding: Finding) -> tuple[str, str, str, int, int]:
 
 
 def _window_labels(findings: Findings) -> list[str]:
-    """Return the labels of the findings' windows, the shortest first."""
     labels = findings.table["window"].to_pylist()
     lengths = dict(zip(labels, findings.table["window_ms"].to_pylist(), strict=True))
     return sorted(lengths, key=lambda label: lengths[label])
 
 
 def _most_frequent(findings: Findings, column: str) -> list[str]:
-    """Return the names to be offered: the 200 most frequent, without very long ones.
-
-    What is not offered can be typed.
-    """
+    """Return the most frequent names, without very long ones: others can be typed."""
     table = pc.value_counts(findings.table[column].combine_chunks())
     counts = sorted(table.to_pylist(), key=lambda each: (-each["counts"], each["values"]))
     names = [each["values"] for each in counts]
@@ -150,21 +131,13 @@ class _Filters:
         self.action = _name("Action")
         self.since = NaiveDatetimePicker(description="From (UTC)", style=_LABELS)
         self.until = NaiveDatetimePicker(description="Until (UTC)", style=_LABELS)
-        self.known = Checkbox(description="Show known", indent=False, layout=Layout(width="auto"))
-        self.controls: dict[str, Any] = {
-            "rule": self.rule,
-            "window": self.window,
-            "user": self.user,
-            "action": self.action,
-            "since": self.since,
-            "until": self.until,
-            "known": self.known,
-        }
+        self.known = tick_box("Show known")
+        names = ("rule", "window", "user", "action", "since", "until", "known")
+        self.controls: dict[str, Any] = {name: getattr(self, name) for name in names}
         for control in self.controls.values():
             control.observe(self._tell, "value")
 
     def choice(self) -> Choice:
-        """Return what is chosen."""
         return Choice(
             rule=self.rule.value or None,
             window=self.window.value or None,
@@ -180,19 +153,17 @@ class _Filters:
             if name not in self.controls:
                 message = f"There is no filter {name!r}."
                 raise ConfigurationError(message, hint=f"Filters: {', '.join(self.controls)}.")
+            shown = shortened(repr(value), 60)
             if isinstance(value, str) and not _is_text(value):
-                message = (
-                    f"The {name} {shortened(repr(value), 60)} is no text: it has half a letter."
-                )
+                message = f"The {name} {shown} is no text: it has half a letter."
                 raise ConfigurationError(message, hint="No name has it in UTF-8; leave it out.")
             chosen = _ALL if value is None and name not in _MAY_BE_NONE else value
-            is_aware = isinstance(value, datetime) and value.tzinfo is not None
+            if isinstance(value, datetime) and value.tzinfo is not None:
+                chosen = value.astimezone(UTC).replace(tzinfo=None)
             try:
-                self.controls[name].value = (
-                    value.astimezone(UTC).replace(tzinfo=None) if is_aware else chosen
-                )
+                self.controls[name].value = chosen
             except TraitError as error:
-                message = f"No finding has the {name} {shortened(repr(value), 60)}."
+                message = f"No finding has the {name} {shown}."
                 raise ConfigurationError(message, hint="None chooses all.") from error
 
     def offer(self, findings: Findings) -> None:
@@ -256,20 +227,11 @@ class _KnownUsers:
         pressed: Callable[[], object],
     ) -> None:
         self._begin_with = tuple(begin_with)
-        self.path = Text(
-            value=str(path),
-            description="Rules file",
-            continuous_update=False,
-            layout=Layout(**_WIDE),
-            style={"description_width": "84px"},
-        )
-        self.button = Button(
-            description="Mark user as known",
-            tooltip="Add a rule to the file that exempts this user",
-            layout=Layout(width="auto"),
-        )
+        look = {"layout": Layout(**_WIDE), "style": _LABELS}
+        self.path = Text(str(path), description="Rules file", continuous_update=False, **look)
+        tooltip = "Add a rule to the file that exempts this user"
+        self.button = button("Mark user as known", tooltip, pressed, "auto")
         self.path.observe(lambda _: changed(), "value")
-        self.button.on_click(lambda _: pressed())
 
     def among(self, users: Iterable[str]) -> set[str]:
         """Return which of some users the file exempts."""
@@ -345,16 +307,14 @@ class FindingsPanel(Panel):
 
     def _make_list(self) -> None:
         self.filters = _Filters(self._show)
-        self.again = step_button("Read again", "Look for what was found since")
+        self.again = button("Read again", "Look for what was found since", self.refresh, "auto")
         wide = Layout(width="auto", max_width="760px")
         self.list = Select(description="Findings", rows=8, layout=wide, style=_LABELS)
         self.list.observe(self._pick, "value")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
-        self.previous = step_button("Previous", "Look at the finding above")
-        self.next = step_button("Next", "Look at the finding below")
-        self.previous.on_click(lambda _: self._go(-1))
-        self.next.on_click(lambda _: self._go(+1))
-        self.again.on_click(lambda _: self.refresh())
+        above, below = "Look at the finding above", "Look at the finding below"
+        self.previous = button("Previous", above, lambda: self._go(-1), "auto")
+        self.next = button("Next", below, lambda: self._go(+1), "auto")
 
     def _children(self) -> list[Any]:
         more = [] if self._run is None else [self.again]
@@ -391,10 +351,8 @@ class FindingsPanel(Panel):
 
         What makes no sense is said, and changes nothing. Moments are UTC.
         """
-        try:
+        with self._said.telling():
             self.filters.set(**filters)
-        except ConfigurationError as error:
-            self._said.say(str(error))
 
     def choose(self, place: int) -> None:
         """Look at one of the listed findings, the first of which is 0."""
@@ -412,13 +370,10 @@ class FindingsPanel(Panel):
         if self._chosen is None:
             self._said.say("No finding is chosen whose user could be marked.")
             return
-        try:
+        with self._said.telling():
             said = self.known.add(self._chosen)
-        except KstoolkitError as error:
-            self._said.say(str(error))
-            return
-        self._show_known()
-        self._said.say(said)
+            self._show_known()
+            self._said.say(said)
 
     def _read(self) -> None:
         found = self._given if self._run is None else self._run.findings
@@ -430,11 +385,10 @@ class FindingsPanel(Panel):
 
     def _show_known(self) -> None:
         self._said.put(Html())
-        try:
-            self._exempt = self.known.among(self._all.table["user"].unique().to_pylist())
-        except KstoolkitError as error:
-            self._exempt = set()
-            self._said.say(str(error))
+        exempt = set[str]()
+        with self._said.telling():
+            exempt = self.known.among(self._all.table["user"].unique().to_pylist())
+        self._exempt = exempt
         self._show()
 
     def _show(self) -> None:
@@ -453,7 +407,7 @@ class FindingsPanel(Panel):
         before = None if self._chosen is None else _story_key(self._chosen)
         place = stories.index(before) if before in stories else 0
         self._sets = True
-        labels = _finding_labels(first, self._exempt)
+        labels = [_label(each, known=each.user in self._exempt) for each in first]
         self.list.options = [(label, number) for number, label in enumerate(labels)]
         self.list.value = place if first else None
         self._sets = False
@@ -489,10 +443,6 @@ class FindingsPanel(Panel):
         return f"FindingsPanel({told}{chosen})"
 
     def _static(self) -> Html:
-        return joined(
-            self._status.html(),
-            _findings_table(self._found[:_MOST_STATIC], len(self._found)),
-            self._said.html(),
-            self._told.html(),
-            self._plot.html(),
-        )
+        listed = _findings_table(self._found[:_MOST_STATIC], len(self._found))
+        more = pictures(self._said, self._told, self._plot)
+        return joined(self._status.html(), listed, more)

@@ -1,4 +1,7 @@
-"""The compaction lab as a panel: a workload under several profiles, and how their trees grow."""
+"""The compaction lab as a panel: a workload under several profiles, and how their trees grow.
+
+A lab that has not tried anything yet loads no plots: what draws is imported to draw.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +14,17 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import (
     BoundedFloatText,
     BoundedIntText,
-    Button,
-    Checkbox,
     Dropdown,
     FloatProgress,
     HBox,
-    Layout,
 )
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, joined
+from kstoolkit.markup import Html, element, isolated, joined, plain
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Comparison, Listener, TrialFailed
 from kstoolkit.rocksdb.lab.workloads import KINDS, REPLAYED, Workload, chosen_profiles
 from kstoolkit.rocksdb.profiles.named import profile_names
-from kstoolkit.widgets.labviews import (
-    STEPS,
-    TABLE,
-    VIEWS,
-    short_name,
-    show_view,
-    step_times,
-    trials_table,
-    view_by_now,
-)
 from kstoolkit.widgets.panel import (
     FIRST_LOOK_SECONDS,
     Background,
@@ -42,6 +32,10 @@ from kstoolkit.widgets.panel import (
     Panel,
     Replay,
     Shown,
+    button,
+    field_look,
+    table_html,
+    tick_box,
     wrapping,
 )
 
@@ -56,6 +50,113 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
+_COSTS = {
+    name.capitalize(): name for name in ("amplification", "stalls", "memory", "latency", "disk")
+}
+_OVER_TIME = {
+    "Disk over time": "disk_bytes",
+    "L0 files over time": "level0_files",
+    "Write amplification over time": "write_amplification",
+    "Waiting to be compacted over time": "pending_compaction_bytes",
+    "Stalls over time": "stall_ms",
+    "Memtables over time": "memtable_bytes",
+    "Block cache over time": "block_cache_bytes",
+}
+STEPS = "Levels, step by step"
+_WORK = "Written to each level"
+TABLE = "Table"
+VIEWS = (*_COSTS, STEPS, _WORK, *_OVER_TIME, TABLE)
+_MOST_STEPS = 240
+_STEP_MS = 250
+
+
+def step_times(moments: Sequence[Moment]) -> list[int]:
+    """Return the times (ms) of the steps of a replay: at most some 240, equally far apart."""
+    last = max((each.at_ms for each in moments), default=0)
+    apart = _STEP_MS * max(1, -(-last // (_STEP_MS * _MOST_STEPS)))
+    return [*range(0, last, apart), last]
+
+
+def moments_at(moments: Sequence[Moment], at_ms: float) -> list[Moment]:
+    """Return the last moment of each trial by a time, or its first if there is none so early."""
+    found: dict[str, Moment] = {}
+    for each in moments:
+        if each.profile not in found or each.at_ms <= at_ms:
+            found[each.profile] = each
+    return list(found.values())
+
+
+_LONGEST_NAME = 28
+_TABLED = (
+    *("writes", "gets", "write_amplification", "read_amplification", "space_amplification"),
+    *("peak_disk_bytes", "stall_ms", "longest_stall_ms", "put_p50_us", "put_p99_us"),
+    *("get_p50_us", "get_p99_us", "compaction_ms", "peak_memtable_bytes"),
+    *("peak_block_cache_bytes", "peak_table_readers_bytes"),
+)
+
+
+def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float) -> None:
+    """Show a comparison, or what there is of it by now; of the levels step by step those then."""
+    from kstoolkit.plots.axes import height  # noqa: PLC0415 - brings the plots along
+    from kstoolkit.plots.lab import (  # noqa: PLC0415 - as above
+        FIGURES,
+        plot_comparison,
+        plot_level_work,
+        plot_moments,
+        plot_step,
+        step_inches,
+    )
+
+    wide, low = 7.2, height(0, ["", "", ""])
+    if view in _COSTS:
+        rows = len(FIGURES[_COSTS[view]]) * (0.4 + len(found))
+        inches = wide, low + 0.17 * rows
+        shown.draw(lambda ax: plot_comparison(found, figures=_COSTS[view], ax=ax), inches)
+    elif view in _OVER_TIME:
+        shown.draw(lambda ax: plot_moments(found.series, figure=_OVER_TIME[view], ax=ax), (wide, 3))
+    elif view == STEPS and len(found.series):
+        moments = moments_at(found.series, at_ms)
+        inches = step_inches(moments, found.series)
+        shown.draw(lambda ax: plot_step(moments, among=found.series, ax=ax), inches)
+    elif view == _WORK:
+        inches = wide, height(len(found.levels), [""])
+        shown.draw(lambda ax: plot_level_work(found.levels, ax=ax), inches)
+    elif view == TABLE:
+        shown.put(_trials_table(found))
+    else:
+        shown.say("No moments yet.")
+
+
+def _trials_table(found: Comparison) -> Html:
+    """Return a table of a comparison: a row a figure, a column a profile."""
+    if not len(found):
+        return Html()
+    texts = [{each.name: each.text for each in trial.figures()} for trial in found]
+    rows = [(_name(name), *(told[name] for told in texts)) for name in _TABLED]
+    rows.append(("stopped by", *(trial.stopped_by or "nothing" for trial in found)))
+    names = ["figure", *(isolated(_short_name(trial.profile)) for trial in found)]
+    more = len(found[0].figures()) - len(_TABLED)
+    note = f"{counted(len(found), 'trials')}; comparison.to_pandas() has {more} figures more"
+    return table_html(names, rows, note)
+
+
+def _name(figure: str) -> str:
+    from kstoolkit.plots.axes import words_of  # noqa: PLC0415 - brings the plots along
+
+    unit = {"_ms": ", ms", "_us": ", µs"}.get(figure[-3:], "")
+    return f"{words_of(figure)}{unit}"
+
+
+def _short_name(name: str) -> str:
+    """Return the name of a profile as a label or a sentence has it."""
+    ends = name if len(name) <= 2 * _LONGEST_NAME else name[:_LONGEST_NAME] + name[-_LONGEST_NAME:]
+    seen = plain(ends)
+    if len(seen) <= _LONGEST_NAME:
+        return seen
+    half = _LONGEST_NAME // 2
+    return f"{seen[:half]}…{seen[1 - half :]}"
+
+
 _MOST = 10**12
 _KIND_PX = 232
 _WHOLE = {
@@ -64,21 +165,18 @@ _WHOLE = {
     "value_bytes": ("Value bytes", 1, "How large the values are"),
     "seed": ("Seed", 0, "The same seed gives the same rows"),
 }
+_PACE = "A pace to hold; 0: as fast as RocksDB takes them"
 _PARTS = {
     "reads_per_write": ("Reads/write", _MOST, 0.1, "How many gets stand by a write"),
     "absent_share": ("Absent share", 1, 0.1, "Which share of the gets asks for an absent key"),
-    "writes_per_second": (
-        *("Writes/s", _MOST, 1_000),
-        "A pace to hold; 0: as fast as RocksDB takes them",
-    ),
+    "writes_per_second": ("Writes/s", _MOST, 1_000, _PACE),
 }
 _OF_ROWS = ("writes", "keys", "value_bytes")
 """What rows that are replayed bring with them."""
 
 
-def _field_look(width_px: int = 172) -> dict[str, Any]:
-    """Return how a field looks: its label and itself as wide as those above and below."""
-    return {"style": {"description_width": "86px"}, "layout": Layout(width=f"{width_px}px")}
+def _look(width_px: int = 172) -> dict[str, Any]:
+    return field_look(86, width_px)
 
 
 class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
@@ -94,7 +192,7 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 value=workload.kind,
                 description="Workload",
                 disabled=replayed,
-                **_field_look(_KIND_PX),
+                **_look(_KIND_PX),
             )
         }
         for name, (label, least, tip) in _WHOLE.items():
@@ -105,7 +203,7 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 description=label,
                 tooltip=tip,
                 disabled=replayed and name in _OF_ROWS,
-                **_field_look(),
+                **_look(),
             )
         for name, (label, most, step, tip) in _PARTS.items():
             value = getattr(workload, name) or 0
@@ -116,13 +214,12 @@ class _WorkloadForm(HBox):  # type: ignore[misc] # ipywidgets carries no types
                 step=step,
                 description=label,
                 tooltip=tip,
-                **_field_look(),
+                **_look(),
             )
         super().__init__(list(self.controls.values()))
         self.add_class("kst-wraps")
 
     def workload(self) -> Workload:
-        """Return the workload that the controls say."""
         told = {name: control.value for name, control in self.controls.items()}
         return replace(
             self._first, **told | {"writes_per_second": told["writes_per_second"] or None}
@@ -142,19 +239,12 @@ class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
         self._offered: dict[str, str | Profile] = {**own}
         self._offered |= {name: name for name in profile_names() if name not in own}
         self.boxes = {
-            name: Checkbox(
-                value=name in own,
-                description=short_name(name),
-                indent=False,
-                layout=Layout(width="auto"),
-            )
-            for name in self._offered
+            name: tick_box(_short_name(name), value=name in own) for name in self._offered
         }
         super().__init__(list(self.boxes.values()))
         self.add_class("kst-wraps")
 
     def choose(self, *names: str) -> None:
-        """Tick these, and no others."""
         for name in names:
             if name not in self.boxes:
                 message = f"No profile {name!r:.80} is offered."
@@ -163,11 +253,9 @@ class _ProfileChoice(HBox):  # type: ignore[misc] # ipywidgets carries no types
             box.value = name in names
 
     def names(self) -> list[str]:
-        """Return the names of those that are ticked."""
         return [name for name, box in self.boxes.items() if box.value]
 
     def profiles(self) -> list[str | Profile]:
-        """Return those that are ticked."""
         return [self._offered[name] for name in self.names()]
 
 
@@ -228,22 +316,18 @@ class CompactionLab(Panel):
 
     def _make_controls(self, seconds: float, disk_bytes: int) -> None:
         self.seconds = BoundedFloatText(
-            value=seconds, min=0.1, max=1e6, description="Seconds", **_field_look()
+            value=seconds, min=0.1, max=1e6, description="Seconds", **_look()
         )
+        disk_mb = max(disk_bytes >> 20, 1)
         self.disk = BoundedIntText(
-            value=max(disk_bytes >> 20, 1),
-            min=1,
-            max=1 << 40,
-            description="Disk, MiB",
-            **_field_look(),
+            value=disk_mb, min=1, max=1 << 40, description="Disk, MiB", **_look()
         )
-        self.button = Button(description="Run", tooltip="Try the chosen profiles")
-        self.cancelling = Button(description="Cancel", tooltip="End the trials", disabled=True)
-        self.bar = FloatProgress(description="Progress", max=1.0, **_field_look(_WIDE_PX))
-        self.view = Dropdown(options=VIEWS, description="Show", **_field_look(_WIDE_PX))
+        self.button = button("Run", "Try the chosen profiles", self.run)
+        self.cancelling = button("Cancel", "End the trials", self.cancel)
+        self.cancelling.disabled = True
+        self.bar = FloatProgress(description="Progress", max=1.0, **_look(_WIDE_PX))
+        self.view = Dropdown(options=VIEWS, description="Show", **_look(_WIDE_PX))
         self.replay = Replay(self._show, self._said.say)
-        self.button.on_click(lambda _: self.run())
-        self.cancelling.on_click(lambda _: self.cancel())
         self.view.observe(self._show, "value")
 
     def _rows(self) -> list[Any]:
@@ -261,25 +345,20 @@ class CompactionLab(Panel):
 
     def set(self, **fields: Any) -> None:
         """Change fields of the workload; what makes no sense is said, and changes nothing."""
-        try:
+        with self._said.telling():
             self.form.take(replace(self.form.workload(), **fields))
-        except ConfigurationError as error:
-            self._said.say(str(error))
 
     def choose(self, *profiles: str) -> None:
         """Choose these of the profiles that are offered, and no others; else it is said."""
-        try:
+        with self._said.telling():
             self.profiles.choose(*profiles)
-        except ConfigurationError as error:
-            self._said.say(str(error))
 
     def run(self) -> None:
         """Try the chosen profiles, one after the other, unless some are being tried."""
-        try:
-            workload = self.form.workload()
-        except ConfigurationError as error:
-            self._said.say(str(error))
-            return
+        with self._said.telling():
+            self._run(self.form.workload())
+
+    def _run(self, workload: Workload) -> None:
         if self._trying.is_running or self.is_closed:
             return
         self.replay.pause()
@@ -309,7 +388,7 @@ class CompactionLab(Panel):
         controls = self.form.controls
         writes = counted(controls["writes"].value, "writes")
         tried = self._trying.names or self.profiles.names()
-        chosen = ", ".join(short_name(name) for name in tried)
+        chosen = ", ".join(_short_name(name) for name in tried)
         return (
             f"{controls['kind'].value}, {writes}; {chosen or 'no profiles'}: {self._trying.state}"
         )
@@ -331,21 +410,23 @@ class CompactionLab(Panel):
 
     def _show(self, _: object = None) -> None:
         found, running = self._trying.found(), self._trying.is_running
-        view = view_by_now(self.view.value) if running else self.view.value
+        view = self.view.value
+        if running and view not in _OVER_TIME:  # others need trials that have ended
+            view = STEPS
         replays = view == STEPS and not running
         self.replay.layout.display = "" if replays else "none"
         if found is None:
             self._shown.say("Choose a workload and profiles, and press Run.")
             return
         with self._drawing:  # in the thread of whoever asks: one after the other
-            show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
+            _show_view(self._shown, view, found, self.replay.at_ms if replays else math.inf)
 
     def _static(self) -> Html:
         found = self._trying.found()
         told = element("p", f"{self._told()}.")
         if found is None or self.view.value == TABLE:
             return joined(told, self._shown.html())
-        return joined(told, self._shown.html(), trials_table(found))
+        return joined(told, self._shown.html(), _trials_table(found))
 
 
 def _workload(given: object) -> Workload:
@@ -392,27 +473,24 @@ class _Trying(Listener):
         self._workload: Workload | None = None if given is None else given.workload
         self._is_cancelled = self._is_closed = False
 
-    def start(self, workload: Workload, profiles: Sequence[str | Profile], **limits: Any) -> bool:
-        """Begin to compare, unless that goes on already; return whether it began."""
+    def start(self, workload: Workload, profiles: Sequence[str | Profile], **limits: Any) -> None:
+        """Begin to compare, unless that goes on already."""
         if self.is_running or self._is_closed:
-            return False
+            return
         self._background.wait()  # for the end of one before
         self.comparison, self._moments, self.names = None, [], []
         self._workload, self._is_cancelled = workload, False
         self.state, self.is_running = _RUNNING, True
-        return self._background.start(lambda stop: self._compare(stop, workload, profiles, limits))
+        self._background.start(lambda stop: self._compare(stop, workload, profiles, limits))
 
     def cancel(self) -> None:
-        """Have it end soon; trials that have ended are kept."""
         self._is_cancelled = True
 
     def close(self) -> None:
-        """End it, wait for that, and begin no other."""
         self._is_closed = True
         self._background.close()
 
     def wait(self) -> None:
-        """Wait until it has ended by itself."""
         while self._background.is_busy:
             self._background.wait()
 
@@ -426,32 +504,22 @@ class _Trying(Listener):
         return Comparison(self._workload, list(known), moments, levels)
 
     def begin(self, workload: Workload, profiles: Sequence[str]) -> None:
-        """Keep what is tried."""
         self._workload, self.names = workload, list(profiles)
 
     def hear(self, moment: Moment) -> None:
-        """Keep the moment, and tell of it."""
         self._moments.append(moment)
         writes = self._workload.writes if self._workload else moment.writes
         before, tried = self.names.index(moment.profile), len(self.names)
-        done = (
-            "all written" if moment.writes >= writes else f"{moment.writes:,} of {writes:,} writes"
-        )
-        name = short_name(moment.profile)
+        by_now = f"{moment.writes:,} of {writes:,} writes"
+        done = "all written" if moment.writes >= writes else by_now
+        name = _short_name(moment.profile)
         said = f"Trial {before + 1} of {tried}, {name}: {done}."
         self._tell(said, (before + min(moment.writes / writes, 1)) / tried)
 
     def is_cancelled(self) -> bool:
-        """Return whether somebody wants it to end."""
         return self._is_cancelled or (self._stop is not None and self._stop.is_set())
 
-    def _compare(
-        self,
-        stop: Event,
-        workload: Workload,
-        profiles: Sequence[str | Profile],
-        limits: dict[str, Any],
-    ) -> None:
+    def _compare(self, stop: Event, workload: Workload, profiles: Any, limits: Any) -> None:
         from kstoolkit.rocksdb.lab.comparing import (  # noqa: PLC0415 - only to try
             compare_profiles,
         )
@@ -485,7 +553,7 @@ def _told(found: Comparison, took_s: float) -> str:
     stopped = [each for each in found if each.stopped_by]
     limits = {"time": "its time was up", "disk": "it took more disk than it may"}
     whys = [
-        f"{short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
+        f"{_short_name(each.profile)} was stopped: {limits[each.stopped_by or '']}"
         for each in stopped
     ]
     return "; ".join([f"{counted(len(found), 'trials')} in {took_s:.1f} s", *whys]) + "."

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import BoundedIntText, Button, Checkbox, Dropdown, HBox, Layout, Text, VBox
+from ipywidgets import BoundedIntText, Dropdown, HBox, Text, VBox
 
-from kstoolkit.errors import ConfigurationError, KstoolkitError
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory, profile_given
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.units import format_bytes, format_count
-from kstoolkit.widgets.panel import Newest, Panel, Shown, Slider, table_html, wrapping
+from kstoolkit.widgets.panel import (
+    Newest,
+    Panel,
+    Shown,
+    Slider,
+    button,
+    field_look,
+    pictures,
+    table_html,
+    tick_box,
+    wrapping,
+)
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.widgets.memorymeasured import Measured
@@ -30,18 +42,11 @@ _COUNTS = {
     "stores": ("Stores", "Of each partition"),
     "column_families": ("Families", "Column families that are written, in each store"),
 }
-_SIZES: dict[str, tuple[str, str, tuple[int, ...]]] = {
-    "memtable_bytes": (
-        "Memtable size",
-        "write_buffer_size",
-        tuple(1 << power for power in range(20, 31)),
-    ),
-    "memtables": ("Memtables", "max_write_buffer_number", tuple(range(1, 17))),
-    "block_cache_bytes": (
-        "Block cache",
-        "block_cache_bytes",
-        (0, *(1 << power for power in range(20, 36))),
-    ),
+_POWERS = [1 << power for power in range(20, 36)]
+_SIZES: dict[str, tuple[str, str, Sequence[int]]] = {
+    "memtable_bytes": ("Memtable size", "write_buffer_size", _POWERS[:11]),
+    "memtables": ("Memtables", "max_write_buffer_number", range(1, 17)),
+    "block_cache_bytes": ("Block cache", "block_cache_bytes", [0, *_POWERS]),
 }
 """Label, the option of a profile, and what to choose from beside the profile's own."""
 _DATA = {
@@ -59,31 +64,21 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._own: dict[str, Profile] = {}
         self.controls: dict[str, Any] = {
             name: BoundedIntText(
-                value=1, min=1, max=_MOST, description=label, tooltip=tip, **_look("232px")
+                value=1, min=1, max=_MOST, description=label, tooltip=tip, **_look()
             )
             for name, (label, tip) in _COUNTS.items()
         }
-        self.controls["profile"] = Dropdown(
-            options=profile_names(), description="Profile", **_look("256px")
-        )
+        names = profile_names()
+        self.controls["profile"] = Dropdown(options=names, description="Profile", **_look(256))
         self._sliders = {
-            name: Slider([("unknown", _UNKNOWN)], label, tooltip=option, look=_look("232px"))
+            name: Slider([("unknown", _UNKNOWN)], label, tooltip=option, look=_look())
             for name, (label, option, _) in _SIZES.items()
         }
         self.controls |= {name: each.choice for name, each in self._sliders.items()}
-        self.controls["blocks_in_cache"] = Checkbox(
-            description="Index and filter blocks in the cache",
-            indent=False,
-            layout=Layout(width="auto"),
-        )
+        self.controls["blocks_in_cache"] = tick_box("Index and filter blocks in the cache")
         for name, (label, tip) in _DATA.items():
-            self.controls[name] = Text(
-                description=label,
-                tooltip=tip,
-                placeholder="unknown",
-                continuous_update=False,
-                **_look("232px"),
-            )
+            look: dict[str, Any] = {"description": label, "tooltip": tip, **_look()}
+            self.controls[name] = Text(placeholder="unknown", continuous_update=False, **look)
         self.controls["profile"].observe(self._fill, "value")
         super().__init__(self._rows())
         self.offer(profile)
@@ -102,7 +97,6 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         return base.changed(**changes) if changes else base
 
     def plan(self) -> MemoryPlan:
-        """Return the plan."""
         counts = {name: self.controls[name].value for name in _COUNTS}
         data: dict[str, Any] = {
             name: _whole(label, self.controls[name].value) for name, (label, _) in _DATA.items()
@@ -170,8 +164,8 @@ class _Controls(VBox):  # type: ignore[misc] # ipywidgets carries no types
         control.value = value
 
 
-def _look(width: str) -> dict[str, Any]:
-    return {"style": {"description_width": "112px"}, "layout": Layout(width=width)}
+def _look(width_px: int = 232) -> dict[str, Any]:
+    return field_look(112, width_px)
 
 
 def _whole(label: str, text: str) -> int | None:
@@ -229,12 +223,12 @@ class MemoryPanel(Panel):
         self.form = _Controls(profile_given("kafka_streams" if profile is None else profile))
         for control in self.form.controls.values():
             control.observe(self._change, "value")
-        self.again = Button(description="Measure again")
-        self.again.on_click(lambda _: self.measure())
+        self.again = button("Measure again", None, self.measure)
         self.again.layout.display = "none" if thing is None else ""
         children = [self.form, self.again, self._said, self._words, self._shown]
         super().__init__("Memory of RocksDB", children, self._static)
-        self.on_close(self._end)
+        for newest in (self._newest, self._measuring):
+            self.on_close(newest.stop)
         self._change()
         if thing is not None:
             self._measuring.ask(lambda: self._measure(takes=True))
@@ -250,10 +244,8 @@ class MemoryPanel(Panel):
             ``block_cache_bytes``, ``keys``, ``key_bytes``, ``value_bytes``, ``iterators``; and
             ``blocks_in_cache``, whether index and filter blocks are in the cache.
         """
-        try:
+        with self._said.telling():
             self.form.tell(**told)
-        except KstoolkitError as error:
-            self._said.say(str(error))
 
     def measure(self) -> None:
         """Measure again."""
@@ -275,15 +267,12 @@ class MemoryPanel(Panel):
             self._said.say(str(error))
             return
         told = [f"{self._in_words()}{self._largest()}.", self._not_in_it()]
-        told += [] if self._measured is None else [self._measured.words]
+        told.append("" if self._measured is None else self._measured.words)
         self._words.put(joined(*(element("p", each) for each in told if each)))
         self._newest.ask(self._draw)
 
     def _draw(self) -> None:
-        from kstoolkit.plots.memory import (  # noqa: PLC0415 - draws: in its thread
-            bar_of_plan,
-            draw_memory,
-        )
+        from kstoolkit.plots.memory import bar_of_plan, draw_memory  # noqa: PLC0415 - in its thread
 
         plan, found = self.plan, self._measured
         if plan is None:
@@ -333,10 +322,6 @@ class MemoryPanel(Panel):
         lacking = self._lacking()
         return f"Not in it, as unknown: {', '.join(lacking)}." if lacking else ""
 
-    def _end(self) -> None:
-        for newest in (self._measuring, self._newest):
-            newest.stop()
-
     def _static(self) -> Html:
         terms = self.plan.terms if self.plan is not None else ()
         rows = [
@@ -349,7 +334,4 @@ class MemoryPanel(Panel):
             )
             for each in terms
         ]
-        return joined(
-            *(each.html() for each in (self._said, self._words, self._shown)),
-            table_html(_COLUMNS, rows),
-        )
+        return joined(pictures(self._said, self._words, self._shown), table_html(_COLUMNS, rows))

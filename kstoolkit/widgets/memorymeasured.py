@@ -33,17 +33,7 @@ _HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_me
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is there beside the formula.
-
-    Parameters
-    ----------
-    bars
-        What was measured, or planned before.
-    words
-        The same in a sentence.
-    told
-        What it tells of the formula's numbers, by the names of the controls.
-    """
+    """What was measured or planned before, and what it tells the controls of the formula."""
 
     bars: tuple[Bar, ...] = ()
     words: str = ""
@@ -51,24 +41,12 @@ class Measured:
 
 
 def measured(thing: Any) -> Measured:
-    """Return what a thing says of memory, measured now if it can be.
-
-    Parameters
-    ----------
-    thing
-        A store, its folder, a run, a plan, or a record of what was measured before.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is nothing of the kind, or a store whose memory is not known, as Spark's are.
-    KstoolkitError
-        If the store can't be opened, or the run does not run.
-    """
+    """Return what a store, a run, a plan or a record says of memory, measured now if it can be."""
     match thing:
         case MemoryPlan():
-            bars = (bar_of_plan("the plan given", thing),)
-            return Measured(bars, f"Given: {_total(thing)}.", dict(thing.given))
+            size, count = format_bytes(thing.total_bytes), thing.instances
+            words = f"Given: {size} for {counted(count, 'RocksDB instances')}."
+            return Measured((bar_of_plan("the plan given", thing),), words, dict(thing.given))
         case MemoryParts():
             return _of_parts([thing])
         case str() | os.PathLike():
@@ -96,7 +74,6 @@ def _of_store(store: Any) -> Measured:
 
 
 def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dict[str, Any]:
-    """Return what a store's options and files say of the numbers in the formula."""
     ssts = store.ssts()
     entries = sum(each.num_entries for each in ssts)
     told: dict[str, Any] = {"segments": len(parts)} if is_segmented else {}
@@ -120,9 +97,8 @@ def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dic
 
 
 def _mean(sizes: Iterable[int | None], count: int) -> int | None:
-    listed = list(sizes)
-    known = [each for each in listed if each is not None]
-    return round(sum(known) / count) if len(known) == len(listed) else None
+    total = _sum(sizes)
+    return None if total is None else round(total / count)
 
 
 def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> Measured:
@@ -134,26 +110,19 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
         "block_cache_usage_bytes": "block cache",
         "table_readers_bytes": "table readers",
     }
-    shown = {
-        name: label
+    stacked = tuple(
+        BarPart(label, _sum(getattr(each, name) for each in parts), whys.get(name, "not told"))
         for name, label in names.items()
         if not (in_cache and name.startswith("memtables"))
-    }
-    sums = {name: _sum(getattr(each, name) for each in parts) for name in (*shown, "total_bytes")}
-    bar = Bar(
-        "measured in this process",
-        tuple(
-            BarPart(label, sums[name], whys.get(name, "not told")) for name, label in shown.items()
-        ),
     )
-    total = sums["total_bytes"]
+    bar = Bar("measured in this process", stacked)
+    total = _sum(each.total_bytes for each in parts)
     known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"
     of = "" if len(parts) == 1 else f" for {counted(len(parts), 'segments')}, one after the other"
     return Measured((bar,), f"Measured in this process{of}: {known}.", told or {})
 
 
 def _of_application(thing: Any) -> Measured:
-    """Return what a run says, or what was measured of Spark before."""
     from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - as above
         SparkMemory,
         profile_of_settings,
@@ -180,11 +149,6 @@ def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
     if memory.state.num_stores:
         told = told | {"partitions": memory.state.num_stores}
     return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)
-
-
-def _total(plan: MemoryPlan) -> str:
-    size = format_bytes(plan.total_bytes)
-    return f"{size} for {counted(plan.instances, 'RocksDB instances')}"
 
 
 def _sum(sizes: Iterable[int | None]) -> int | None:

@@ -18,14 +18,23 @@ the same values, and the mouse both.
 
 from __future__ import annotations
 
-import threading
-from contextlib import ExitStack
-from threading import Event, Lock
+from contextlib import ExitStack, contextmanager
+from threading import Event, Lock, Thread, current_thread
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
-from ipywidgets import HTML, Button, Dropdown, HBox, Layout, SelectionSlider, VBox, Widget
+from ipywidgets import (
+    HTML,
+    Button,
+    Checkbox,
+    Dropdown,
+    HBox,
+    Layout,
+    SelectionSlider,
+    VBox,
+    Widget,
+)
 from traitlets import dlink, link
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
@@ -33,7 +42,7 @@ from kstoolkit.markup import Html, element, isolated, joined, text
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 
@@ -50,9 +59,33 @@ def wrapping(*controls: Widget) -> HBox:
     return row
 
 
-def step_button(description: str, tooltip: str) -> Button:
-    """Return a button as wide as what it says."""
-    return Button(description=description, tooltip=tooltip, layout=Layout(width="auto"))
+def button(
+    description: str,
+    tooltip: str | None,
+    pressed: Callable[[], object],
+    width: str | None = None,
+) -> Button:
+    """Return a button, and what happens when it is pressed."""
+    made = Button(description=description, tooltip=tooltip, layout=Layout(width=width))
+    made.on_click(lambda _: pressed())
+    return made
+
+
+def tick_box(description: str, *, value: bool = False) -> Checkbox:
+    """Return a box to tick, as wide as what it says."""
+    layout = Layout(width="auto")
+    return Checkbox(value=value, description=description, indent=False, layout=layout)
+
+
+def field_look(label_px: int, width_px: int) -> dict[str, Any]:
+    """Return how a field looks; a layout of its own, so that no other is hidden with it."""
+    style = {"description_width": f"{label_px}px"}
+    return {"style": style, "layout": Layout(width=f"{width_px}px")}
+
+
+def pictures(*shown: Shown) -> Html:
+    """Return what stands in some places, for a static page."""
+    return joined(*(each.html() for each in shown))
 
 
 class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
@@ -71,6 +104,14 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         """Show a sentence, in one line."""
         self.value = element("p", " ".join(sentence.split()), role="status")
 
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Say what goes wrong meanwhile, and let it be."""
+        try:
+            yield
+        except KstoolkitError as error:
+            self.say(str(error))
+
     def draw(
         self,
         draw: Callable[[Axes | None], object],
@@ -80,16 +121,6 @@ class Shown(HTML):  # type: ignore[misc] # ipywidgets carries no types
         from kstoolkit.plots.axes import picture  # noqa: PLC0415 - draws: only when asked
 
         self.value = picture(draw, size_inches).html()
-
-    def tabulate(
-        self,
-        names: Sequence[str],
-        rows: Iterable[Sequence[object]],
-        note: str = "",
-        longest: int = _LONGEST_CELL,
-    ) -> None:
-        """Show a table; ``note`` says what was left out."""
-        self.value = table_html(names, rows, note, longest)
 
     def put(self, html: Html) -> None:
         """Show markup that is safe as it stands."""
@@ -108,8 +139,6 @@ def table_html(
 ) -> Html:
     """Return a table of texts; long ones lose their middle, whole numbers get separators.
 
-    Examples
-    --------
     >>> table_html(["user", "count"], [("<anna>", 1200)])[-88:]
     '<tr><td><bdi>&lt;anna&gt;</bdi></td><td><bdi>1,200</bdi></td></tr></tbody></table></div>'
     """
@@ -132,27 +161,14 @@ _LONGEST_WAIT_SECONDS = 10
 class Background:
     """At most one job at a time, in a thread that ends when it is told to.
 
-    Parameters
-    ----------
-    tell
-        Takes a sentence for the user: why a job failed.
-
-    Examples
-    --------
-    >>> done, told = [], []
-    >>> background = Background(told.append)
-    >>> background.start(lambda stop: done.append(stop.is_set()))
-    True
-    >>> background.wait()
-    >>> done, told
-    ([False], [])
+    ``tell`` takes a sentence for the user: why a job failed.
     """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._stop = Event()
+        self._thread: Thread | None = None
+        self._starting = Lock()
         self._is_closed = False
 
     @property
@@ -160,19 +176,16 @@ class Background:
         """Whether a job runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, job: Callable[[threading.Event], object]) -> bool:
-        """Begin a job, unless one runs or it is closed; return whether it began.
+    def start(self, job: Callable[[Event], object]) -> bool:
+        """Begin a job, which is given what tells it to end; return whether it began.
 
-        Parameters
-        ----------
-        job
-            Is given the event that tells it to end.
+        It does not while another one runs, nor once this is closed.
         """
         with self._starting:
             if self.is_busy or self._is_closed:
                 return False
-            self._stop = threading.Event()
-            work = threading.Thread(target=self._run, args=(job, self._stop), daemon=True)
+            self._stop = Event()
+            work = Thread(target=self._run, args=(job, self._stop), daemon=True)
             work.start()
             self._thread = work
         return True
@@ -180,7 +193,7 @@ class Background:
     def every(self, seconds: float, job: Callable[[], object]) -> bool:
         """Do a job now and again and again, until told to end."""
 
-        def again(stop: threading.Event) -> None:
+        def again(stop: Event) -> None:
             job()
             while not stop.wait(seconds):
                 job()
@@ -203,10 +216,10 @@ class Background:
         """Wait until the job has ended, not longer than told."""
         with self._starting:
             thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread is not current_thread():
             thread.join(seconds)
 
-    def _run(self, job: Callable[[threading.Event], object], stop: threading.Event) -> None:
+    def _run(self, job: Callable[[Event], object], stop: Event) -> None:
         try:
             job(stop)
         except KstoolkitError as error:
@@ -216,23 +229,7 @@ class Background:
 
 
 class Newest:
-    """One job at a time, beside the kernel's thread; of those that wait, the newest.
-
-    Parameters
-    ----------
-    tell
-        Takes a sentence for the user: why a job failed.
-
-    Examples
-    --------
-    >>> done = []
-    >>> newest = Newest(done.append)
-    >>> newest.ask(lambda: done.append("drawn"))
-    >>> newest.wait()
-    True
-    >>> done
-    ['drawn']
-    """
+    """One job at a time, beside the kernel's thread; of those that wait, the newest."""
 
     def __init__(self, tell: Callable[[str], object]) -> None:
         self._tell = tell
@@ -297,22 +294,9 @@ _SLIDER_STYLE = """
 class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
     """One of some values, chosen from a list that has a label, or by a slider.
 
-    Parameters
-    ----------
-    options
-        What is shown of each value, and the value.
-    label
-        What it is.
-    tooltip
-        What more there is to say of it.
-    look
-        Style and layout of the list.
-    continuous_update
-        Whether values count on the way of the slider, too.
+    ``continuous_update`` is whether values count on the way of the slider, too.
 
-    Examples
-    --------
-    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], "Memtable size")
+    >>> size = Slider([("1 MiB", 1 << 20), ("2 MiB", 1 << 21)], "Memtable size", look={})
     >>> size.choice.value = 1 << 21
     >>> size.slider.index
     1
@@ -327,11 +311,11 @@ class Slider(HBox):  # type: ignore[misc] # ipywidgets carries no types
         options: Sequence[tuple[str, int]],
         label: str,
         *,
+        look: dict[str, Any],
         tooltip: str = "",
-        look: dict[str, Any] | None = None,
         continuous_update: bool = True,
     ) -> None:
-        self.choice = Dropdown(options=options, description=label, tooltip=tooltip, **(look or {}))
+        self.choice = Dropdown(options=options, description=label, tooltip=tooltip, **look)
         self.slider = SelectionSlider(
             options=options,
             readout=False,
@@ -476,15 +460,8 @@ _STEP_SECONDS = 0.25
 class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
     """A slider over times, buttons that go a step on or back, and one that plays them.
 
-    Parameters
-    ----------
-    show
-        Called after each step; in a thread while it plays.
-    tell
-        Takes a sentence for the user: why playing failed.
+    ``show`` is called after each step, in a thread while it plays.
 
-    Examples
-    --------
     >>> replay = Replay(lambda: None, print)
     >>> replay.take([0, 250, 500])
     >>> replay.at_ms
@@ -504,14 +481,9 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         look = {"layout": Layout(width="216px")}
         slider = Slider([("0.00 s", 0)], "After", look=look, continuous_update=False)
         self.choice = slider.choice
-        self.button = _button("Play", "Go through it step by step")
-        self.button.on_click(lambda _: self.pause() if self.is_playing else self.play())
-        self.back, self.on = (
-            _button(*told)
-            for told in (("Step back", "The step before"), ("Step on", "The step after"))
-        )
-        self.back.on_click(lambda _: self.step(-1))
-        self.on.on_click(lambda _: self.step(+1))
+        self.button = button("Play", "Go through it step by step", self._play_or_pause, "92px")
+        self.back = button("Step back", "The step before", lambda: self.step(-1), "92px")
+        self.on = button("Step on", "The step after", lambda: self.step(+1), "92px")
         self.choice.observe(self._stepped, "value")
         super().__init__([slider, self.back, self.on, self.button])
         self.add_class("kst-wraps")
@@ -550,6 +522,12 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         if self._player.start(self._go_on):
             self.button.description = "Pause"
 
+    def _play_or_pause(self) -> None:
+        if self.is_playing:
+            self.pause()
+        else:
+            self.play()
+
     def pause(self) -> None:
         """Stay at the step that is shown."""
         self._player.stop()
@@ -573,7 +551,3 @@ class Replay(HBox):  # type: ignore[misc] # ipywidgets carries no types
         while self.choice.index < last and not stop.wait(_STEP_SECONDS):
             self.choice.index += 1
         self.button.description = "Play"
-
-
-def _button(name: str, tooltip: str) -> Button:
-    return Button(description=name, tooltip=tooltip, layout=Layout(width="92px"))

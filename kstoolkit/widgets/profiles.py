@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Button, Combobox, Dropdown, Layout, Text, Textarea
+from ipywidgets import Combobox, Dropdown, Layout, Text, Textarea
 
-from kstoolkit.errors import ConfigurationError
 from kstoolkit.markup import Html, element, joined, text
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.options import parse_option
 from kstoolkit.rocksdb.profiles.profile import Profile, python_source, value_text
-from kstoolkit.widgets.panel import Panel, Shown, wrapping
+from kstoolkit.widgets.panel import Panel, Shown, button, table_html, wrapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,11 +51,9 @@ class ProfilePanel(Panel):
         self._first = self.profile
         self._shown, self._said = Shown(), Shown()
         self._make_controls(beside or _beside(self.profile))
-        rows = [
-            wrapping(self.start, self.beside),
-            wrapping(self.option, self.value, self.button, self.back),
-        ]
-        children = [*rows, self._said, self._shown, self.target, self.text]
+        chosen = wrapping(self.start, self.beside)
+        editing = wrapping(self.option, self.value, self.button, self.back)
+        children = [chosen, editing, self._said, self._shown, self.target, self.text]
         super().__init__("RocksDB profile", children, self._static)
         self._show()
 
@@ -66,30 +63,17 @@ class ProfilePanel(Panel):
         self.start = _dropdown("Start from", names, begun)
         self.beside = _dropdown("Compare with", names, beside)
         self.target = _dropdown("Copy for", tuple(_WRITTEN), "rocksdict")
-        options = tuple(self.profile.options())
-        self.option = Combobox(
-            options=options,
-            description="Option",
-            placeholder="its name",
-            ensure_option=True,
-            style=_LABELS,
-        )
+        look = {"description": "Option", "placeholder": "its name", "style": _LABELS}
+        self.option = Combobox(options=tuple(self.profile.options()), ensure_option=True, **look)
         self.value = Text(description="Value", placeholder="such as 32 MiB", style=_LABELS)
-        self.button = Button(description="Set", tooltip="Give the option this value")
-        self.back = Button(description="Start again", tooltip="Undo all changes")
-        self.text = Textarea(
-            description="Text",
-            disabled=False,
-            rows=8,
-            layout=Layout(width="auto", max_width="640px"),
-            style=_LABELS,
-        )
+        self.button = button("Set", "Give the option this value", self._set)
+        self.back = button("Start again", "Undo all changes", lambda: self._take(self._first))
+        wide = Layout(width="auto", max_width="640px")
+        self.text = Textarea(description="Text", rows=8, layout=wide, style=_LABELS)
         self.start.observe(self._begin, "value")
         self.option.observe(self._fill, "value")
         for control in (self.beside, self.target):
             control.observe(self._show, "value")
-        self.button.on_click(lambda _: self.set(self.option.value, self.value.value))
-        self.back.on_click(lambda _: self._take(self._first))
 
     def set(self, option: str, text: str) -> None:
         """Give an option the value that is typed; what makes no sense is said, and changes nothing.
@@ -101,12 +85,11 @@ class ProfilePanel(Panel):
         text
             Its value, as :func:`~kstoolkit.rocksdb.profiles.options.parse_option` reads it.
         """
-        try:
-            changed = self.profile.changed(**{option: parse_option(option, text)})
-        except ConfigurationError as error:
-            self._said.say(str(error))
-        else:
-            self._take(changed)
+        with self._said.telling():
+            self._take(self.profile.changed(**{option: parse_option(option, text)}))
+
+    def _set(self) -> None:
+        self.set(self.option.value, self.value.value)
 
     def _take(self, profile: Profile) -> None:
         self.profile = profile
@@ -125,18 +108,15 @@ class ProfilePanel(Panel):
 
     def _show(self, _: object = None) -> None:
         found = self.profile.diff(self.beside.value)
-        rows = [
-            (
-                each.option,
-                value_text(each.left, each.unknown.get("left")),
-                value_text(each.right, each.unknown.get("right")),
-            )
-            for each in found
-        ]
+        rows = []
+        for each in found:
+            here = value_text(each.left, each.unknown.get("left"))
+            beside = value_text(each.right, each.unknown.get("right"))
+            rows.append((each.option, here, beside))
         note = f"{counted(len(found), 'options that differ')} from {self.beside.value}"
         self.title = f"{self.profile.name or 'unnamed'}: {note}"
         if rows:
-            self._shown.tabulate(("option", "here", self.beside.value), rows, note)
+            self._shown.put(table_html(("option", "here", self.beside.value), rows, note))
         else:
             self._shown.say(f"{note}.")
         self.text.value = _WRITTEN[self.target.value](self.profile)

@@ -6,12 +6,21 @@ import time
 from threading import Condition, Event, Lock
 from typing import TYPE_CHECKING
 
-from ipywidgets import BoundedFloatText, Button
+from ipywidgets import BoundedFloatText
 
 from kstoolkit.errors import KstoolkitError
-from kstoolkit.markup import Html, joined, shortened
+from kstoolkit.markup import Html, shortened
 from kstoolkit.pipeline.status import RunState, RunWatch
-from kstoolkit.widgets.panel import FIRST_LOOK_SECONDS, Background, Panel, Shown, wrapping
+from kstoolkit.widgets.panel import (
+    FIRST_LOOK_SECONDS,
+    Background,
+    Panel,
+    Shown,
+    button,
+    pictures,
+    table_html,
+    wrapping,
+)
 
 if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
@@ -84,15 +93,13 @@ class RunMonitor(Panel):
             value=seconds, min=0.2, max=3600, step=0.5, description="Look every, s", style=_LABELS
         )
         self.every.tooltip = "Seconds between two looks"
-        self.again = Button(description="Look now", tooltip="Look without waiting")
-        self.button = Button(description="Stop the run", tooltip="End it; it can be started again")
-        self.keep = Button(description="Keep counting", tooltip="Do not stop it")
+        self.again = button("Look now", "Look without waiting", self._wanted.set)
+        again = "End it; it can be started again"
+        self.button = button("Stop the run", again, self._ask_or_stop)
+        self.keep = button("Keep counting", "Do not stop it", self._keep_counting)
         self.keep.layout.display = "none"
         self.button.disabled = self._run.query is None
-        self.again.on_click(lambda _: self._wanted.set())
         self.every.observe(lambda _: self._wanted.set(), "value")
-        self.button.on_click(lambda _: self._ask_or_stop())
-        self.keep.on_click(lambda _: self._keep_counting())
 
     @property
     def status(self) -> RunStatus | None:
@@ -148,7 +155,6 @@ class RunMonitor(Panel):
         self._said.put(Html())
 
     def _settle(self) -> None:
-        """Have the button ask anew."""
         self._asked_at = None
         self.button.description, self.button.button_style = "Stop the run", ""
         self.keep.layout.display = "none"
@@ -196,7 +202,8 @@ class RunMonitor(Panel):
             self.button.disabled = True
         if status.state is RunState.FAILED:
             self._said.say(f"{self._run.failure()} Stop the run to let go of its folder.")
-        self._figures.tabulate(("what", "figure"), status.rows(), longest=_LONGEST_FIGURE)
+        told = table_html(("what", "figure"), status.rows(), longest=_LONGEST_FIGURE)
+        self._figures.put(told)
         is_new = before is None or before.state is not status.state
         rested = time.monotonic() - self._drawn_at
         if is_new or rested > self._drawing_took / _DRAWING_SHARE:
@@ -217,4 +224,4 @@ class RunMonitor(Panel):
         with self._showing:  # figures and plot of one look
             if self._status is not None and self._drawn is not self._status:
                 self._draw(self._status)
-            return joined(self._said.html(), self._figures.html(), self._plot.html())
+            return pictures(self._said, self._figures, self._plot)

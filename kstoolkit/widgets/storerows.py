@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ipywidgets import Button, Checkbox, Dropdown, Layout, Text, VBox
+from ipywidgets import Dropdown, Text, VBox
 
 from kstoolkit.errors import ConfigurationError, KstoolkitError
 from kstoolkit.formats.serdes import SERDE_NAMES
@@ -24,7 +24,16 @@ from kstoolkit.stores.rows.asking import typed_key
 from kstoolkit.stores.rows.rows import value_text
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
-from kstoolkit.widgets.panel import Background, Newest, Shown, table_html, wrapping
+from kstoolkit.widgets.panel import (
+    Background,
+    Newest,
+    Shown,
+    button,
+    field_look,
+    table_html,
+    tick_box,
+    wrapping,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -46,35 +55,33 @@ Cells = dict[str, str]
 _TIMES = ("window start, UTC", "window end, UTC", "time, UTC")
 _COLUMNS = ("family", "partition", "key", *_TIMES, "value", "headers")
 _RAW = ("key, raw", "value, raw")
-_LONGEST_CELL, _RAW_BYTES = 120, 24
+_LONGEST_CELL, _RAW_BYTES, _PAGE_ROWS = 120, 24, 20
 
 
 class _Pages:
-    """Rows in pages of so many, of which those that were seen can be turned back to."""
+    """Rows in pages, of which those that were seen can be turned back to."""
 
-    def __init__(self, rows: Rows, size: int) -> None:
-        self.size = size
+    def __init__(self, rows: Rows) -> None:
         self._batches: Any = rows.batches()  # a generator, which can be closed
         self._batch: Iterator[StoreRow] = iter(())
         self._cells: list[Cells] = []
 
-    def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
-        """Return a page, the first one is 0; less of it, if nobody wants it any more."""
+    def come_to(self, number: int, is_stale: Callable[[], bool]) -> None:
+        """Read up to a page, the first one is 0; less of it, if nobody wants it any more."""
         # One row more than is shown tells whether there is another page.
-        while len(self._cells) <= (number + 1) * self.size and not is_stale():
-            found = [_cells(each) for each in islice(self._batch, self.size)]
+        while not self.has(number + 1) and not is_stale():
+            found = [_cells(each) for each in islice(self._batch, _PAGE_ROWS)]
             self._cells += found
             if not found and not self._comes_another_batch():
                 break
-        return self.read(number)
 
     def read(self, number: int) -> list[Cells]:
         """Return what was read of a page by now."""
-        return self._cells[number * self.size : (number + 1) * self.size]
+        return self._cells[number * _PAGE_ROWS : (number + 1) * _PAGE_ROWS]
 
     def has(self, number: int) -> bool:
         """Return whether there is such a page, as far as was read."""
-        return len(self._cells) > number * self.size
+        return len(self._cells) > number * _PAGE_ROWS
 
     def close(self) -> None:
         """Read no more: what the rows hold of the store is let go."""
@@ -96,30 +103,24 @@ def _page_html(rows: Sequence[Cells], note: str, *, raw: bool) -> Html:
 
 def _cells(row: StoreRow) -> Cells:
     times = (row.window_start_ms, row.window_end_ms, row.timestamp_ms)
-    cells: dict[str, str | None] = {
+    headers = None if row.headers is None else value_text([list(each) for each in row.headers])
+    cells = {
         "family": getattr(row, "family", None),
-        "partition": _number(getattr(row, "partition", None)),
+        "partition": getattr(row, "partition", None),
         "key": value_text(row.key),
         **dict(zip(_TIMES, map(_moment, times), strict=True)),
         "value": value_text(row.value),
-        "headers": None
-        if row.headers is None
-        else value_text([list(each) for each in row.headers]),
+        "headers": headers,
         "key, raw": _hex(row.key_bytes),
         "value, raw": _hex(row.value_bytes),
         "problem": row.problem,
     }
-    return {
-        name: shortened(value, _LONGEST_CELL) for name, value in cells.items() if value is not None
-    }
+    known = {name: str(value) for name, value in cells.items() if value is not None}
+    return {name: shortened(value, _LONGEST_CELL) for name, value in known.items()}
 
 
 def _moment(time_ms: int | None) -> str | None:
     return None if time_ms is None else moment_text(time_ms).removesuffix(" UTC")
-
-
-def _number(value: int | None) -> str | None:
-    return None if value is None else str(value)
 
 
 def _hex(raw: bytes | None) -> str:
@@ -127,9 +128,6 @@ def _hex(raw: bytes | None) -> str:
         return "none"
     first = raw[:_RAW_BYTES].hex(" ")
     return first if len(raw) <= _RAW_BYTES else f"{first} … ({len(raw):,} bytes)"
-
-
-_PAGE_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,34 +151,30 @@ class _Wanted:
         """What the store has to be opened anew for."""
         return self.path, self.version, self.window_size, self.family
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What rows are asked by, but for what is sought."""
-        return {"key_serde": self.key_serde, "value_serde": self.value_serde}
-
 
 class _Reading:
     """A store that is read in pages; it is one thread's at a time."""
 
-    def __init__(self, given: OpenedStore | None = None) -> None:
+    def __init__(self, given: OpenedStore | None) -> None:
         self.store: OpenedStore | None = None
         self.wanted: _Wanted | None = None
         self.pages: _Pages | None = None
         self._given = given
         self._held = ExitStack()
 
-    def begin(self, wanted: _Wanted) -> None:
-        """Come to the rows that are wanted: the store is opened if it is not yet, or otherwise."""
-        if self.wanted is None or self.wanted.opening != wanted.opening:
+    def begin(self, wanted: _Wanted) -> _Pages:
+        """Return the rows that are wanted: the store is opened if it is not yet, or otherwise."""
+        if self.pages is not None and self.wanted == wanted:
+            return self.pages
+        if self.store is None or self.wanted is None or self.wanted.opening != wanted.opening:
             self.close()
             self.store = self._opened(wanted)
         self._let_rows_go()
         self.wanted = wanted
-        self.pages = _Pages(self._rows(wanted), _PAGE_ROWS)
-
-    def page(self, number: int, is_stale: Callable[[], bool] = lambda: False) -> list[Cells]:
-        """Return a page of the rows: see :meth:`kstoolkit.widgets.storerows._Pages.page`."""
-        return [] if self.pages is None else self.pages.page(number, is_stale)
+        asked: dict[str, Any] = {"key_serde": wanted.key_serde, "value_serde": wanted.value_serde}
+        asked |= _sought(wanted, self.store) if wanted.sought else {}
+        self.pages = _Pages(self.store.rows(**asked))
+        return self.pages
 
     def opened_anew(self, wanted: _Wanted, held: ExitStack) -> OpenedStore:
         """Return a store once more, as it is wanted, beside the one that is read."""
@@ -216,13 +210,6 @@ class _Reading:
         if self.pages is not None:
             self.pages.close()
             self.pages = None
-
-    def _rows(self, wanted: _Wanted) -> Any:
-        store: Any = self.store
-        asked = wanted.reading
-        if wanted.sought:
-            asked |= _sought(wanted, store)
-        return store.rows(**asked)
 
 
 def _at(store: OpenedStore, version: int) -> SparkStore:
@@ -263,7 +250,7 @@ _LONGEST_NAME = 40
 class _Controls:
     """Which store, how to read it, what to look for, and which page."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn: Callable[[int], object]) -> None:
         serdes = [(_AS_TOLD, _NONE), *((name, name) for name in _SERDES)]
         self.key_serde = Dropdown(options=serdes, description="Keys as", **_look())
         self.value_serde = Dropdown(options=serdes, description="Values as", **_look())
@@ -276,11 +263,10 @@ class _Controls:
             description="Rows",
             **_look(),
         )
-        self.raw = Checkbox(
-            description="Raw bytes", value=False, indent=False, layout=Layout(width="auto")
-        )
-        self.previous = Button(description="Previous", disabled=True, tooltip="The page before")
-        self.next = Button(description="Next", disabled=True, tooltip="The next page")
+        self.raw = tick_box("Raw bytes")
+        self.previous = button("Previous", "The page before", lambda: turn(-1))
+        self.next = button("Next", "The next page", lambda: turn(1))
+        self.previous.disabled = self.next.disabled = True
         self.choices_of(None)
 
     def asking(self) -> list[Widget]:
@@ -289,7 +275,6 @@ class _Controls:
         return [*serdes, self.version, self.family, self.sought, self.by]
 
     def rows(self) -> list[list[Widget]]:
-        """Return the rows that the controls stand in."""
         return [
             [self.key_serde, self.value_serde, self.window_size, self.version, self.family],
             [self.sought, self.by, self.raw],
@@ -297,7 +282,6 @@ class _Controls:
         ]
 
     def wanted(self, path: str) -> _Wanted:
-        """Return what the controls say of a store."""
         return _Wanted(
             path,
             version=_chosen(self.version),
@@ -310,11 +294,9 @@ class _Controls:
         )
 
     def search(self, text: str, *, prefix: bool) -> None:
-        """Have some keys searched for."""
         self.by.value, self.sought.value = prefix, text
 
     def tell(self, **told: Any) -> None:
-        """Give some controls their values."""
         names = ("key_serde", "value_serde", "window_size", "version", "family")
         for name, value in told.items():
             if name not in names:
@@ -348,8 +330,7 @@ class _Controls:
 
 
 def _look() -> dict[str, Any]:
-    # A layout of its own: one that is shared would hide all that share it.
-    return {"style": {"description_width": "88px"}, "layout": Layout(width="250px")}
+    return field_look(88, 250)
 
 
 def _chosen(control: Dropdown) -> Any:
@@ -385,23 +366,10 @@ _NAMED = 3
 
 
 class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
-    """The rows of one store at a time.
+    """The rows of one store at a time; one that is given was opened, and is closed, elsewhere.
 
-    Parameters
-    ----------
-    given
-        A store that somebody else opened, and closes; None: there is none.
-    on_shown
-        Is given the store whose rows are shown, in the thread that reads them, its folder, and what
-        says whether another one is wanted by now; the store is None if it could not be opened.
-
-    Examples
-    --------
-    >>> rows = StoreRows(None, print)
-    >>> rows.page, rows.path
-    ([], None)
-    >>> rows.stop()
-    >>> rows.close()
+    ``on_shown`` is given the folder of the store whose rows are shown, in the thread that reads
+    them, the store, None if it could not be opened, and what says whether another is wanted by now.
     """
 
     def __init__(
@@ -414,12 +382,10 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._wanted: _Wanted | None = None
         self._number, self._is_quiet = 0, False
         self.said, self.shown = Shown(), Shown()
-        self._newest, self.controls = Newest(self.said.say), _Controls()
+        self._newest, self.controls = Newest(self.said.say), _Controls(self.turn)
         for control in self.controls.asking():
             control.observe(self._change, "value")
         self.controls.raw.observe(self._redraw, "value")
-        self.controls.next.on_click(lambda _: self.turn(1))
-        self.controls.previous.on_click(lambda _: self.turn(-1))
         reading, asking, paging = (wrapping(*each) for each in self.controls.rows())
         super().__init__([reading, asking, self.said, self.shown, paging])
 
@@ -462,13 +428,7 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._hear()
 
     def read_as(self, **told: Any) -> None:
-        """Read the rows otherwise.
-
-        Raises
-        ------
-        ConfigurationError
-            If there is no such choice.
-        """
+        """Read the rows otherwise."""
         self.controls.tell(**told)
         self._change()
 
@@ -528,9 +488,8 @@ class StoreRows(VBox):  # type: ignore[misc] # ipywidgets carries no types
 
         self.said.say("Reading …")
         try:
-            if self._reading.wanted != wanted:
-                self._reading.begin(wanted)
-            self._reading.page(number, is_stale)
+            pages = self._reading.begin(wanted)
+            pages.come_to(number, is_stale)
             self._say_left_out()
         except KstoolkitError as error:
             self.said.say(str(error))
@@ -568,16 +527,12 @@ class _StoppedError(KstoolkitError):
 
 
 class _StoppableSource:
-    """A source of rows that is asked, between some thousands of rows, whether to end.
-
-    Whatever else the source knows is asked of it.
-    """
+    """A source of rows that asks, between some thousands of them, whether to end."""
 
     def __init__(self, whole: Any, is_stopped: Callable[[], bool]) -> None:
         self._whole, self._is_stopped = whole, is_stopped
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
-        """Yield rows until it is stopped."""
         for rows in self._whole.read(asked):
             if self._is_stopped():
                 message = f"{self._whole.name} is not read any further."
@@ -591,19 +546,8 @@ class _StoppableSource:
 class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
     """A button, and the verdict on the store that somebody wants measured.
 
-    Parameters
-    ----------
-    opening
-        Returns what opens the store, held by the ExitStack that it is given, and nobody else's; or
-        None, as long as there is no store.
-
-    Examples
-    --------
-    >>> measuring = StoreGrowth(lambda: None)
-    >>> measuring.button.click()
-    >>> measuring.shown.value
-    '<p role="status">Choose a store first.</p>'
-    >>> measuring.close()
+    ``opening`` returns what opens the store, held by the ExitStack that it is given, and nobody
+    else's; or None, as long as there is no store.
     """
 
     def __init__(self, opening: Callable[[], Callable[[ExitStack], OpenedStore] | None]) -> None:
@@ -611,8 +555,7 @@ class StoreGrowth(VBox):  # type: ignore[misc] # ipywidgets carries no types
         self._opening, self._turn = opening, 0
         self.shown = Shown()
         self._background = Background(self.shown.say)
-        self.button = Button(description="Growth", tooltip="Why the store does not shrink")
-        self.button.on_click(lambda _: self.measure())
+        self.button = button("Growth", "Why the store does not shrink", self.measure)
         super().__init__([self.button, self.shown])
 
     def measure(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ipywidgets import Layout, Select, Text, VBox
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.markup import Html, element, isolated, joined, plain, shortened
+from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.rows.readable import HasRows
@@ -29,7 +29,8 @@ from kstoolkit.widgets.panel import (
     Background,
     Panel,
     Shown,
-    step_button,
+    button,
+    pictures,
     wrapping,
 )
 from kstoolkit.widgets.storerows import StoreGrowth, StoreRows
@@ -81,11 +82,6 @@ class _Node:
         return len(self.stores) == 1 and self.path == self.stores[0].path
 
 
-def _store_tree(stores: Iterable[FoundStore], root: Path | None = None) -> list[_Node]:
-    """Return the lines of a tree; what has no name of its own is called from ``root`` on."""
-    return list(_below(sorted(stores, key=_order), 0, root or Path()))
-
-
 def _matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
     """Return the stores of which something that a person would look for has each of some words."""
     words = text.casefold().split()
@@ -93,6 +89,7 @@ def _matching(stores: Iterable[FoundStore], text: str) -> list[FoundStore]:
 
 
 def _below(stores: Sequence[FoundStore], depth: int, root: Path) -> Iterator[_Node]:
+    """Yield the lines of a tree; what has no name of its own is called from ``root`` on."""
     if not stores or depth == len(_groups(stores[0])):
         yield from (_Node(_name(each), depth, (each,), each.path) for each in stores)
         return
@@ -128,16 +125,8 @@ def _order(found: FoundStore) -> tuple[str | int, ...]:
     # Replicas' levels are named by their lengths: their folders are these, in milliseconds.
     length = Path(found.path).name if found.engine == "kstoolkit" else ""
     in_order = int(length) if length.isdecimal() else 0
-    return (
-        found.engine,
-        whose,
-        found.topology or "",
-        *place,
-        in_order,
-        found.store,
-        part,
-        found.path,
-    )
+    within = (in_order, found.store, part, found.path)
+    return found.engine, whose, found.topology or "", *place, *within
 
 
 def _name(found: FoundStore) -> str:
@@ -173,33 +162,25 @@ _MOST_OPENED = 100
 class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
     """The stores below a folder."""
 
-    def __init__(self, root: Path, on_choice: Callable[[_Node], object]) -> None:
+    def __init__(
+        self, root: Path, on_choice: Callable[[_Node], object], on_again: Callable[[], object]
+    ) -> None:
         self.root, self._on_choice = root, on_choice
         self.found: FoundStores | None = None
         self.nodes: list[_Node] = []
         self._is_quiet = False
         self.said = Shown()
         self._looking = Background(self.said.say)
-        self.filter = Text(
-            description="Filter",
-            placeholder="by name, kind or application",
-            style=_LABELS,
-        )
-        self.tree = Select(
-            description="Store",
-            rows=8,
-            index=None,
-            style=_LABELS,
-            layout=Layout(width="auto", max_width="760px"),
-        )
+        placeholder = "by name, kind or application"
+        self.filter = Text(description="Filter", placeholder=placeholder, style=_LABELS)
+        look = {"style": _LABELS, "layout": Layout(width="auto", max_width="760px")}
+        self.tree = Select(description="Store", rows=8, index=None, **look)
         self.filter.observe(self._list, "value")
         self.tree.observe(self._pick, "index")
-        self.again = step_button("Read again", "Look for what was written since")
+        self.again = button("Read again", "Look for what was written since", on_again, "auto")
         # In JupyterLab the arrow keys go to the notebook's cells, not to a list that has the focus.
-        self.above = step_button("Store above", "Choose the line above")
-        self.below = step_button("Store below", "Choose the line below")
-        self.above.on_click(lambda _: self.go(-1))
-        self.below.on_click(lambda _: self.go(+1))
+        self.above = button("Store above", "Choose the line above", lambda: self.go(-1), "auto")
+        self.below = button("Store below", "Choose the line below", lambda: self.go(+1), "auto")
         steps = wrapping(self.filter, self.above, self.below, self.again)
         super().__init__([steps, self.tree, self.said])
 
@@ -227,11 +208,9 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
             self.tree.index = index
 
     def stop(self) -> None:
-        """Look no further, and never again."""
         self._looking.close()
 
     def wait(self, seconds: float = 10) -> None:
-        """Wait until the stores are found, not longer than told."""
         self._looking.wait(seconds)
 
     def _look(self, stop: Event) -> None:
@@ -256,7 +235,7 @@ class _StoreList(VBox):  # type: ignore[misc] # ipywidgets carries no types
             return
         chosen = None if self.tree.index is None else self.nodes[self.tree.index].place
         kept = _matching(self.found, self.filter.value)
-        nodes = _store_tree(kept, self.root)
+        nodes = [*_below(sorted(kept, key=_order), 0, self.root)]
         self.said.say(self._told(len(kept), len(nodes)))
         self._is_quiet = True  # other lines are no choice of anybody's
         self.nodes = nodes[:_MOST_LISTED]
@@ -295,8 +274,8 @@ _Fact = tuple[str, str]
 """What it is about, and what is so."""
 
 
-def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> list[_Fact]:
-    """Return what a look at a store tells; of an operator of Spark's, what its partitions share."""
+def _facts_of_path(path: str, is_stopped: Callable[[], bool]) -> list[_Fact]:
+    """Return what a look tells of a store; of an operator of Spark's, what its partitions share."""
     found = discover(path, look=True, is_stopped=is_stopped)
     here = [each for each in found if each.path == path]
     if here:
@@ -308,7 +287,6 @@ def _facts_of_path(path: str, is_stopped: Callable[[], bool] | None = None) -> l
 
 
 def _facts_of_store(found: FoundStore) -> list[_Fact]:
-    """Return what was found of a store; what is unknown says why."""
     facts: list[_Fact] = [("engine", found.engine)]
     for name in ("application", "topology", "task", "operator", "partition"):
         value = getattr(found, name)
@@ -330,14 +308,14 @@ def _facts_of_store(found: FoundStore) -> list[_Fact]:
 
 
 def _facts_of_reading(store: OpenedStore) -> list[_Fact]:
-    """Return how the rows of an open store are read: what was told, and what is guessed."""
-    facts: list[_Fact] = []
     told = store.read_as
-    for part, serde, number in (("keys", told.key_serde, 0), ("values", told.value_serde, 1)):
-        name = (store.key_serde, store.value_serde)[number].name
-        why = "as it was told" if serde is not None else _guessed(store, number)
-        facts.append((f"{part} read as", f"{name}, {why}"))
-    return [*facts, ("rows", _rows(store))]
+    why_key = "as it was told" if told.key_serde is not None else _guessed(store, 0)
+    why_value = "as it was told" if told.value_serde is not None else _guessed(store, 1)
+    return [
+        ("keys read as", f"{store.key_serde.name}, {why_key}"),
+        ("values read as", f"{store.value_serde.name}, {why_value}"),
+        ("rows", _rows(store)),
+    ]
 
 
 def _facts_html(name: str, facts: Sequence[_Fact]) -> Html:
@@ -352,7 +330,6 @@ def _facts_html(name: str, facts: Sequence[_Fact]) -> Html:
 
 
 def _facts_of_group(node: _Node) -> list[_Fact]:
-    """Return what several stores have in common, and the largest of them."""
     largest = sorted(node.stores, key=lambda each: -each.size_bytes)[:10]
     size = format_bytes(sum(each.size_bytes for each in node.stores))
     facts = [("stores", format_count(len(node.stores))), ("size", size)]
@@ -440,7 +417,8 @@ class StorePanel(Panel):
             raise InputError(message, hint="Give a store's folder, or one above some stores.")
         self._facts: dict[str, list[_Fact]] = {}
         self._summary = Shown()
-        self.list, self.rows = _StoreList(root, self._pick), StoreRows(given, self._describe)
+        self.list = _StoreList(root, self._pick, self.refresh)
+        self.rows = StoreRows(given, self._describe)
         self.growing = StoreGrowth(self.rows.opening)
         self.controls = self.rows.controls
         children = [self.list, self._summary, self.rows, self.growing]
@@ -449,7 +427,6 @@ class StorePanel(Panel):
             self.on_close(end)
         if given is not None:
             self._show(str(given.path))
-        self.list.again.on_click(lambda _: self.refresh())
         self.list.look()
         began = time.monotonic()
         self.list.wait(FIRST_LOOK_SECONDS)
@@ -568,8 +545,8 @@ class StorePanel(Panel):
             self._summary.put(_facts_html(Path(path).name, facts))
 
     def _static(self) -> Html:
-        shown = (self.list.said, self._summary, self.rows.said, self.rows.shown)
-        return joined(*(each.html() for each in (*shown, self.growing.shown)))
+        rows = self.rows
+        return pictures(self.list.said, self._summary, rows.said, rows.shown, self.growing.shown)
 
 
 def _short(name: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.plots.lab import FIGURES
-from kstoolkit.widgets.labviews import COSTS
+from kstoolkit.widgets.lab import _COSTS
 from tests.plots.made import found, made_run
 
 if TYPE_CHECKING:
@@ -84,4 +84,4 @@ def test_a_panel_appears_without_what_its_first_picture_does_not_need(
 
 
 def test_the_lab_offers_all_groups_of_figures_that_can_be_drawn() -> None:
-    assert set(COSTS.values()) == set(FIGURES)
+    assert set(_COSTS.values()) == set(FIGURES)

@@ -12,8 +12,7 @@ import pytest
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from kstoolkit.rocksdb.lab.workloads import Workload
-from kstoolkit.widgets.lab import CompactionLab
-from kstoolkit.widgets.labviews import STEPS, TABLE, VIEWS, moments_at, step_times
+from kstoolkit.widgets.lab import STEPS, TABLE, VIEWS, CompactionLab, moments_at, step_times
 from tests.rocksdb.lab.smallprofile import LEVEL
 
 if TYPE_CHECKING:
