@@ -190,11 +190,9 @@ def _home_without_module(program: Path) -> Path | None:
     script = _SCRIPT.format(module=_VECTOR_MODULE, program=shlex.quote(str(program)))
     for parent in _script_folders():
         home = parent / f"java-{sha256(script.encode()).hexdigest()[:16]}"
+        java = home / "bin" / "java"
         # Asking proves it: the folder may be mounted without the right to execute.
-        if (
-            _place(home / "bin" / "java", script)
-            and _ask(home / "bin" / "java", _VECTOR_MODULE).home
-        ):
+        if _place(java, script) and _ask(java, _VECTOR_MODULE).home:
             return home
     return None
 
@@ -321,16 +319,8 @@ def doctor() -> Diagnosis:
     >>> [check.name for check in kst.doctor().checks][:2]
     ['Python', 'Java']
     """
-    return Diagnosis(
-        (
-            _check_python(),
-            _check_java(),
-            check_spark_home(),
-            *_check_packages(),
-            _check_memory(),
-            _check_disk(),
-        )
-    )
+    machine = (_check_python(), _check_java(), check_spark_home())
+    return Diagnosis((*machine, *_check_packages(), _check_memory(), _check_disk()))
 
 
 def check_spark_home() -> Check:
@@ -342,10 +332,9 @@ def check_spark_home() -> Check:
     version = jars[0].rpartition("-")[2] if jars else None
     found = f"{folder} ({f'Spark {version}' if version else 'no Spark in it'})"
     wanted = _installed("pyspark")
-    if version is not None and version == wanted:
-        return Check(name, ok=True, found=found)
+    ok = version is not None and version == wanted
     problem = f"the package pyspark is version {wanted or 'unknown (not installed)'}"
-    return Check(name, ok=False, found=found, problem=problem, remedy="unset SPARK_HOME")
+    return _judged(name, found, problem, "unset SPARK_HOME", ok=ok)
 
 
 def memory_bytes() -> int | None:
@@ -357,13 +346,16 @@ def memory_bytes() -> int | None:
     return min(known, default=None)
 
 
+def _judged(name: str, found: str, problem: str, remedy: str, *, ok: bool) -> Check:
+    """Return a check, with what is wrong and what mends it only if something is wrong."""
+    return Check(name, ok, found) if ok else Check(name, ok, found, problem, remedy)
+
+
 def _check_python() -> Check:
-    found = platform.python_version()
-    if sys.version_info >= _OLDEST_PYTHON:
-        return Check("Python", ok=True, found=found)
     problem = "kstoolkit needs 3.11 or newer"
     remedy = "conda env create -f environment.yml"
-    return Check("Python", ok=False, found=found, problem=problem, remedy=remedy)
+    ok = sys.version_info >= _OLDEST_PYTHON
+    return _judged("Python", platform.python_version(), problem, remedy, ok=ok)
 
 
 def _check_java() -> Check:
@@ -378,13 +370,8 @@ def _check_java() -> Check:
 def _check_packages() -> Iterator[Check]:
     for name, versions in _requirements().items():
         found, remedy = _installed(name), pip_command(name + versions)
-        problem = f"kstoolkit needs {versions}"
-        if found is None:
-            yield Check(name, ok=False, found="not installed", problem=problem, remedy=remedy)
-        elif not _satisfies(found, versions):
-            yield Check(name, ok=False, found=found, problem=problem, remedy=remedy)
-        else:
-            yield Check(name, ok=True, found=found)
+        ok = found is not None and _satisfies(found, versions)
+        yield _judged(name, found or "not installed", f"kstoolkit needs {versions}", remedy, ok=ok)
 
 
 def _requirements() -> dict[str, str]:
@@ -408,11 +395,8 @@ def _satisfies(version: str, versions: str) -> bool:
     found = _release(version)
     for operator, bound in _CLAUSE.findall(versions):
         limit = _release(bound)
-        fits = {
-            "==": found[: len(limit)] == limit,
-            ">=": found >= limit,
-            "<": found < limit,
-        }
+        same = found[: len(limit)] == limit
+        fits = {"==": same, ">=": found >= limit, "<": found < limit}
         if not fits[operator]:
             return False
     return True
@@ -428,22 +412,18 @@ def _check_memory() -> Check:
     if free is None:
         return Check("free memory", ok=True, found="unknown (this system doesn't tell)")
     found = f"{format_bytes(free)} of {format_bytes(memory_bytes())}"
-    if free >= _NEEDED_MEMORY_BYTES:
-        return Check("free memory", ok=True, found=found)
     problem = f"Spark and its Python workers want {format_bytes(_NEEDED_MEMORY_BYTES)}"
     remedy = "export KSTOOLKIT_DRIVER_MEMORY=600m"
-    return Check("free memory", ok=False, found=found, problem=problem, remedy=remedy)
+    return _judged("free memory", found, problem, remedy, ok=free >= _NEEDED_MEMORY_BYTES)
 
 
 def _check_disk() -> Check:
     folder = tempfile.gettempdir()
     free = shutil.disk_usage(folder).free
     found = f"{format_bytes(free)} in {folder}"
-    if free >= _NEEDED_DISK_BYTES:
-        return Check("free disk", ok=True, found=found)
     problem = f"Spark's working files want {format_bytes(_NEEDED_DISK_BYTES)}"
-    remedy = 'export TMPDIR="$HOME"'
-    return Check("free disk", ok=False, found=found, problem=problem, remedy=remedy)
+    ok = free >= _NEEDED_DISK_BYTES
+    return _judged("free disk", found, problem, 'export TMPDIR="$HOME"', ok=ok)
 
 
 def _physical_bytes() -> int | None:

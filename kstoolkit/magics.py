@@ -31,10 +31,7 @@ _OUT = "out"
 class PanelMagics(Magics):
     """A panel by a line; its argument is the rest of the line, with or without quotes.
 
-    Parameters
-    ----------
-    shell
-        Whose lines; magics that it has by these names already are kept for :func:`unload`.
+    Magics that the shell has by these names already are kept for :func:`unload`.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:

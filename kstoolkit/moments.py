@@ -17,14 +17,8 @@ one is refused: Python takes it for local time, so it may well have been meant s
 
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 _ONE_MS = timedelta(milliseconds=1)
-
-
 _FIRST_MS = (datetime(1, 1, 1, tzinfo=UTC) - EPOCH) // _ONE_MS
-
-
 _LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // _ONE_MS
 
 

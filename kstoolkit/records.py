@@ -55,10 +55,6 @@ class Viewed:
         return draw(self, ax, **options)
 
 
-_MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
-_MOMENTS |= {"watermark_ms", "kept_from_ms"}
-
-
 class Source(StrEnum):
     """Whose a figure is.
 
@@ -75,6 +71,10 @@ class Source(StrEnum):
     GIVEN = "given"
     FORMULA = "formula"
     SYSTEM = "the operating system"
+
+
+_MOMENTS = {"start_ms", "end_ms", "oldest_ms", "newest_ms", "now_ms", "stream_time_ms"}
+_MOMENTS |= {"watermark_ms", "kept_from_ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,7 @@ class Record(Viewed):
         """Return one row a figure: ``figure``, ``value``, ``source``, ``why_unknown``."""
         import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
-        rows = [
-            (each.name, each.value, str(each.source), each.why_unknown) for each in self.figures()
-        ]
+        rows = [(f.name, f.value, str(f.source), f.why_unknown) for f in self.figures()]
         return pd.DataFrame(rows, columns=["figure", "value", "source", "why_unknown"])
 
     def _repr_html_(self) -> str:

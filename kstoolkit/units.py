@@ -18,30 +18,10 @@ from kstoolkit.errors import ConfigurationError
 Duration = str | int | timedelta
 """What users may give for a length of time: ``"5 minutes"``, milliseconds, or a timedelta."""
 
-_UNIT_MS = {
-    "ms": 1,
-    "millisecond": 1,
-    "s": 1_000,
-    "sec": 1_000,
-    "second": 1_000,
-    "m": 60_000,
-    "min": 60_000,
-    "minute": 60_000,
-    "h": 3_600_000,
-    "hour": 3_600_000,
-    "d": 86_400_000,
-    "day": 86_400_000,
-    "w": 604_800_000,
-    "week": 604_800_000,
-}
-_NAMED_MS = (
-    ("week", 604_800_000),
-    ("day", 86_400_000),
-    ("hour", 3_600_000),
-    ("minute", 60_000),
-    ("second", 1_000),
-    ("millisecond", 1),
-)
+_WRITTEN_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
+_WRITTEN_MS |= {"millisecond": 1}
+_UNIT_MS = _WRITTEN_MS | {"week": 604_800_000, "w": 604_800_000, "d": 86_400_000, "h": 3_600_000}
+_UNIT_MS |= {"min": 60_000, "m": 60_000, "sec": 1_000, "s": 1_000, "ms": 1}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)?\s*([a-z]+)\s*", re.IGNORECASE)
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
@@ -98,8 +78,8 @@ def format_duration(milliseconds: int) -> str:
     >>> format_duration(60_000), format_duration(7_200_000), format_duration(90_000)
     ('1 minute', '2 hours', '90 seconds')
     """
-    for name, length in _NAMED_MS:
-        if milliseconds >= length and milliseconds % length == 0 and name != "week":
+    for name, length in _WRITTEN_MS.items():
+        if milliseconds >= length and milliseconds % length == 0:
             number = milliseconds // length
             return f"{number} {name}" + ("" if number == 1 else "s")
     return "0 seconds"

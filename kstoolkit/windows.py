@@ -14,7 +14,7 @@ Cascade('1 minute', '1 hour', '1 day')
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -51,13 +51,10 @@ class Window:
 
     def __post_init__(self) -> None:
         if self.size_ms <= 0 or self.every_ms <= 0 or self.size_ms % self.every_ms:
-            message = (
-                f"A window of {self.size_ms} ms every {self.every_ms} ms does not fit together."
-            )
-            raise ConfigurationError(
-                message,
-                hint="A hop must divide its window's length: Hop('5 minutes', every='1 minute').",
-            )
+            spoken = f"{self.size_ms} ms every {self.every_ms} ms"
+            message = f"A window of {spoken} does not fit together."
+            hint = "A hop must divide its window's length: Hop('5 minutes', every='1 minute')."
+            raise ConfigurationError(message, hint=hint)
 
     @property
     def is_tumbling(self) -> bool:
@@ -200,9 +197,7 @@ class Cascade:
             If the cascade has no such window.
         """
         wanted = as_window(window)
-        if wanted not in self.windows:
-            message = f"The cascade has no window {wanted.label!r}."
-            raise ConfigurationError(message, hint=f"It has: {', '.join(self.labels)}.")
+        _check_known([wanted], self.windows)
         return self.windows.index(wanted)
 
     def parent(self, level: int) -> int | None:
@@ -228,10 +223,8 @@ def _check_nesting(levels: tuple[Window, ...]) -> None:
     hint = "Each length must divide the next, as in '1 minute', '1 hour', '1 day'."
     for finer, coarser in pairwise(sizes):
         if finer >= coarser or coarser % finer:
-            message = (
-                f"The windows do not nest: {format_duration(finer)} does not divide "
-                f"{format_duration(coarser)}."
-            )
+            finer_text, coarser_text = format_duration(finer), format_duration(coarser)
+            message = f"The windows do not nest: {finer_text} does not divide {coarser_text}."
             raise ConfigurationError(message, hint=hint)
     if len({window.size_ms for window in levels}) < len(levels):
         message = "The windows do not nest: one length is named twice."
@@ -239,23 +232,25 @@ def _check_nesting(levels: tuple[Window, ...]) -> None:
     finest = min(sizes, default=None)
     for hop in (window for window in levels if not window.is_tumbling):
         if finest is not None and hop.every_ms % finest:
-            message = f"{hop!r} can't be summed from windows of {format_duration(finest)}."
-            raise ConfigurationError(
-                message, hint=f"Let its hop be a multiple of {format_duration(finest)}."
-            )
+            length = format_duration(finest)
+            message = f"{hop!r} can't be summed from windows of {length}."
+            raise ConfigurationError(message, hint=f"Let its hop be a multiple of {length}.")
 
 
 def _per_level(levels: tuple[Window, ...], given: Any, default: Any, check: Any) -> tuple[Any, ...]:
     if not isinstance(given, Mapping):
         return tuple(default(w) if given is None else check(given) for w in levels)
     by_window = {as_window(window): check(value) for window, value in given.items()}
-    unknown = [window.label for window in by_window if window not in levels]
-    if unknown:
-        message = f"The cascade has no window {unknown[0]!r}."
-        raise ConfigurationError(
-            message, hint=f"It has: {', '.join(window.label for window in levels)}."
-        )
+    _check_known(by_window, levels)
     return tuple(by_window[w] if w in by_window else default(w) for w in levels)
+
+
+def _check_known(named: Iterable[Window], levels: tuple[Window, ...]) -> None:
+    for window in named:
+        if window not in levels:
+            message = f"The cascade has no window {window.label!r}."
+            labels = ", ".join(each.label for each in levels)
+            raise ConfigurationError(message, hint=f"It has: {labels}.")
 
 
 def _default_flush(levels: tuple[Window, ...], window: Window) -> int:

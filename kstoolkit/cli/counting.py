@@ -13,13 +13,12 @@ import socketserver
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kstoolkit.cli.results import say_findings
-from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, note, say
+from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, asked_to_stop, note, say
 from kstoolkit.errors import InputError
 from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.failure import Restart
@@ -29,7 +28,7 @@ from kstoolkit.units import format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
+    from threading import Event
 
     from kstoolkit.pipeline.pipeline import Pipeline
 
@@ -48,7 +47,6 @@ class _AliveFile:
         self._due = self._ended
 
     def look(self, run: Run) -> None:
-        """Touch the file if it is time to, and the run is well."""
         now = time.monotonic()
         if now < self._due:
             return
@@ -81,19 +79,11 @@ def events_before(out: str) -> int | None:
 def finish(
     pipeline: Pipeline, out: str, *, metrics_port: int | None, progress: bool, **limits: Any
 ) -> Run:
-    """Run to the end of the input, and return the run; ``limits`` are as :meth:`Pipeline.run`'s.
-
-    Raises
-    ------
-    typer.Exit
-        If Ctrl-C stopped it.
-    """
+    """Run to the end of the input, and return the run; ``limits`` are as :meth:`Pipeline.run`'s."""
     _quieten_pyspark()
     words = f"Stopped; nothing is lost. {_GO_ON}"
-    with (
-        _serving(pipeline, out, metrics_port, progress=progress),
-        _interruptible(INTERRUPTED, words),
-    ):
+    serving = _serving(pipeline, out, metrics_port, progress=progress)
+    with serving, _interruptible(INTERRUPTED, words):
         return pipeline.run(out, progress=progress, **limits)
 
 
@@ -108,28 +98,21 @@ def follow(
     alive_file: str | None,
     **limits: Any,
 ) -> Run:
-    """Keep counting what arrives until SIGINT or SIGTERM comes, and return the run.
-
-    Raises
-    ------
-    typer.Exit
-        If it was stopped before it began.
-    KstoolkitError
-        Why it can't go on.
-    """
+    """Keep counting what arrives until SIGINT or SIGTERM comes, and return the run."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # while it starts, both do alike
     _quieten_pyspark()
     restart = False if restarts_per_hour is None else Restart(most_per_hour=restarts_per_hour)
     with _serving(pipeline, out, metrics_port, progress=progress):
         with _interruptible(0, f"Stopped before it began. {_GO_ON}"):
             run = pipeline.start(out, trigger=trigger, progress=progress, restart=restart, **limits)
-        try:
-            alive = None
-            if alive_file is not None:
-                alive = _AliveFile(Path(alive_file), parse_duration(trigger))
-            _wait(run, alive)
-        finally:
-            run.stop()
+        with asked_to_stop() as asked:
+            try:
+                alive = None
+                if alive_file is not None:
+                    alive = _AliveFile(Path(alive_file), parse_duration(trigger))
+                _wait(run, asked, alive)
+            finally:
+                run.stop()
     note(f"Stopped. {_GO_ON}")
     return run
 
@@ -185,17 +168,8 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def _wait(run: Run, alive: _AliveFile | None) -> None:
-    """Wait until somebody asks a live run to stop; who asks twice does not wait for the batch."""
-    asked = Event()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            signal.default_int_handler(number, frame)
-        asked.set()
-
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, ask)
+def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
+    """Wait until somebody asks a live run to stop."""
     while not asked.wait(_LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
             raise run.failure()

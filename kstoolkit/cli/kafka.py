@@ -141,10 +141,7 @@ def produce(
     each got), failures (how many records were refused, by reason), maybe_twice (whether the last
     records before an outage may be there twice).
     """
-    from kstoolkit.events.topics import (  # noqa: PLC0415
-        parse_address,
-        read_options,
-    )
+    from kstoolkit.events.topics import parse_address, read_options  # noqa: PLC0415
     from kstoolkit.kafka.producing import produce as produced  # noqa: PLC0415
 
     if parse_address(to) is None:

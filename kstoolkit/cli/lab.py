@@ -11,7 +11,7 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, argument, optional
 from kstoolkit.cli.terminal import note, print_json, print_table, say
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.rocksdb.lab.results import Comparison, Trial, TrialFailed
 from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
@@ -111,7 +111,7 @@ def compare_profiles(
 def _check_nothing_drawn(**told: object) -> None:
     for name, value in told.items():
         if value is not None:
-            flag = f"--{name.replace('_', '-')}"
+            flag = Option(name).at_terminal
             message = (
                 f"{flag} is about rows that are drawn, and --replay names rows that are there."
             )
@@ -231,8 +231,6 @@ def profile(
 
 
 def _chosen_profile(name: str, total_mb: int | None, stores: int | None) -> Profile:
-    from pathlib import Path  # noqa: PLC0415 - beside the one below
-
     if name != "bounded_memory" and (total_mb, stores) != (None, None):
         message = "--total-mb and --stores are for bounded_memory alone."
         raise ConfigurationError(message, hint="Leave them out, or show bounded_memory.")

@@ -195,7 +195,7 @@ def diff(
         message = f"Only one store is given, {a}, which equals itself."
         raise ConfigurationError(message, hint="Give another, or two --versions of it.")
     told: dict[str, Any] = {"kind": kind, "window_size": window_size, "column_family": family}
-    told |= {"store": store}
+    told["store"] = store
     counted: dict[str, Any] = {"action": action, "total": total}
     span: dict[str, Any] = {"since": moment_given(since), "until": moment_given(until)}
     side_a, side_b = (

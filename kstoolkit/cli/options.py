@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option
 
 if TYPE_CHECKING:
     from kstoolkit.events.topics import Topic
@@ -121,13 +121,7 @@ BLOCKS = switch(
 
 
 def topic_given(source: str, config: str | None, **options: Any) -> Topic | None:
-    """Return the topic that the input is; ``None`` if it is files.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is files, and an option is of topics only.
-    """
+    """Return the topic that the input is; ``None`` if it is files."""
     from kstoolkit.events.topics import kafka_topic, parse_address  # noqa: PLC0415 - loads Arrow
 
     of_topics = {"value", "starting", "schema", "max_records_per_batch"}
@@ -135,21 +129,15 @@ def topic_given(source: str, config: str | None, **options: Any) -> Topic | None
     if parse_address(source) is not None:
         return kafka_topic(source, options=settings_of(config), **told)
     for name in sorted(of_topics & told.keys()):
-        message = f"--{name.replace('_', '-')} is of topics, and {source!r} is files."
+        message = f"{Option(name).at_terminal} is of topics, and {source!r} is files."
         raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
     return None
 
 
 def changelog_given(
-    address: str | None, config: str | None, *, blocks: bool, give_up_after: str | None = None
+    address: str | None, config: str | None, give_up_after: str | None, *, blocks: bool
 ) -> KafkaChangelog | None:
-    """Return the topic that the changelog is; ``None`` if none is given.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no address of a topic, or none is given for ``--blocks``.
-    """
+    """Return the topic that the changelog is; ``None`` if none is given."""
     if address is None:
         if blocks:
             message = "--blocks is of a changelog that is a topic."
@@ -163,15 +151,9 @@ def changelog_given(
 
 
 def findings_given(
-    address: str | None, config: str | None, give_up_after: str | None = None
+    address: str | None, config: str | None, give_up_after: str | None
 ) -> KafkaFindings | None:
-    """Return the topic that findings go to; ``None`` if none is given.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no address of a topic.
-    """
+    """Return the topic that findings go to; ``None`` if none is given."""
     if address is None:
         return None
     from kstoolkit.kafka.outputs import kafka_findings  # noqa: PLC0415 - loads Arrow
@@ -180,13 +162,7 @@ def findings_given(
 
 
 def settings_of(config: str | None) -> dict[str, str]:
-    """Return the settings of a file, or of the one that the environment names.
-
-    Raises
-    ------
-    InputError
-        If it can't be read.
-    """
+    """Return the settings of a file, or of the one that the environment names."""
     from kstoolkit.events.topics import options_of_environment, read_options  # noqa: PLC0415
 
     return options_of_environment() if config is None else read_options(config)

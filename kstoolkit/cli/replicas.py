@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from contextlib import contextmanager
-from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
@@ -20,7 +18,7 @@ from kstoolkit.cli.options import (
     switch,
 )
 from kstoolkit.cli.stores import changelog_source
-from kstoolkit.cli.terminal import Outage, note, print_json, print_table, say
+from kstoolkit.cli.terminal import Outage, asked_to_stop, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
 from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count
@@ -28,7 +26,6 @@ from kstoolkit.windows import as_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import FrameType
 
     from kstoolkit.operations.metrics import ReplicaCollector
     from kstoolkit.replica.records import Lag
@@ -45,25 +42,12 @@ def _keep_up(
 ) -> int:
     """Follow until SIGINT or SIGTERM comes, and return how many segments were dropped.
 
-    Brokers that do not answer are waited for, with growing pauses, ten minutes at most.
-
-    Parameters
-    ----------
-    standby
-        What follows.
-    quiet
-        Whether to show nothing; else the lag stands on stderr, if that is a terminal.
-    told
-        Called with the lag, and how many records were followed, each time that it is looked at.
-
-    Raises
-    ------
-    KstoolkitError
-        Why it can't go on.
+    Brokers that do not answer are waited for, with growing pauses, ten minutes at most. Each time
+    that it is looked at, ``told`` is given the lag, and how many records were followed.
     """
     dropped, expired_at = 0, 0
     outage: Outage | None = None
-    with _asked_to_stop() as asked, _line(quiet=quiet) as line:
+    with asked_to_stop() as asked, _line(quiet=quiet) as line:
         if not quiet:
             note("Following. Ctrl-C ends it; the same command goes on from there.")
         while not asked.is_set():
@@ -84,32 +68,11 @@ def _keep_up(
     return dropped
 
 
-@contextmanager
-def _asked_to_stop() -> Iterator[Event]:
-    """Yield what is set once somebody asks to stop; who asks twice does not wait for the batch."""
-    asked = Event()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
-            signal.default_int_handler(number, frame)
-        asked.set()
-
-    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
 def _line(*, quiet: bool) -> tqdm:
     """Return a line on stderr that is written over and over, if that is a terminal."""
+    hidden = True if quiet else None
     return tqdm(
-        disable=True if quiet else None,
-        file=sys.stderr,
-        bar_format="{desc}",
-        dynamic_ncols=True,
-        leave=False,
+        disable=hidden, file=sys.stderr, bar_format="{desc}", dynamic_ncols=True, leave=False
     )
 
 
@@ -210,10 +173,7 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
     if port is None:
         yield None
         return
-    from kstoolkit.operations.metrics import (  # noqa: PLC0415
-        ReplicaCollector,
-        serve_replica,
-    )
+    from kstoolkit.operations.metrics import ReplicaCollector, serve_replica  # noqa: PLC0415
 
     collector = ReplicaCollector()
     with serve_replica(collector, port=port) as server:
@@ -225,13 +185,6 @@ def _serving(port: int | None, *, quiet: bool) -> Iterator[ReplicaCollector | No
 def kept(retention: str) -> dict[Duration | Window, Duration]:
     """Return how long each kind of window is kept, of a text with commas between.
 
-    Raises
-    ------
-    ConfigurationError
-        If a part of it does not name a window and a duration, or two name the same window.
-
-    Examples
-    --------
     >>> kept("1 minute=2 days, 5 minutes every 1 minute=1 week")
     {'1 minute': '2 days', '5 minutes every 1 minute': '1 week'}
     """

@@ -15,14 +15,23 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, OUT, argument, optional, switch
+from kstoolkit.cli.options import (
+    AS_JSON,
+    AS_JSON_OBJECT,
+    LIMIT,
+    OUT,
+    Format,
+    argument,
+    optional,
+    switch,
+)
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
+_COUNT_COLUMNS = ["window_start", "window_end", "user", "action", "count"]
 _COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
 _ROWS_AT_A_TIME = 50_000
 
@@ -60,9 +70,9 @@ def counts(
     chosen = run.window(_required(window, run))
     found = run.counts(chosen, user=user, limit=None)
     if as_json:
-        print_json(_count_rows(found))
+        print_json(_rows(found[_COUNT_COLUMNS], _COUNT_FIELDS))
     elif as_csv:
-        print_csv(_COUNT_FIELDS, _count_rows(found))
+        print_csv(_COUNT_FIELDS, _rows(found[_COUNT_COLUMNS], _COUNT_FIELDS))
     elif found.empty:
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")
@@ -92,10 +102,7 @@ def find(
     Nothing is counted again; the findings are printed and not kept. The fields of --json
     are those of findings.
     """
-    from kstoolkit.findings.rules import (  # noqa: PLC0415
-        DEFAULT_RULES,
-        load_rules,
-    )
+    from kstoolkit.findings.rules import DEFAULT_RULES, load_rules  # noqa: PLC0415
     from kstoolkit.pipeline.find import find as judged  # noqa: PLC0415
 
     chosen = DEFAULT_RULES if rules is None else load_rules(rules)
@@ -110,7 +117,7 @@ def users(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> None:
     """
     ranked = _opened(out).users()
     if as_json:
-        print_json(_rows(ranked))
+        print_json(_rows(ranked, list(ranked.columns)))
         return
     top = ranked.head(limit)
     cells = [[u, f"{s:.1f}", why] for u, s, why in top[["user", "score", "reason"]].to_numpy()]
@@ -124,8 +131,7 @@ def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
     The fields of --json: events, late (by window), dead_letters (reason to count), batches, and
     more. Null is unknown.
     """
-    run = _opened(out)
-    figures = run.summary()
+    figures = _opened(out).summary()
     if as_json:
         print_json([figures.to_dict()])
     else:
@@ -158,25 +164,21 @@ def report(
 
 def say_findings(found: Findings, limit: int) -> None:
     """Print the sentences of the findings that most deserve a look."""
-    top = found.top(limit)
-    for number, finding in enumerate(top, start=1):
+    for number, finding in enumerate(found.top(limit), start=1):
         say(f"{number:>2}. {finding.sentence}")
 
 
 def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
     if as_json:
-        print_json(row for part in _parts(found) for row in part.to_json_rows())
+        starts = range(0, len(found), _ROWS_AT_A_TIME)
+        parts = (found[start : start + _ROWS_AT_A_TIME] for start in starts)
+        print_json(row for part in parts for row in part.to_json_rows())
     elif not len(found):
         note("Nothing was found: no count breaks a rule.")
     else:
         say_findings(found, limit)
         more = "--json prints all; --limit N more"
         _announce(min(limit, len(found)), len(found), "findings", more)
-
-
-def _parts(found: Findings) -> Iterator[Findings]:
-    for start in range(0, len(found), _ROWS_AT_A_TIME):
-        yield found[start : start + _ROWS_AT_A_TIME]
 
 
 def _opened(out: str) -> Run:
@@ -199,30 +201,19 @@ def _check_one_format(*, as_json: bool, as_csv: bool) -> None:
         raise ConfigurationError(message, hint="Give one of them.")
 
 
-def _count_rows(found: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Yield counts as rows for programs, from columns and some at a time."""
-    for start in range(0, len(found), _ROWS_AT_A_TIME):
-        part = found.iloc[start : start + _ROWS_AT_A_TIME]
-        columns = [
-            _epoch_ms(part["window_start"]),
-            _epoch_ms(part["window_end"]),
-            *(part[name].tolist() for name in _COUNT_FIELDS[2:]),
-        ]
-        for row in zip(*columns, strict=True):
-            yield dict(zip(_COUNT_FIELDS, row, strict=True))
-
-
-def _epoch_ms(times: pd.Series[pd.Timestamp]) -> list[int]:
-    counted: list[int] = times.to_numpy("datetime64[ms]").astype("int64").tolist()
-    return counted
-
-
-def _rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield rows for programs, some at a time: its columns by these names, moments in epoch ms."""
     for start in range(0, len(frame), _ROWS_AT_A_TIME):
         part = frame.iloc[start : start + _ROWS_AT_A_TIME]
-        columns = [part[name].tolist() for name in part.columns]
+        columns = [_plain(part[name]) for name in part.columns]
         for row in zip(*columns, strict=True):
-            yield dict(zip(part.columns, row, strict=True))
+            yield dict(zip(names, row, strict=True))
+
+
+def _plain(column: pd.Series[Any]) -> list[Any]:
+    if column.dtype.kind == "M":
+        return column.to_numpy("datetime64[ms]").astype("int64").tolist()
+    return column.tolist()
 
 
 def _show_counts(found: pd.DataFrame, limit: int) -> None:
@@ -279,14 +270,6 @@ def doctor(as_json: bool = AS_JSON_OBJECT) -> None:
 _REAL_SAMPLES = ("wikiticker",)
 
 
-class SampleFormat(StrEnum):
-    """How simulated events are written."""
-
-    json = "json"
-    csv = "csv"
-    parquet = "parquet"
-
-
 class Packing(StrEnum):
     """What simulated files are compressed with."""
 
@@ -313,9 +296,7 @@ def simulate(
     seed: int | None = optional(
         "N", "Another seed, other events; the same one, the same.", "0", min=0
     ),
-    file_format: SampleFormat | None = optional(
-        None, "How to write them.", "json", flag="--format"
-    ),
+    file_format: Format | None = optional(None, "How to write them.", "json", flag="--format"),
     compression: Packing | None = optional(None, "What to compress them with.", "gzip"),
     files: int | None = optional("N", "How many files.", "1", min=1),
 ) -> None:
@@ -377,6 +358,5 @@ def _write(out: str, what: dict[str, Any], how: dict[str, Any]) -> list[Path]:
 
 
 def _propose(path: Path, *, action: str) -> None:
-    """Print the command that counts these events."""
     columns = f"--event-time time --user user --action {action}"
     say(f"Count them: kstoolkit run {shlex.quote(str(path))} {columns} --out out/{path.stem}")

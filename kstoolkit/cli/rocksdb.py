@@ -16,14 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional
-from kstoolkit.cli.terminal import (
-    in_flags,
-    left_out_as_notes,
-    note,
-    print_json,
-    print_table,
-    say,
-)
+from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.records import Record
 from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog, read_log
 from kstoolkit.rocksdb.profiles.named import profile_named
@@ -320,19 +313,17 @@ def _unjudged(found: StoreRecords[Advice]) -> dict[str, list[str]]:
 
 
 def _needs(parts: MemoryParts) -> list[str]:
-    needed, here = (
-        next(each for each in parts.figures() if each.name == name)
-        for name in ("formula_bytes", "total_bytes")
-    )
-    return [in_flags(needed).text, in_flags(here).text]
+    told = {each.name: in_flags(each).text for each in parts.figures()}
+    return [told["formula_bytes"], told["total_bytes"]]
 
 
 def _print_of_writer(parts: MemoryParts | MemoryInAll, title: str) -> None:
     say(title)
-    needed = next(each for each in parts.figures() if each.name == "formula_bytes")
-    for line in str(in_flags(parts.plan) or in_flags(needed).text).splitlines():
+    figures = {each.name: each for each in parts.figures() if _is_of_writer(each)}
+    needed = in_flags(figures["formula_bytes"]).text
+    for line in str(in_flags(parts.plan) or needed).splitlines():
         say(f"  {line}")
-    _print_figures(each for each in parts.figures() if _is_of_writer(each))
+    _print_figures(figures.values())
 
 
 def _is_of_writer(figure: Figure) -> bool:

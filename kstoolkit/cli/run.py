@@ -32,7 +32,7 @@ from kstoolkit.cli.options import (
     topic_given,
 )
 from kstoolkit.cli.terminal import print_json
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.windows import Cascade
 
 _TRIGGER = "10 seconds"
@@ -167,9 +167,7 @@ def run(
         raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
     pipeline = Pipeline(
         source=topic or files(source, format=file_format, **columns),
-        changelog=changelog_given(
-            changelog, kafka_config, blocks=blocks, give_up_after=give_up_after
-        ),
+        changelog=changelog_given(changelog, kafka_config, give_up_after, blocks=blocks),
         findings_to=findings_given(findings_to, kafka_config, give_up_after),
         cascade=Cascade(
             *_lengths(windows), retention=retention, min_count=min_count, lateness=lateness
@@ -203,7 +201,6 @@ def run(
 
 
 def _lengths(windows: str) -> list[str]:
-    """Return the windows that a text names, with commas between."""
     named = [part.strip() for part in windows.split(",")]
     if not all(named):
         message = f"--windows {windows!r} has an empty place."
@@ -215,8 +212,9 @@ def _check_bounded(**options: object) -> None:
     """Raise if an option is given that means nothing without --follow."""
     for name, given in options.items():
         if given is not None:
-            flag = f"--{name.replace('_', '-')}"
-            message = f"{flag} is for a run without an end, but --follow is missing."
+            message = (
+                f"{Option(name).at_terminal} is for a run without an end, but --follow is missing."
+            )
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
 
 
@@ -246,15 +244,11 @@ def _as_run_takes_them() -> inspect.Signature:
     """Return the options of ``run``, but for the one that is given here."""
     kinds = get_type_hints(run)
     given = inspect.signature(run)
-    taken = [
-        each.replace(annotation=kinds[name])
-        for name, each in given.parameters.items()
-        if name != "follow"
-    ]
+    options = (each for each in given.parameters.values() if each.name != "follow")
+    taken = [each.replace(annotation=kinds[each.name]) for each in options]
     return given.replace(parameters=taken, return_annotation=None)
 
 
-supervise.__signature__ = _as_run_takes_them()  # type: ignore[attr-defined] # as inspect reads it
-supervise.__annotations__ = {
-    name: each.annotation for name, each in _as_run_takes_them().parameters.items()
-}
+_TAKEN = _as_run_takes_them()
+supervise.__signature__ = _TAKEN  # type: ignore[attr-defined] # as inspect reads it
+supervise.__annotations__ = {each.name: each.annotation for each in _TAKEN.parameters.values()}

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, argument, optional, settings_of, switch
-from kstoolkit.cli.terminal import (
-    in_flags,
-    left_out_as_notes,
-    note,
-    print_json,
-    print_table,
-    say,
-)
+from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.moments import moment_text
@@ -105,22 +98,7 @@ UNTIL = optional("T", "Only rows before this moment.", "all")
 def _opened_store(
     path: str, *, version: int | None = None, batch: int | None = None, **told: Any
 ) -> Iterator[OpenedStore]:
-    """Yield a store, at the version that is asked for.
-
-    Parameters
-    ----------
-    path, told
-        As :func:`kstoolkit.open_store` takes them.
-    version, batch
-        Which state, of a store of Spark's; None: the latest.
-
-    Raises
-    ------
-    ConfigurationError
-        If the path is empty, there are no versions to choose from, or both are given.
-    KstoolkitError
-        If there is no such store or version.
-    """
+    """Yield a store as :func:`kstoolkit.open_store` takes it, at the version that is asked for."""
     from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
 
@@ -145,28 +123,10 @@ def _opened_side(
 ) -> Iterator[HasRows]:
     """Yield one side of a comparison: what kstoolkit counted, or a store of any engine.
 
-    Parameters
-    ----------
-    path, version, batch, told
-        As :func:`_opened_store` takes them.
-    counted
-        How to count: see :func:`kstoolkit.stores.comparing.folders.own_counts`.
-    store
-        The name of a store, of which all partitions below ``path`` are meant.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no versions to choose from, or no such windows.
-    KstoolkitError
-        If it can't be read.
+    With the name of a ``store``, all its partitions below the path are meant.
     """
-    from kstoolkit.stores.comparing.folders import (  # noqa: PLC0415
-        opened_partitions,
-        own_counts,
-    )
+    from kstoolkit.stores.comparing.folders import opened_partitions, own_counts  # noqa: PLC0415
 
-    _check_not_empty(path)
     with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:
         if ours is None and store is None:
             with _opened_store(path, version=version, batch=batch, **told) as found:
@@ -181,13 +141,7 @@ def _opened_side(
 
 
 def _check_not_empty(path: str) -> None:
-    """Refuse an empty path, which would be this folder: a variable of the shell's is not set.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is empty.
-    """
+    """Refuse an empty path, which would be this folder: a variable of the shell's is not set."""
     if not path:
         message = "The path is empty."
         raise ConfigurationError(message, hint="Give a folder; this one is a dot.")
@@ -206,13 +160,7 @@ _DOUBTFUL = 0.5
 
 
 def _as_told(found: FoundStore, kind: str) -> FoundStore:
-    """Return a store of the kind that somebody says, unless its own is known well.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such kind.
-    """
+    """Return a store of the kind that somebody says, unless its own is known well."""
     kinds_named(kind)
     if found.kind is not None and not _is_doubtful(found):
         return found
@@ -332,12 +280,8 @@ def _prefix_given(text: str | None) -> Any:
 
 
 def moment_given(text: str | None) -> str | int | None:
-    """Return a moment as :data:`kstoolkit.moments.Moment`: digits are epoch ms.
+    """Return a moment as :data:`kstoolkit.moments.Moment`: digits are epoch ms, eight are a day.
 
-    Eight digits are a day, as in ISO 8601.
-
-    Examples
-    --------
     >>> moment_given("1772539920000"), moment_given("20260303"), moment_given("2026-03-03T12:00Z")
     (1772539920000, '20260303', '2026-03-03T12:00Z')
     """
@@ -356,20 +300,10 @@ PARTITION = optional(
 
 @dataclass(frozen=True, slots=True)
 class GivenSide:
-    """What one side of a comparison is read as, and how to reach a topic.
+    """A store, a changelog, a run's output folder or a topic, and how it is read.
 
-    Parameters
-    ----------
-    path
-        A store, a changelog, a run's output folder, or a topic's address.
-    counted
-        The action, or the total, of kstoolkit's counts.
-    config
-        The file with the settings of the connection.
-    partition
-        Of a topic, which partition.
-    told
-        As :func:`kstoolkit.cli.stores._opened_side` takes it.
+    ``counted`` is the action, or the total, of kstoolkit's counts; ``config`` the file with the
+    settings of the connection; ``told`` what :func:`_opened_side` takes beside.
     """
 
     path: str
@@ -391,15 +325,7 @@ class GivenSide:
 
 @contextmanager
 def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
-    """Yield both sides of a comparison; a topic is read as the store beside it is.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is told that is of neither.
-    KstoolkitError
-        If one can't be read.
-    """
+    """Yield both sides of a comparison; a topic is read as the store beside it is."""
     if a.partition is not None and not (a.is_topic or b.is_topic):
         message = f"--partition {a.partition} is of topics, and neither side is one."
         raise ConfigurationError(message, hint="Leave it out, or give the folder of the task.")
@@ -418,24 +344,7 @@ def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
 def opened_at(
     path: str, *, config: str | None, partition: int | None, **told: Any
 ) -> Iterator[Any]:
-    """Yield one store, or what a topic stands for.
-
-    Parameters
-    ----------
-    path
-        As :func:`kstoolkit.cli.stores._opened_store` takes it, or a topic's address.
-    config, partition
-        As of :class:`GivenSide`.
-    told
-        As :func:`kstoolkit.cli.stores._opened_store` takes it.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is told that is not of it.
-    KstoolkitError
-        If it can't be read.
-    """
+    """Yield one store, as :func:`_opened_store` does, or what a topic stands for."""
     side = GivenSide(path, {}, config, partition, told)
     if side.is_topic:
         with _topic(side, None) as topic:
@@ -464,13 +373,7 @@ def say_expired(one: HasRows, other: HasRows) -> None:
 
 
 def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog:
-    """Return what a replica is restored from: a topic, also that of a run's folder; or a folder.
-
-    Raises
-    ------
-    ConfigurationError
-        If it begins like a topic's address, and is none.
-    """
+    """Return what a replica is restored from: a topic, also that of a run's folder; or a folder."""
     from kstoolkit.events.topics import parse_address  # noqa: PLC0415 - loads Arrow
     from kstoolkit.kafka.outputs import kafka_changelog  # noqa: PLC0415 - as above
     from kstoolkit.operations.topicstore import topic_of_run  # noqa: PLC0415 - as above
@@ -529,9 +432,9 @@ def _of_run(side: GivenSide) -> HasRows | None:
 
 
 def _check_is_of_topics(side: GivenSide) -> None:
-    flags = {"version": "version", "batch": "batch", "column_family": "column-family"}
-    for name, flag in {**flags, "other_folders": "other-folder"}.items():
+    for name in ("version", "batch", "column_family", "other_folders"):
         if side.told.get(name) is not None:
+            flag = name.replace("_", "-").removesuffix("s")
             message = f"--{flag} is of stores on disk, and {side.path} is a topic."
             raise ConfigurationError(message, hint="Leave it out.")
 

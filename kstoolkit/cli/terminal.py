@@ -16,8 +16,6 @@ import os
 import re
 import signal
 import sys
-import threading
-import time
 import traceback
 import unicodedata
 import warnings
@@ -26,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from itertools import accumulate
+from threading import Event, current_thread, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -82,8 +81,6 @@ def quieten_libraries() -> None:
 def _visible(text: str) -> str:
     r"""Return text in which nothing hides: no control of a terminal, no change of direction.
 
-    Examples
-    --------
     >>> print(_visible("Zoë \x1b[2J\n"))
     Zoë \x1b[2J\n
     """
@@ -103,8 +100,6 @@ def note(text: str) -> None:
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
     r"""Print one JSON object a line, in ASCII alone, so that no locale can spoil it.
 
-    Examples
-    --------
     >>> print_json([{"user": "Zoë", "count": 2}])
     {"user": "Zo\u00eb", "count": 2}
     """
@@ -126,17 +121,10 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> None:
-    """Print rows under a header in columns; a text that is too long is cut, visibly.
+    """Print rows under a header in columns; texts that are too long are cut, but for the last.
 
-    Parameters
-    ----------
-    header, rows
-        What to print. The last column is as wide as it needs to be.
-    right
-        The name of the column that is set to the right, if there is one.
+    ``right`` names the column that is set to the right, if there is one.
 
-    Examples
-    --------
     >>> print_table(["user", "count"], [["Anna", "9"], ["名前", "1,234"]], right="count")
     user  count
     Anna      9
@@ -177,8 +165,6 @@ def _width(text: str) -> int:
 def in_flags(told: _Told) -> _Told:
     """Return a text, or a record of texts, whose sentences name options as the command line does.
 
-    Examples
-    --------
     >>> from kstoolkit.errors import naming
     >>> in_flags(naming("no bound is given: {bound_bytes}"))
     'no bound is given: --bound-bytes'
@@ -224,8 +210,6 @@ class Terminated(KeyboardInterrupt):
 def ending(command: Callable[Given, None]) -> Callable[Given, None]:
     """Return a command that says in a sentence what went wrong, and ends with the code for it.
 
-    Examples
-    --------
     >>> @ending
     ... def fails() -> None:
     ...     raise OSError(28, "No space left on device", "out/run.json")
@@ -260,7 +244,7 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
 @contextmanager
 def _terminable() -> Iterator[None]:
     """Let SIGTERM end what runs as Ctrl-C does, unless somebody minds it already."""
-    is_main = threading.current_thread() is threading.main_thread()
+    is_main = current_thread() is main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
@@ -277,6 +261,24 @@ def _terminable() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[Event]:
+    """Yield what is set once somebody asks to stop; who asks twice does not wait for the batch."""
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            signal.default_int_handler(number, frame)
+        asked.set()
+
+    before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _explain(error: Exception) -> int:
@@ -342,18 +344,12 @@ class Outage:
     """A time without an answer: of whom, since when, and how long the pauses have grown."""
 
     what: str
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=monotonic)
     pause: float = _FIRST_PAUSE_SECONDS
 
     def next_pause(self, error: KafkaError) -> float:
-        """Say what is waited for, and return for how many seconds.
-
-        Raises
-        ------
-        KafkaError
-            If it lasts for ten minutes already.
-        """
-        if time.monotonic() - self.began > _PATIENCE_SECONDS:
+        """Say what is waited for, and return for how many seconds; after ten minutes, raise."""
+        if monotonic() - self.began > _PATIENCE_SECONDS:
             raise error
         note(f"{self.what} can't be read ({error.message.rstrip('.')}); waiting for it.")
         pause, self.pause = self.pause, min(2 * self.pause, _LONGEST_PAUSE_SECONDS)
