@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.run import Run
 
 
-_COUNT_COLUMNS = ["window_start", "window_end", "user", "action", "count"]
 _COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
 _ROWS_AT_A_TIME = 50_000
 
@@ -70,9 +69,9 @@ def counts(
     chosen = run.window(_required(window, run))
     found = run.counts(chosen, user=user, limit=None)
     if as_json:
-        print_json(_rows(found[_COUNT_COLUMNS], _COUNT_FIELDS))
+        print_json(_rows(found, _COUNT_FIELDS))
     elif as_csv:
-        print_csv(_COUNT_FIELDS, _rows(found[_COUNT_COLUMNS], _COUNT_FIELDS))
+        print_csv(_COUNT_FIELDS, _rows(found, _COUNT_FIELDS))
     elif found.empty:
         whose = "" if user is None else f" of {user!r}"
         note(f"No counts{whose} in windows of {chosen.label}.")

@@ -111,35 +111,6 @@ def _opened_store(
         yield store
 
 
-@contextmanager
-def _opened_side(
-    path: str,
-    counted: dict[str, Any],
-    *,
-    store: str | None = None,
-    version: int | None = None,
-    batch: int | None = None,
-    **told: Any,
-) -> Iterator[HasRows]:
-    """Yield one side of a comparison: what kstoolkit counted, or a store of any engine.
-
-    With the name of a ``store``, all its partitions below the path are meant.
-    """
-    from kstoolkit.stores.comparing.folders import opened_partitions, own_counts  # noqa: PLC0415
-
-    with left_out_as_notes(), own_counts(path, window_size=told["window_size"], **counted) as ours:
-        if ours is None and store is None:
-            with _opened_store(path, version=version, batch=batch, **told) as found:
-                yield found
-            return
-        _check_is_latest(path, version=version, batch=batch)
-        if ours is not None:
-            yield ours
-            return
-        with opened_partitions(path, str(store), **told) as parts:
-            yield parts
-
-
 def _check_not_empty(path: str) -> None:
     """Refuse an empty path, which would be this folder: a variable of the shell's is not set."""
     if not path:
@@ -229,7 +200,6 @@ def _segments(found: FoundStore) -> str:
 
 
 def _starts(found: FoundStore) -> str:
-    """Return when the earliest segment starts, and the latest."""
     if not found.segments:
         return "none"
     first, last = (moment_text(found.segments[at].start_ms).removesuffix(" UTC") for at in (0, -1))
@@ -273,7 +243,6 @@ def _key_given(text: str | None, store: OpenedStore) -> Any:
 
 
 def _prefix_given(text: str | None) -> Any:
-    """Return the beginning of keys that a text stands for."""
     from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
 
     return None if text is None else typed_key(text)
@@ -303,7 +272,7 @@ class GivenSide:
     """A store, a changelog, a run's output folder or a topic, and how it is read.
 
     ``counted`` is the action, or the total, of kstoolkit's counts; ``config`` the file with the
-    settings of the connection; ``told`` what :func:`_opened_side` takes beside.
+    settings of the connection; ``told`` what :func:`_opened_store` takes, and which ``store``.
     """
 
     path: str
@@ -331,11 +300,11 @@ def both_sides(a: GivenSide, b: GivenSide) -> Iterator[tuple[HasRows, HasRows]]:
         raise ConfigurationError(message, hint="Leave it out, or give the folder of the task.")
     with ExitStack() as opening:
         if a.is_topic and not b.is_topic:
-            other = opening.enter_context(_opened(b, None))
-            one = opening.enter_context(_opened(a, other))
+            other = _opened(b, None, opening)
+            one = _opened(a, other, opening)
         else:
-            one = opening.enter_context(_opened(a, None))
-            other = opening.enter_context(_opened(b, one))
+            one = _opened(a, None, opening)
+            other = _opened(b, one, opening)
         _check_counts((a, one), (b, other))
         yield one, other
 
@@ -384,19 +353,29 @@ def changelog_source(changelog: str, config: str | None) -> str | KafkaChangelog
     return topic_of_run(changelog, settings_of(config)) or changelog
 
 
-@contextmanager
-def _opened(side: GivenSide, beside: HasRows | None) -> Iterator[HasRows]:
+def _opened(side: GivenSide, beside: HasRows | None, opening: ExitStack) -> HasRows:
+    """Return a topic, what kstoolkit counted, or a store of any engine, until the stack is closed.
+
+    With the name of a ``store``, all its partitions below the path are meant.
+    """
+    from kstoolkit.stores.comparing.folders import opened_partitions, own_counts  # noqa: PLC0415
+
     if side.is_topic:
-        with _topic(side, beside) as topic:
-            yield topic
-        return
-    _check_not_empty(side.path)
-    counts = _of_run(side)
-    if counts is not None:
-        yield counts
-        return
-    with _opened_side(side.path, side.counted, **side.told) as store:
-        yield store
+        return opening.enter_context(_topic(side, beside))
+    path, told = side.path, side.told.copy()
+    _check_not_empty(path)
+    if (counts := _of_run(side)) is not None:
+        return counts
+    store = told.pop("store")
+    opening.enter_context(left_out_as_notes())
+    counting = own_counts(path, window_size=told["window_size"], **side.counted)
+    ours = opening.enter_context(counting)
+    if ours is None and store is None:
+        return opening.enter_context(_opened_store(path, **told))
+    _check_is_latest(path, version=told.pop("version"), batch=told.pop("batch"))
+    if ours is not None:
+        return ours
+    return opening.enter_context(opened_partitions(path, store, **told))
 
 
 @contextmanager

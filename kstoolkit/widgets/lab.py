@@ -96,7 +96,7 @@ _TABLED = (
 
 
 def _show_view(shown: Shown, view: str, found: Comparison, at_ms: float) -> None:
-    """Show a comparison, or what there is of it by now; of the levels step by step those then."""
+    """Show a comparison, or what there is of it by now; ``at_ms`` is of its levels' steps."""
     from kstoolkit.plots.axes import height  # noqa: PLC0415 - brings the plots along
     from kstoolkit.plots.lab import (  # noqa: PLC0415 - as above
         FIGURES,
