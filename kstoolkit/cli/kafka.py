@@ -260,12 +260,8 @@ def _reader(
     if not reader.startswith(_SCHEME) or (named and topic not in {None, named}):
         message = f"{reader!r} are no servers of the group {group!r}."
         raise ConfigurationError(message, hint="Write them as kafka://host:port.")
-    return {
-        "what": group,
-        "bootstrap": servers,
-        "topic": topic or named or None,
-        "options": options,
-    }
+    chosen = topic or named or None
+    return {"what": group, "bootstrap": servers, "topic": chosen, "options": options}
 
 
 def _where(to: str) -> str | dict[int, int]:

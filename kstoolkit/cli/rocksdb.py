@@ -405,24 +405,23 @@ def _give_several(
     for name, log in found.items():
         say(f"{name}: {log!r}")
     rows = [[name, *_row(event)] for name, events in told.items() for event in events]
-    shown = sorted(rows, key=itemgetter(1))[-limit:]
-    if len(shown) < len(rows):
-        say(f"The last {len(shown):,} of {len(rows):,} events:")
-    if shown:
-        print_table(["store", *_HEADER], shown)
+    _print_last(["store", *_HEADER], sorted(rows, key=itemgetter(1))[-limit:], len(rows))
     say(f"In all: {total.figures()[-1]}")
 
 
 def _say_all(found: StoreLog, events: LogRows[LogEvent], limit: int) -> None:
     say(repr(found))
-    shown = events[-limit:]
-    if len(shown) < len(events):
-        say(f"The last {len(shown):,} of {len(events):,} events:")
-    if shown:
-        print_table(_HEADER, [_row(each) for each in shown])
+    _print_last(_HEADER, [_row(each) for each in events[-limit:]], len(events))
     amplification, waited = found.write_amplification(), found.stall_time()
     for figure in (*amplification.figures()[-1:], *waited.figures()[-3:]):
         say(str(figure))
+
+
+def _print_last(header: list[str], shown: list[list[str]], of: int) -> None:
+    if len(shown) < of:
+        say(f"The last {len(shown):,} of {of:,} events:")
+    if shown:
+        print_table(header, shown)
 
 
 def _row(event: LogEvent) -> list[str]:
