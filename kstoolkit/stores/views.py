@@ -264,15 +264,7 @@ def summary_in_all(path: Path, each: Mapping[str, StoreSummary]) -> StoreSummary
 
 
 def levels_in_all(each: Iterable[Level]) -> Records[Level]:
-    """Return the levels of some stores, those of one column family and number as one.
-
-    Examples
-    --------
-    >>> one = Level("default", 0, 1, 10, 20, 4, 1, 0.25, "LZ4", b"a", b"c")
-    >>> [both] = levels_in_all([one, Level("default", 0, 2, 30, 40, 4, 1, 0.25, "LZ4", b"b", b"d")])
-    >>> both.num_files, both.size_bytes, both.largest_key
-    (3, 40, b'd')
-    """
+    """Return the levels of some stores, those of one column family and number as one."""
 
     def where(level: Level) -> tuple[str, int]:
         return level.column_family, level.level
@@ -347,16 +339,7 @@ def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
 
 
 def plan_in_all(plans: list[MemoryPlan]) -> MemoryPlan:
-    """Return the memory that stores with these plans need together.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.memory.planning import plan_memory
-    >>> one = plan_memory(memtable_bytes=1 << 20, memtables=2, block_cache_bytes=8 << 20)
-    >>> both = plan_in_all([one, plan_memory(one.given["profile"], segments=3)])
-    >>> both.instances, both.each_bytes >> 20, both.total_bytes >> 20
-    (4, 10, 40)
-    """
+    """Return the memory that stores with these plans need together."""
     by_term: dict[str, list[MemoryTerm]] = {}
     for plan in plans:
         for term in plan.terms:

@@ -141,18 +141,7 @@ def both_opened(
 ) -> Iterator[tuple[HasRows | Rows, HasRows | Rows]]:
     """Yield two sides of a comparison, of which folders are opened, and closed at the end.
 
-    Parameters
-    ----------
-    a, b
-        What has rows, which is yielded as it is; or the folder of a store, of a changelog, of a
-        run's output, or of a level of a replica.
-    store
-        The name of a store that lies in several partitions below a folder.
-    window_size
-        How long windows are, where a store does not tell; of a changelog or a run, which are meant.
-    action, total
-        How to count what kstoolkit counted: see :func:`own_counts
-        <kstoolkit.stores.comparing.folders.own_counts>`.
+    ``store`` is the name of one that lies in several partitions below a folder.
 
     Raises
     ------

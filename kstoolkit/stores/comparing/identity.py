@@ -45,25 +45,9 @@ def identities(
     timestamp_ms: pa.Array | None = None,
     window_end_ms: pa.Array | None = None,
 ) -> pa.Array:
-    r"""Return the identity of each row, as Arrow large binary.
+    """Return the identity of each row, as Arrow large binary; keys are without nulls.
 
-    Parameters
-    ----------
-    key
-        The application's keys, or what they stand for; without nulls.
-    torn
-        Which rows could not be taken apart: they stand behind all others.
-    window_start_ms, timestamp_ms, window_end_ms
-        Epoch ms UTC, as Arrow int64; None where rows have none.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> keys = ByteColumn.of([b"a\x00", b"a", b"b"])
-    >>> starts = pa.array([-5, 7, 0], pa.int64())
-    >>> found = identities(keys, torn=np.zeros(3, bool), window_start_ms=starts)
-    >>> pc.sort_indices(found).to_pylist()
-    [1, 0, 2]
+    ``torn`` rows could not be taken apart: they stand behind all others.
     """
     rows = len(key)
     times = [_sortable(each, rows) for each in (window_start_ms, timestamp_ms, window_end_ms)]
@@ -113,24 +97,9 @@ _LARGEST_WHOLE = float(1 << 53)  # beyond it a float stands for several whole nu
 
 
 def meanings(column: ByteColumn, decoded: Decoded) -> pa.Array:
-    r"""Return what each cell stands for, as Arrow large binary; null where there is no cell.
+    """Return what each cell stands for, as Arrow large binary; null where there is no cell.
 
-    Parameters
-    ----------
-    column
-        The cells.
-    decoded
-        What a serde made of them.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> from kstoolkit.formats.serdes import serde_of
-    >>> def told(cell, serde):
-    ...     column = ByteColumn.of([cell])
-    ...     return meanings(column, serde_of(serde).decode(column)).to_pylist()
-    >>> told(b"\x00\x03", "short"), told(b"3.0", "json"), told(b"3", "string")
-    ([b'3'], [b'3'], [b'"3'])
+    ``decoded`` is what a serde made of the cells.
     """
     values = decoded.values
     if isinstance(values, list):

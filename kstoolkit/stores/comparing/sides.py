@@ -58,20 +58,9 @@ SPOOLED = pa.schema([("identity", _BYTES), ("is_b", pa.bool_()), ("meaning", _BY
 class Side:
     """One side of a comparison.
 
-    Parameters
-    ----------
-    rows
-        What it holds.
-    is_b
-        Whether it is the second one.
-    by_value
-        Whether keys and values are compared by what they stand for, not by their bytes.
-    by_family
-        Whether rows of different column families are different rows, whatever their keys.
-    has_ends
-        Whether a row has told when its window ends.
-    has_families
-        Whether rows name their column families; None: there are no rows.
+    With ``by_value``, keys and values are compared by what they stand for, not by their bytes; with
+    ``by_family``, rows of different column families are different rows. ``has_ends`` says whether a
+    row has told when its window ends; ``has_families`` is None if there are no rows.
 
     Raises
     ------
@@ -195,12 +184,7 @@ def _cells(rows: RowColumns) -> list[pa.Array]:
 def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table]:
     """Yield the rows of all runs by their identities; rows of one identity come in one table.
 
-    Parameters
-    ----------
-    runs
-        Files of Arrow's stream format, each in the order of its column ``identity``.
-    without_last
-        How many bytes at the end of each identity not to look at; rows come without them.
+    If ``has_ends`` is not so, ends of windows are no part of an identity.
     """
     with ExitStack() as open_files:
         fronts = [_RunFront(open_files, path, without_last) for path in runs]
@@ -271,13 +255,7 @@ class Allowance:
     taken_bytes: int = 0
 
     def take(self, size_bytes: int) -> None:
-        """Take so much more.
-
-        Raises
-        ------
-        ConfigurationError
-            If that is more than may be taken.
-        """
+        """Take so much more, or refuse it."""
         self.taken_bytes += size_bytes
         if self.taken_bytes > self.disk_bytes:
             message = (
@@ -298,19 +276,7 @@ class Allowance:
 
 @dataclass(slots=True)
 class Spool:
-    """Sorted runs of one store's rows.
-
-    Parameters
-    ----------
-    folder
-        Where to write them; made by whoever removes it.
-    name
-        What their names begin with.
-    schema
-        The columns of the rows; the first is ``identity``.
-    allowance
-        How much disk they may take.
-    """
+    """Sorted runs of one store's rows; the first column is ``identity``."""
 
     folder: Path
     name: str
@@ -353,13 +319,7 @@ class Spool:
 def write_tables(
     tables: Iterable[pa.Table], path: Path, schema: pa.Schema, allowance: Allowance
 ) -> Path:
-    """Write tables of one schema to a file, in blocks that are small in memory; return where.
-
-    Raises
-    ------
-    ConfigurationError
-        If they take more disk than they may.
-    """
+    """Write tables of one schema to a file, in blocks that are small in memory; return where."""
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     counted = 0
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=options) as to:

@@ -192,13 +192,7 @@ _LISTED_ROWS = 10
 
 @dataclass(frozen=True, slots=True)
 class DiffCounts:
-    """In how many rows two stores differ, and in how many they don't.
-
-    Examples
-    --------
-    >>> print(DiffCounts(12, 3, 1, 4201))
-    12 added, 3 removed, 1 changed, 4,201 equal
-    """
+    """In how many rows two stores differ, and in how many they don't."""
 
     added: int
     removed: int

@@ -186,22 +186,9 @@ _NOT_TOLD = "a file of it does not tell"
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """What one or several RocksDB folders hold together.
+    """What one or several RocksDB folders hold together; counts are by column family.
 
-    Parameters
-    ----------
-    size_bytes, disk_bytes
-        How long their files are, and what they take on the disk.
-    column_families
-        The names in their OPTIONS files; none if there is no such file.
-    num_entries
-        Entries of SST files, by column family; None if a file doesn't tell.
-    num_deletions
-        The tombstones among them, likewise.
-    format_versions
-        Of their SST files.
-    wal_bytes
-        How long their WALs are: what lies in those may be in no SST file yet.
+    A count is None if a file doesn't tell. What lies in WALs may be in no SST file yet.
     """
 
     size_bytes: int
@@ -306,13 +293,7 @@ def _families(folder: Path) -> list[str]:
 
 
 def _table(path: Path) -> _Table | None:
-    """Return what an SST file tells of itself; None if it can't be read.
-
-    Raises
-    ------
-    FileNotFoundError
-        If it is gone by now.
-    """
+    """Return what an SST file tells of itself, unless it is gone; None if it can't be read."""
     try:
         footer, properties = read_footer(path), read_properties(path)
     except FileNotFoundError:
@@ -370,15 +351,7 @@ _ANSWERS = {"free": False, "locked": True}
 
 
 class Locks:
-    """Asks which stores are open, in a process of its own, until it is closed by ``with``.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> with Locks() as locks:
-    ...     locks.is_locked(Path("there/is/no/store"))
-    False
-    """
+    """Asks which stores are open, in a process of its own, until it is closed by ``with``."""
 
     def __init__(self) -> None:
         self._asking: subprocess.Popen[str] | None = None

@@ -52,25 +52,8 @@ def changelog_of(
 ) -> str | None:
     """Return the topic that is a store's changelog; None if none of them is.
 
-    Parameters
-    ----------
-    topics
-        Those that a checkpoint names.
-    store
-        The store's name.
-    application, topology
-        Whose it is, as far as its place tells. In a folder that was renamed no topic begins with
-        the folder's name: then the shortest that ends like the store's changelog is it.
-
-    Examples
-    --------
-    >>> topics = ["shop-user-counts-changelog", "shop-orders-changelog"]
-    >>> changelog_of(topics, "orders", application="shop")
-    'shop-orders-changelog'
-    >>> changelog_of(topics, "counts", application="shop") is None
-    True
-    >>> changelog_of(topics, "orders", application="copy-of-shop")
-    'shop-orders-changelog'
+    In a folder that was renamed no topic begins with the folder's name, the application's: then the
+    shortest that ends like the store's changelog is it.
     """
     named = set(topics)
     ending = f"-{store}-changelog" if topology is None else f"-{topology}-{store}-changelog"
@@ -90,17 +73,7 @@ _WHOLE_MS = 1_000  # of which the lengths of segments that people choose are mul
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """What the name of a segment's folder says.
-
-    Parameters
-    ----------
-    store
-        The store's name.
-    start_ms
-        Where the segment begins, epoch ms UTC.
-    is_in_its_store
-        Whether the folder that it lies in has the store's name.
-    """
+    """What the name of a segment's folder says: its store, and where it begins."""
 
     store: str
     start_ms: int
@@ -169,26 +142,10 @@ _WHOLE = "rocksdb"
 
 @dataclass(frozen=True, slots=True)
 class StreamsPlace:
-    """Where in a state directory a folder lies.
+    """Where in a state directory the folder of a store lies, or of its segments.
 
-    Parameters
-    ----------
-    folder
-        That of the store: the one that holds the segments, if it has such.
-    task_folder
-        That of the task, or the one of global stores.
-    application
-        The application's id; None for segments that lie by themselves, as in a copy.
-    store
-        The store's name.
-    topology
-        The topology's name, if it has one.
-    subtopology, partition
-        The task; None for a global store.
-    segment_start_ms
-        Where the segment that lies here begins, epoch ms UTC; None if the whole store does.
-    is_by_name_alone
-        Whether only the segment's own name says so: the folder that it lies in is called otherwise.
+    ``application`` is None for segments that lie by themselves, as in a copy, ``subtopology`` and
+    ``partition`` for a global store, ``segment_start_ms`` if the whole store lies here.
     """
 
     folder: Path
@@ -214,14 +171,6 @@ def streams_place(folder: Path) -> StreamsPlace | None:
     ----------
     folder
         An absolute path; if it is a link, the place is that which it leads to.
-
-    Examples
-    --------
-    >>> place = streams_place(Path("/var/lib/app/1_7/counts/counts.1700002800000"))
-    >>> place.application, place.store, place.partition, place.segment_start_ms
-    ('app', 'counts', 7, 1700002800000)
-    >>> streams_place(Path("/var/lib/app/global/rocksdb/config")).is_global
-    True
     """
     real = real_path(folder)
     place = _place(real)
@@ -286,12 +235,7 @@ _NOT_CLOSED = (
 def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> FoundStore:
     """Return the store that lies in one folder, or in several as its segments.
 
-    Parameters
-    ----------
-    places
-        The folders, and what their places say.
-    root
-        Where they were looked for: if that is a segment, the others of the store are not asked for.
+    If the ``root`` of the search is a segment, the others of the store are not asked for.
     """
     folders = [folder for folder, _ in places]
     is_alone = len(places) == 1 and places[0][1].is_by_name_alone
@@ -426,13 +370,7 @@ def is_replica_segment(folder: Path) -> bool:
 
 
 def replica_levels(replica: Path) -> Iterator[FoundStore]:
-    """Yield the levels of a replica, the shortest windows first.
-
-    Raises
-    ------
-    OSError
-        If a folder of it can't be read.
-    """
+    """Yield the levels of a replica, the shortest windows first."""
     levels = (each for each in replica.iterdir() if _is_length(each.name) and each.is_dir())
     yield from map(replica_level, sorted(levels, key=lambda each: int(each.name)))
 

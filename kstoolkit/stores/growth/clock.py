@@ -62,15 +62,7 @@ class Clock(StrEnum):
 
 
 def clock_of(engine: str | None, kind: str | None, rows: RowColumns) -> Clock:
-    """Return which time of some rows decides, for an engine's kind of store.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn, RowColumns
-    >>> rows = RowColumns.whole(ByteColumn.of([b"a"]), ByteColumn.of([b"1"]))
-    >>> clock_of("kafka-streams", "timestamped-key-value", rows)
-    <Clock.TIMESTAMP: 'timestamp'>
-    """
+    """Return which time of some rows decides, for an engine's kind of store."""
     if rows.valid_to_ms is not None:
         return Clock.VALID_TO
     if rows.window_start_ms is None:
@@ -119,13 +111,7 @@ class Between:
 
     @property
     def likely_ms(self) -> int | None:
-        """The one that people would have chosen: the shortest, or the only whole minute of many.
-
-        Examples
-        --------
-        >>> Between(3_600_000, 3_600_001).likely_ms, Between(0, 120_001).likely_ms
-        (3600000, None)
-        """
+        """The one that people would have chosen: the shortest, or the only whole minute of many."""
         if self.most_ms - self.least_ms <= _LONG_HISTORY[0]:
             return self.least_ms
         minute = -(-self.least_ms // _MINUTE_MS) * _MINUTE_MS
@@ -134,13 +120,7 @@ class Between:
 
 
 def interval_of(retention_ms: int, *, is_versioned: bool = False) -> int:
-    """Return how long the segments of a store are, in ms.
-
-    Examples
-    --------
-    >>> interval_of(3_600_000), interval_of(90_000), interval_of(3_600_000, is_versioned=True)
-    (1800000, 60000, 300000)
-    """
+    """Return how long the segments of a store are, in ms."""
     if not is_versioned:
         return max(retention_ms // 2, SHORTEST_MS)
     for up_to_ms, parts, least_ms in _HISTORY:
@@ -151,15 +131,7 @@ def interval_of(retention_ms: int, *, is_versioned: bool = False) -> int:
 
 
 def retention_of(interval: Between, *, is_versioned: bool = False) -> Between | None:
-    """Return the retentions that have segments so long; None if no retention has.
-
-    Examples
-    --------
-    >>> retention_of(Between(1_800_000, 1_800_000))
-    Between(least_ms=3600000, most_ms=3600001)
-    >>> retention_of(Between(300_000, 300_000), is_versioned=True)
-    Between(least_ms=3600000, most_ms=7200023)
-    """
+    """Return the retentions that have segments so long; None if no retention has."""
     # The longer the retention, the longer the segments: so both ends can be searched for.
     lengths = range(_LONGEST_MS)
 
@@ -177,28 +149,8 @@ def interval_of_starts(
     """Return how long segments are, by where they begin and how far behind that their rows lie.
 
     All starts are multiples of the interval, so it divides their greatest common divisor, which it
-    most likely is. Rows lie in their segment, so it is longer than the longest stay.
-
-    Parameters
-    ----------
-    starts_ms
-        Where segments begin, epoch ms UTC.
-    longest_stay_ms
-        How far behind the start of its segment a row lies at most.
-    shortest_ms
-        What no interval is below.
-
-    Returns
-    -------
-    Between or None
-        None of fewer than two segments, or if the rows don't lie where the names say.
-
-    Examples
-    --------
-    >>> interval_of_starts([0, 5_400_000], longest_stay_ms=1_700_000)
-    Between(least_ms=1800000, most_ms=5400000)
-    >>> interval_of_starts([3_600_000, 5_400_000], longest_stay_ms=1_700_000)
-    Between(least_ms=1800000, most_ms=1800000)
+    most likely is. Rows lie in their segment, so it is longer than the longest stay. None of fewer
+    than two segments, or if the rows don't lie where the names say.
     """
     starts = set(starts_ms)
     most = gcd(*starts)
@@ -211,8 +163,7 @@ def interval_of_starts(
 def least_interval_of(start_ms: int, longest_stay_ms: int) -> int | None:
     """Return how long a segment is at least, by where it begins and how far behind its rows lie.
 
-    None if the rows are not those of one that Kafka Streams would have begun there: it divides
-    the start.
+    None if the rows are not those of one that Kafka Streams would have begun there.
 
     Examples
     --------
@@ -224,13 +175,7 @@ def least_interval_of(start_ms: int, longest_stay_ms: int) -> int | None:
 
 
 def live_segments(stream_time_ms: int, retention_ms: int, interval_ms: int) -> int:
-    """Return how many segments a store keeps at a stream time, if each has rows.
-
-    Examples
-    --------
-    >>> live_segments(7_199_999, 3_600_000, 1_800_000), live_segments(60_000, 30_000, 60_000)
-    (3, 2)
-    """
+    """Return how many segments a store keeps at a stream time, if each has rows."""
     first = (stream_time_ms - retention_ms) // interval_ms
     return stream_time_ms // interval_ms - first + 1
 

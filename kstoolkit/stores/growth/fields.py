@@ -52,13 +52,7 @@ _COUNT_BYTES = 8
 
 
 def _as_bytes(column: pa.Array) -> pa.Array:
-    r"""Return a column as Arrow large binary without nulls, each cell what stands for its value.
-
-    Examples
-    --------
-    >>> _as_bytes(pa.array(["a", None])).to_pylist()
-    [b'\x01\x01\x00\x00\x00\x00\x00\x00\x00a', b'\x00']
-    """
+    """Return a column as Arrow large binary without nulls, each cell what stands for its value."""
     if pt.is_null(column.type):
         return pa.repeat(_NULL, len(column))
     return _joined_bytes([pa.repeat(_THERE, len(column)), _bare(column)]).fill_null(_NULL)
@@ -170,22 +164,8 @@ class FieldTally:
     """What rows add up to by fields of their keys, in bounded memory however many fields there are.
 
     A field may have another type in another column family, so the bytes that are summed up by begin
-    with the number of the types that they are of.
-
-    Parameters
-    ----------
-    fields
-        Which fields.
-
-    Attributes
-    ----------
-    keys
-        By those that make up a key.
-    each
-        By each field alone.
-    num_without
-        Rows whose keys have none of the fields that make up a key, or could not be read: they are
-        in no key's sum.
+    with the number of the types that they are of. Rows ``num_without`` have none of the fields that
+    make up a key, or could not be read: they are in no key's sum.
     """
 
     def __init__(self, fields: KeyFields) -> None:
@@ -204,7 +184,7 @@ class FieldTally:
     def add(self, rows: RowColumns, sizes_bytes: NDArray[np.int64]) -> pa.Array | None:
         """Add rows of one family; return the texts that their keys are, None if they are no text.
 
-        The rows of which there is no such field are null among the texts.
+        Rows without such a field are null among the texts.
         """
         columns, is_read = self.fields.columns(rows)
         cells = {name: _as_bytes(column) for name, column in columns.items()}
@@ -244,18 +224,9 @@ _SESSION_START, _JOIN_INDEX, _WITH_INDEX = "sessionStartTime", "index", "keyWith
 
 @dataclass(frozen=True, slots=True)
 class KeyFields:
-    """Fields that rows are summed up by.
+    """Fields that rows are summed up by: ``by`` together make up a key, ``each`` one by one, too.
 
-    Parameters
-    ----------
-    paths
-        Where the fields of each column family are in its key, by their names.
-    families
-        The families by name.
-    by
-        The fields that make up what is called a key: together, if they are several.
-    each
-        Those that are summed up one by one, too, unless it is what makes up a key.
+    ``paths`` say where the fields of each family are in its key, by their names.
     """
 
     paths: Mapping[str, Mapping[str, Path]]
@@ -274,10 +245,7 @@ class KeyFields:
         return len(self.by) == 1 and all(pa.types.is_large_string(kind) for kind in kinds)
 
     def columns(self, rows: RowColumns) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
-        """Return those fields that the keys of some rows have, and which keys could be read.
-
-        The rows are of one family.
-        """
+        """Return the fields that keys of rows of one family have, and which keys could be read."""
         family = self._family(rows)
         paths = self.paths[family.name]
         wanted = {name: paths[name] for name in dict.fromkeys(self.by + self.each) if name in paths}
@@ -299,29 +267,13 @@ def key_fields(
 ) -> KeyFields | None:
     """Return which fields rows are summed up by; None: their keys have no fields to choose.
 
-    Parameters
-    ----------
-    families
-        The column families that are read.
-    by
-        The field, or several together; None takes all that every family has: of
-        ``transformWithState`` the grouping key, of a join what it joins by.
+    ``by`` is the field, or several together; None takes all that every family has: of
+    ``transformWithState`` the grouping key, of a join what it joins by.
 
     Raises
     ------
     ConfigurationError
         If there is no such field.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.keys import KeyEncoder
-    >>> from kstoolkit.formats.spark.rows import Family
-    >>> from kstoolkit.formats.spark.types import schema_of
-    >>> columns = [{"name": "user", "type": "string"}, {"name": "page", "type": "string"}]
-    >>> key = schema_of({"type": "struct", "fields": columns})
-    >>> views = Family("default", key, key, KeyEncoder())
-    >>> key_fields([views]).by, key_fields([views], by="page").by
-    (('user', 'page'), ('page',))
     """
     known = {each.name: each for each in families}
     paths = {name: _paths_in(each) for name, each in known.items()}

@@ -42,14 +42,7 @@ _FIGURES = (
 class StoreFiles:
     """The SST files of a RocksDB that hold rows: not those of the family ``offsets``.
 
-    Parameters
-    ----------
-    path
-        The RocksDB's folder.
-    ssts
-        The files.
-    live_bytes
-        RocksDB's estimate of what is live in them; None if there is none.
+    ``live_bytes`` is RocksDB's estimate of what is live in them.
     """
 
     path: str
@@ -66,15 +59,7 @@ class StoreFiles:
 
 
 def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
-    """Return what the files of RocksDBs tell of deletions; nothing is known of none.
-
-    Parameters
-    ----------
-    files
-        Those of one RocksDB; of several, if the store is in segments.
-    num_on_disk
-        How many rows they hold together.
-    """
+    """Return what files of RocksDBs tell of deletions, given how many rows these hold together."""
     if not files:
         return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
     live_bytes = _sum([each.live_bytes for each in files])
@@ -211,13 +196,7 @@ class CheckpointUse(Record):
 
 
 def checkpoint_use(store: SparkStore) -> CheckpointUse:
-    """Return what the checkpoint keeps of an open store, of all versions.
-
-    Raises
-    ------
-    FormatError
-        If a file of the checkpoint is missing or damaged.
-    """
+    """Return what the checkpoint keeps of an open store, of all versions."""
     place, versions = store.place, store.versions
     folders = [place.operator.folder(at, name) for at in place.partitions for name in place.stores]
     files = [each for folder in folders for each in _files(folder)]

@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """Rows and bytes of some keys, each key once.
-
-    Parameters
-    ----------
-    keys
-        The keys, as an Arrow array; one may be null.
-    num_rows, data_bytes
-        What each has.
-    """
+    """Rows and bytes of some keys, each key once; one may be null."""
 
     keys: pa.Array
     num_rows: NDArray[np.int64]
@@ -42,14 +34,7 @@ class Totals:
 
     @classmethod
     def of(cls, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> Totals:
-        """Return the totals of rows, of which each has a key and a size.
-
-        Examples
-        --------
-        >>> totals = Totals.of(pa.array([b"a", b"b", b"a"]), np.array([5, 7, 1]))
-        >>> totals.keys.to_pylist(), totals.num_rows.tolist(), totals.data_bytes.tolist()
-        ([b'a', b'b'], [2, 1], [6, 7])
-        """
+        """Return the totals of rows, by their keys and sizes."""
         return cls(keys, np.ones(len(keys), dtype=np.int64), sizes_bytes).regrouped(keys)
 
     def __len__(self) -> int:
@@ -105,19 +90,6 @@ class PrefixTally:
 
     It begins with long ones; when there are more than a person would look through, all of them are
     cut shorter, and those that become equal are one. So the sums are exact at any moment.
-
-    Attributes
-    ----------
-    length_bytes
-        How long the prefixes are by now, for those keys that are as long.
-
-    Examples
-    --------
-    >>> import numpy as np, pyarrow as pa
-    >>> tally = PrefixTally(most_prefixes=2)
-    >>> tally.add(pa.array([b"user-1", b"user-2", b"page-1"]), np.array([10, 20, 5]))
-    >>> tally.length_bytes, tally.top(1).keys.to_pylist(), tally.top(1).data_bytes.tolist()
-    (5, [b'user-'], [30])
     """
 
     def __init__(self, *, most_prefixes: int = _MOST_PREFIXES) -> None:
@@ -126,7 +98,7 @@ class PrefixTally:
         self._totals: Totals | None = None
 
     def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a key and a size."""
+        """Add rows by their keys and sizes."""
         fresh = self._cut(Totals.of(pc.binary_slice(keys, 0, self.length_bytes), sizes_bytes))
         if self._totals is not None:
             known = pc.binary_slice(self._totals.keys, 0, self.length_bytes)
@@ -159,26 +131,8 @@ MOST_KEY_BYTES = 16 << 20
 class HeavyHitters:
     """The keys that take the most bytes.
 
-    Parameters
-    ----------
-    most_keys, most_key_bytes
-        How many keys are kept, and how many bytes these may have together.
-    once
-        Whether no key comes twice, so that what was let go can't come back larger: then all that
-        is kept is exact.
-
-    Attributes
-    ----------
-    error_bytes, error_rows
-        What a key may have beyond what is told of it; 0 as long as all keys were kept.
-
-    Examples
-    --------
-    >>> hitters = HeavyHitters(most_keys=2)
-    >>> hitters.add(pa.array([b"a", b"b", b"a", b"c"]), np.array([9, 3, 5, 1]))
-    >>> top = hitters.top(1)
-    >>> top.keys.to_pylist(), top.data_bytes.tolist(), hitters.error_bytes
-    ([b'a'], [14], 1)
+    With ``once`` no key comes twice, so that what was let go can't come back larger: all that is
+    kept is exact. Else a key may have ``error_bytes`` and ``error_rows`` beyond what is told of it.
     """
 
     def __init__(
@@ -197,7 +151,7 @@ class HeavyHitters:
         self._has_let_go = False
 
     def add(self, keys: pa.Array, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a key and a size; keys are of one Arrow type throughout."""
+        """Add rows by their keys, of one Arrow type throughout, and their sizes."""
         if not len(keys):
             return
         fresh = Totals.of(keys, sizes_bytes)

@@ -437,13 +437,7 @@ def num_windows(tallies: Tallies) -> int | None:
 
 
 def _prefix_text(raw: bytes) -> str:
-    r"""Return the beginning of a key for people: text if it can be printed, else hex.
-
-    Examples
-    --------
-    >>> _prefix_text(b"user-"), _prefix_text("zoë".encode()[:3]), _prefix_text(b"\x00\x01")
-    ('user-', 'zo', '0x0001')
-    """
+    """Return the beginning of a key for people: text if it can be printed, else hex."""
     text = raw.decode(errors="ignore")  # a character may be cut in two
     is_text = text.isprintable() and len(raw) - len(text.encode()) < 4  # noqa: PLR2004 - UTF-8's
     return text if is_text and (text or not raw) else f"0x{raw.hex()}"
@@ -478,10 +472,7 @@ class _Judge:
 def ages_of(
     tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
 ) -> Records[Age]:
-    """Return how many rows have not changed for an hour, a day, a week and 30 days.
-
-    Of windows, how many ended so long ago. None, if :func:`why_no_ages` says so.
-    """
+    """Return how many rows are unchanged, or windows over, for an hour, a day, a week, 30 days."""
     judge = _judge(tallies, horizon)
     if judge is None or why_no_ages(tallies, horizon, checkpoint) is not None:
         return Records((), "ages")

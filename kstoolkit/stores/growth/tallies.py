@@ -1,9 +1,8 @@
 """What the rows of a store add up to: one pass over them, part by part, in bounded memory.
 
-How rows and bytes are spread over time: each moment has its own sum as long as there are few
-moments, as there are of window starts. When there are more, neighbouring ones are put together:
-spans of 2 ms, of 4 ms, and so on. Then a cut through a span is exact but for what lies in that one
-span, and says so.
+Each moment has its own sum as long as there are few, as there are of window starts. When there are
+more, neighbouring ones are put together: spans of 2 ms, of 4 ms, and so on. Then a cut through a
+span is exact but for what lies in that one span, and says so.
 """
 
 from __future__ import annotations
@@ -52,17 +51,7 @@ class Below:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Rows and bytes by span of time.
-
-    Parameters
-    ----------
-    number
-        Which spans, in order; each begins at its number times the length.
-    num_rows, data_bytes
-        What lies in each.
-    length_ms
-        How long each span is.
-    """
+    """Rows and bytes by span of time; each span begins at its number times the length."""
 
     number: NDArray[np.int64]
     num_rows: NDArray[np.int64]
@@ -91,14 +80,7 @@ class Spans:
         return Spans(wider.number, wider.num_rows, wider.data_bytes, length_ms)
 
     def below(self, cut_ms: int) -> Below:
-        """Return what lies before a moment.
-
-        Examples
-        --------
-        >>> spans = Spans(np.array([0, 1]), np.array([3, 4]), np.array([30, 40]), length_ms=8)
-        >>> spans.below(10)
-        Below(num_rows=3, data_bytes=30, error_rows=4, error_bytes=40)
-        """
+        """Return what lies before a moment."""
         last, inside = divmod(cut_ms, self.length_ms)
         last = min(max(last, int(_INT64.min)), int(_INT64.max))
         before, torn = self.number < last, self.number == last
@@ -111,21 +93,7 @@ class Spans:
 
 
 class TimeTally:
-    """Rows and bytes by time, added part by part.
-
-    Parameters
-    ----------
-    most_spans
-        How many spans are kept.
-
-    Examples
-    --------
-    >>> tally = TimeTally(most_spans=2)
-    >>> tally.add(np.array([0, 1, 6, 7]), np.array([1, 2, 3, 4]))
-    >>> spans = tally.spans()
-    >>> spans.length_ms, spans.number.tolist(), spans.data_bytes.tolist()
-    (2, [0, 3], [3, 7])
-    """
+    """Rows and bytes by time, in ``most_spans`` spans or fewer."""
 
     def __init__(self, *, most_spans: int = _MOST_SPANS) -> None:
         self._most_spans = most_spans
@@ -135,7 +103,7 @@ class TimeTally:
         self._num_pending = 0
 
     def add(self, times_ms: NDArray[np.int64], sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a time and a size."""
+        """Add rows by their times and sizes."""
         fresh = Spans.of(times_ms, np.ones_like(sizes_bytes), sizes_bytes)
         self._pending.append(fresh)
         self._num_pending += len(fresh)
@@ -167,19 +135,10 @@ _LONGEST_MS = 1 << 62
 
 @dataclass(slots=True)
 class History:
-    """The versions of a versioned store.
+    """The versions of a versioned store: how many are the latest of their keys, and how many were.
 
     A version lies in the segment ``floor(valid to / interval)``. As the rows tell both numbers,
-    each leaves the interval less room.
-
-    Parameters
-    ----------
-    num_latest, num_past
-        How many are the latest ones of their keys, and how many were valid once.
-    past_bytes
-        What the latter take.
-    least_ms, most_ms
-        What the interval is at least, and at most, by the rows so far.
+    each leaves the interval less room: it is between ``least_ms`` and ``most_ms``.
     """
 
     num_latest: int = 0
@@ -189,7 +148,7 @@ class History:
     most_ms: int = _LONGEST_MS
 
     def add(self, rows: RowColumns, sizes_bytes: NDArray[np.int64]) -> None:
-        """Add some versions, of which each has a size."""
+        """Add versions by their sizes."""
         valid_to, is_past = numbers_of(rows.valid_to_ms, len(rows))
         self.num_past += int(is_past.sum())
         self.num_latest += int((~is_past).sum())
@@ -203,13 +162,7 @@ class History:
 
     @property
     def interval(self) -> Between | None:
-        """How long the segments are; None if no row tells, or if they contradict each other.
-
-        Examples
-        --------
-        >>> History().interval is None
-        True
-        """
+        """How long the segments are; None if no row tells, or if they contradict each other."""
         if self.most_ms == _LONGEST_MS or self.least_ms > self.most_ms:
             return None
         return Between(self.least_ms, self.most_ms)
@@ -219,16 +172,8 @@ class History:
 class SegmentTally:
     """Rows and bytes by segment: a row lies in the last one that begins at its time or before.
 
-    Parameters
-    ----------
-    starts_ms
-        Where the segments begin, in order.
-    num_rows, data_bytes
-        What lies in each.
-    num_before_all
-        How many rows are older than the first segment.
-    longest_stay_ms
-        How far behind the start of its segment a row lies at most.
+    A row lies ``longest_stay_ms`` behind the start of its segment at most; ``num_before_all`` are
+    older than the first segment.
     """
 
     starts_ms: NDArray[np.int64]
@@ -241,7 +186,7 @@ class SegmentTally:
         self.num_rows, self.data_bytes = (np.zeros_like(self.starts_ms) for _ in range(2))
 
     def add(self, times_ms: NDArray[np.int64], sizes_bytes: NDArray[np.int64]) -> None:
-        """Add rows, of which each has a time and a size."""
+        """Add rows by their times and sizes."""
         place = np.searchsorted(self.starts_ms, times_ms, side="right") - 1
         within = place >= 0
         self.num_before_all += int((~within).sum())
@@ -258,43 +203,12 @@ class SegmentTally:
 class Tallies:
     """What the rows of a store add up to; sizes are those of the application's keys and values.
 
-    Parameters
-    ----------
-    engine, kind
-        Whose store it is, and of what kind, as far as that is known.
-    segments
-        By segment; without any if the store has none.
-    watermark_ms
-        The watermark to hold rows against, if there is one.
-    keys, prefixes
-        By key, and by what keys begin with: the latter by a given length, or by the one that tells
-        most.
-    prefix_bytes
-        The length of prefixes, if it was given.
-    fields
-        By fields of keys, if these have some; then a key is what they are.
-    clock
-        Which time of the rows decides; None before the first row.
-    times
-        By that time.
-    ends
-        By the end of the window, of rows that have one.
-    are_expiries
-        Whether the times of rows are when they expire, or when a timer fires.
-    least_window_ms, most_window_ms
-        How long the windows are whose ends are known; None as long as there are none.
-    greatest_time_ms
-        The greatest one of any row; of a versioned store, of any begin or end of a version.
-    num_rows, data_bytes, num_untimed
-        All rows that could be taken apart, and how many of them have no such time.
-    num_torn
-        How many rows could not be taken apart.
-    num_below, below_bytes
-        Those at or before the watermark.
-    num_on_disk
-        How many rows there are on disk, those for finding others among them.
-    history
-        What only versioned stores have.
+    ``clock`` is which time of the rows decides, None before the first row; ``times`` are sums by
+    that time, ``ends`` by that of windows' ends. Rows ``num_below`` are at or before the watermark;
+    ``num_on_disk`` counts those for finding others, too. ``greatest_time_ms`` is that of any row,
+    of a versioned store of any begin or end of a version; ``are_expiries`` says whether times are
+    when rows expire, or when a timer fires. With ``fields``, a key is what they are;
+    ``prefix_bytes`` is the length of ``prefixes``, None for the one that tells most.
     """
 
     engine: str | None

@@ -166,17 +166,7 @@ def rows_sought(
 ) -> Iterator[Row]:
     """Yield the rows of a column family that may be asked for.
 
-    Parameters
-    ----------
-    store, family
-        Where they lie.
-    kind
-        What kind of store it is.
-    asked
-        What is asked.
-    span_ms
-        When the windows of this segment begin, or its sessions end, epoch ms UTC; None if it is no
-        segment, or if that is not known.
+    A segment's ``span_ms`` is when its windows begin, or its sessions end, epoch ms UTC.
     """
     key, sought = asked.key, asked.prefix if asked.key is None else asked.key
     if key is not None and kind in _KEY_VALUES:

@@ -53,21 +53,7 @@ _LONG_BYTES = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """Counts of some users and windows.
-
-    Parameters
-    ----------
-    user
-        Who, one for each user and window, as Arrow text.
-    start_ms
-        When the window begins, epoch ms UTC.
-    size
-        How many actions are counted for each.
-    action, count
-        The actions and how often, those of one user and window beside each other.
-    updated_at_ms
-        When a count last changed, epoch ms UTC; None if it isn't told.
-    """
+    """Counts of some users and windows: ``size`` actions each, which stand beside each other."""
 
     user: pa.Array
     start_ms: NDArray[np.int64]
@@ -79,35 +65,12 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class CountRows:
-    """Which counts become rows, and how.
-
-    Parameters
-    ----------
-    window_ms
-        How long the windows are.
-    action
-        Count this action alone; who did not do it has no row.
-    total
-        Count all actions together.
+    """Which counts become rows, and how: of one action, of all together, or of each as JSON.
 
     Raises
     ------
     ConfigurationError
         If both are asked for.
-
-    Examples
-    --------
-    >>> told = Told(
-    ...     pa.array(["anna"]),
-    ...     np.array([0]),
-    ...     np.array([2]),
-    ...     pa.array(["read", "edit"]),
-    ...     np.array([3, 1], np.uint64),
-    ... )
-    >>> CountRows(60_000).of(told).value.to_list()
-    [b'{"edit": 1, "read": 3}']
-    >>> CountRows(60_000, total=True).of(told).value.integers(8).tolist()
-    [4]
     """
 
     window_ms: int
@@ -241,14 +204,7 @@ def replica_counts(
     action: str | None = None,
     total: bool = False,
 ) -> Readable:
-    """Return the counts of one level of a replica as rows, one for each user and window.
-
-    Parameters
-    ----------
-    replica
-        The replica, open until the rows are read.
-    window, action, total
-        As in :func:`changelog_counts`.
+    """Return the counts of one level of an open replica as rows, as of a changelog.
 
     Raises
     ------

@@ -33,33 +33,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 @contextmanager
 def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a hidden path that becomes the target's at the end, or goes.
-
-    Parameters
-    ----------
-    target
-        The file that is to be there, whole or not at all.
-    overwrite
-        Whether one that is there is to be replaced.
-
-    Raises
-    ------
-    OutputError
-        If there is one, or it can't be written.
-    StoreResourceError
-        If there is no room for it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp(), "rows.csv")
-    >>> with _appearing(target, overwrite=False) as beside:
-    ...     _ = beside.write_text("key")
-    ...     print(target.exists())
-    False
-    >>> target.read_text()
-    'key'
-    """
+    """Yield a hidden path that becomes the target's at the end, or goes."""
     _check_free(target, overwrite=overwrite)
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -87,13 +61,7 @@ def _check_free(target: Path, *, overwrite: bool) -> None:
 
 
 def _check_is_elsewhere(target: Path, store: HasRows) -> None:
-    """Refuse a file among the store's own, where its engine would come upon it.
-
-    Raises
-    ------
-    OutputError
-        If it is such a one.
-    """
+    """Refuse a file among the store's own, where its engine would come upon it."""
     path = getattr(store, "path", None)
     if path is None:
         return

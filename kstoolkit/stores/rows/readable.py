@@ -249,15 +249,7 @@ class LeftOut:
 
 
 def say_left_out(path: Path, parts: list[LeftOut]) -> None:
-    """Warn once of all that is left out of a store.
-
-    Parameters
-    ----------
-    path
-        The store's folder.
-    parts
-        What is left out; of nothing, nothing is said.
-    """
+    """Warn once of all that is left out of a store, if something is."""
     if not parts:
         return
     what = "One part" if len(parts) == 1 else f"{len(parts)} parts"
@@ -269,14 +261,6 @@ def say_left_out(path: Path, parts: list[LeftOut]) -> None:
 
 
 def say_damage(path: Path, damage: str) -> None:
-    """Warn that a store is read as far as it goes.
-
-    Parameters
-    ----------
-    path
-        The store's folder.
-    damage
-        What of it is lost.
-    """
+    """Warn that a store is read as far as it goes."""
     message = f"The store {path} is read as far as it goes: {damage}."
     warnings.warn(message, LeftOutWarning, stacklevel=3)

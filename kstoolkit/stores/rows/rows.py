@@ -1,10 +1,8 @@
-"""Rows of a store as its application would see them, read only when they are looked at.
+"""What a row of a store is: as its application would see it, as a record, a table, or JSON.
 
-A row is never alone: rows are decoded some thousands at a time, in columns, and all of them are
-never held at once. They come out as records, as an Arrow table, and as lines of JSON that are valid
-whatever a serde returns. What some kinds of store hold beside key and value are a row's details.
-For people, what has parts is JSON, bytes are hex, and times are text. About how many rows there are
-can be told without a look at them.
+A row is never alone: rows are decoded some thousands at a time, in columns. What some kinds of
+store hold beside key and value are a row's details. For people, what has parts is JSON, bytes are
+hex, and times are text; lines of JSON are valid whatever a serde returns.
 """
 
 from __future__ import annotations
@@ -73,13 +71,6 @@ def value_text(value: Any) -> str:
 
 
 def _hex_text(raw: bytes | None) -> str:
-    r"""Return bytes in hex; ``null`` if there are none.
-
-    Examples
-    --------
-    >>> _hex_text(b"\x00\xff"), _hex_text(None)
-    ('0x00ff', 'null')
-    """
     return "null" if raw is None else f"0x{raw.hex()}"
 
 
@@ -123,17 +114,7 @@ _WITH_TEXT = (Undecoded, bytes, bytearray, memoryview, date, time)
 
 
 def _origin_text(details: Mapping[str, Any]) -> str:
-    """Return what belongs behind a row's key: for what, of which side, or from where it is.
-
-    Examples
-    --------
-    >>> _origin_text({"foreign_key": "c0", "instruction": "DELETE_KEY_AND_PROPAGATE", "version": 1})
-    " for 'c0', DELETE_KEY_AND_PROPAGATE"
-    >>> _origin_text({"side": "left"}), _origin_text({})
-    (' left', '')
-    >>> _origin_text({"topic": "orders", "partition": 0, "offset": 7, "prior": None})
-    ' from orders-0 at offset 7'
-    """
+    """Return what belongs behind a row's key: for what, of which side, or from where it is."""
     if "foreign_key" in details:
         return f" for {value_text(details['foreign_key'])}, {details['instruction']}"
     if "side" in details:
@@ -144,15 +125,7 @@ def _origin_text(details: Mapping[str, Any]) -> str:
 
 
 def _validity_text(details: Mapping[str, Any]) -> str:
-    """Return what belongs behind a row's time: until when a version was the valid one.
-
-    Examples
-    --------
-    >>> _validity_text({"valid_to_ms": 60_000}), _validity_text({"valid_to_ms": None})
-    (' until 1970-01-01 00:01:00.000', ', still valid')
-    >>> _validity_text({})
-    ''
-    """
+    """Return what belongs behind a row's time: until when a version was the valid one."""
     if "valid_to_ms" not in details:
         return ""
     end = details["valid_to_ms"]
@@ -276,13 +249,7 @@ def json_lines(rows: Iterable[StoreRow], store: str) -> Iterator[str]:
 
 
 def json_text(value: Any) -> str:
-    r"""Return a value as JSON, whatever it is, in ASCII alone, so that no locale can spoil it.
-
-    Examples
-    --------
-    >>> print(json_text({1: float("inf"), "ü": {2}}))
-    {"1": "Infinity", "\u00fc": [2]}
-    """
+    """Return a value as JSON, whatever it is, in ASCII alone, so that no locale can spoil it."""
     try:
         return _ENCODE(value)
     except (TypeError, ValueError, RecursionError):
@@ -290,13 +257,7 @@ def json_text(value: Any) -> str:
 
 
 def _plain_json(value: Any) -> Any:
-    """Return what JSON can say of a value of a type that it doesn't know.
-
-    Examples
-    --------
-    >>> _plain_json(Undecoded(b"ab", "no UTF-8 at byte 0"))
-    {'hex': '6162', 'problem': 'no UTF-8 at byte 0'}
-    """
+    """Return what JSON can say of a value of a type that it doesn't know."""
     match value:
         case Undecoded():
             return {"hex": value.raw.hex(), "problem": value.why}
@@ -339,11 +300,6 @@ def row_batches(
 
     Rows up to damage among them come before its error.
 
-    Raises
-    ------
-    FormatError
-        If the next row can't be read.
-
     Examples
     --------
     >>> [len(keys) for keys, _ in row_batches([(b"k", b"v")] * 10_000)]
@@ -377,13 +333,6 @@ def bounded(rows: RowColumns) -> Iterator[RowColumns]:
     A row on disk may be many, as elements of a list or versions, which refer to one key: whoever
     copies them copies the key for each. Of a row on disk that is in two parts, the second's
     ``num_left_out`` is one less, so that all parts together count it once.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import RowColumns
-    >>> cells = ByteColumn.of([bytes(6 << 20)]).take(np.zeros(5, dtype=np.intp))
-    >>> [len(each) for each in bounded(RowColumns(np.zeros(5, dtype=np.intp), cells, cells))]
-    [2, 1, 1, 1]
     """
     sizes_bytes = rows.key.lengths + rows.value.lengths
     before_bytes = np.cumsum(sizes_bytes) - sizes_bytes
@@ -405,13 +354,7 @@ _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.
 
 
 def in_hex(column: pa.Array) -> pa.Array:
-    r"""Return an Arrow column of binary as text, two digits a byte; nulls stay null.
-
-    Examples
-    --------
-    >>> in_hex(pa.array([b"\x00\xff", None, b""])).to_pylist()
-    ['00ff', None, '']
-    """
+    """Return an Arrow column of binary as text, two digits a byte; nulls stay null."""
     bare = ByteColumn.from_arrow(column).to_arrow()
     validity, offsets, data = bare.buffers()
     cells = np.frombuffer(data or b"", np.uint8)
@@ -510,13 +453,7 @@ def _details_of(rows: RowColumns, value: Serde, foreign_key: Serde) -> dict[str,
 
 
 def _typed(decoded: Decoded) -> pa.Array:
-    """Return values as an Arrow column; those of a serde without a type as JSON text.
-
-    Examples
-    --------
-    >>> _typed(Decoded([{"a": 1}, None])).to_pylist()
-    ['{"a": 1}', None]
-    """
+    """Return values as an Arrow column; those of a serde without a type as JSON text."""
     values = decoded.values
     if not isinstance(values, list):
         return values
@@ -538,16 +475,7 @@ _BYTES = serde_of("bytes")
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow(StoreRow):
-    """A row of a store with column families, and the name of its own.
-
-    Examples
-    --------
-    >>> row = FamilyRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", family="seen")
-    >>> print(row)
-    seen {"user": "a"}: {"n": 7}
-    >>> row.to_dict("default")["family"]
-    'seen'
-    """
+    """A row of a store with column families, and the name of its own."""
 
     family: str | None = None
 
@@ -668,17 +596,7 @@ class DecodedRows:
 def decoded_rows(
     raw: RowColumns, key: Serde, value: Serde, *, foreign_key: Serde = _BYTES
 ) -> DecodedRows:
-    """Return rows with their keys and values read; what could not be taken apart stays bytes.
-
-    Parameters
-    ----------
-    raw
-        The rows, taken apart.
-    key, value
-        How to read keys and values.
-    foreign_key
-        How to read the foreign keys of subscriptions.
-    """
+    """Return rows with their keys and values read; what could not be taken apart stays bytes."""
     keys, values = _read(raw, raw.record_key, key), _read(raw, raw.record_value, value)
     return DecodedRows(raw, keys, values, _details_of(raw, value, foreign_key))
 

@@ -141,13 +141,7 @@ class StoreSegments(Mapping[int, Store]):
             opening.pop_all()
 
     def there(self, start_ms: int) -> Store | None:
-        """Return a segment; None if it is gone, as an expired one soon is, or can't be opened.
-
-        Warns
-        -----
-        LeftOutWarning
-            If it can't be opened.
-        """
+        """Return a segment; None if it is gone, as an expired one soon is, or can't be opened."""
         if start_ms in self._faults:
             return None
         try:
@@ -160,13 +154,7 @@ class StoreSegments(Mapping[int, Store]):
     def rows_of(
         self, start_ms: int, rows: Iterator[tuple[bytes, bytes]]
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield rows of a segment, as far as they can be read.
-
-        Warns
-        -----
-        LeftOutWarning
-            If that is not to the end.
-        """
+        """Yield rows of a segment, as far as they can be read."""
         try:
             yield from rows
         except FormatError as error:
@@ -405,11 +393,7 @@ class SegmentedStore(InSegments, HasRows):
 
 @dataclass(frozen=True, slots=True)
 class _SegmentRows:
-    """A segment as a part of a store's rows.
-
-    ``span_ms`` is the time that its windows begin in, or its sessions end in, epoch ms UTC; None if
-    it is not known how long the segments are.
-    """
+    """A segment as a part of a store's rows; its span is None if its length is not known."""
 
     segments: StoreSegments
     start_ms: int
@@ -426,18 +410,9 @@ class _SegmentRows:
 
 @dataclass(frozen=True, slots=True)
 class SegmentFolders:
-    """The segments of a store, by their folders.
+    """The segments of a store by where they begin, and what lies among them and is not read.
 
-    Parameters
-    ----------
-    store
-        The store's name.
-    by_start
-        The folders by where the segments begin, epoch ms UTC.
-    left_out
-        What lies among them and is not read, and why.
-    is_by_name_alone
-        Whether only the segments' own names tell the store's: their folder has another.
+    ``is_by_name_alone`` if only the segments' own names tell the store's: their folder has another.
     """
 
     store: str
@@ -453,8 +428,6 @@ def segment_folders(folder: Path) -> SegmentFolders | None:
     ------
     NoStoreError
         If only the names of the segments tell whose they are, and they are those of several stores.
-    StorePermissionError
-        If this user may not look into it.
     """
     with translated(folder):
         if not folder.is_dir() or (folder / "CURRENT").exists():

@@ -241,20 +241,8 @@ def recognised_at(
 ) -> tuple[Recognised, SegmentName | None]:
     """Return what kind a RocksDB holds, and of which store it is a segment; None if of none.
 
-    Parameters
-    ----------
-    store
-        The RocksDB.
-    folder
-        The folder that it lies in, without links: its name may be that of a segment. If nothing but
-        that says so, its rows have to fit.
-    told
-        What the user says that it is; None: nothing.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no kind as the user says.
+    The folder is without links: its name may be that of a segment. If nothing but that says so, its
+    rows have to fit. What was ``told`` is right, unless it names no kind.
     """
     named = segment_name(folder)
     if named is None:
@@ -286,21 +274,8 @@ def recognised_as(
 ) -> Recognised:
     """Return what kind a RocksDB holds, by its column families, place, first rows, and name.
 
-    Its name is that of its folder, or of the store that the folder is a segment of.
-
-    Parameters
-    ----------
-    store
-        The store, or a segment of it.
-    told
-        What the user says that it is; None: nothing.
-    start_ms, interval_ms
-        Of a segment: where it begins, and how long it is, if that is known.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no kind as the user says.
+    Its name is that of its folder, or of the store that the folder is a segment of; ``start_ms``
+    and ``interval_ms`` are that segment's. What was ``told`` is right, unless it names no kind.
     """
     families = [name for name in store.column_families if name != OFFSETS]
     rows = islice(store.iter_rows(cf=live_family(families)), MOST_ROWS)

@@ -1,26 +1,25 @@
-"""What lies in a checkpoint of Spark's, by its files: batches, operators, stores and versions.
+"""What a path into a checkpoint of Spark's stands for, and which versions of its state can be read.
 
-::
+A checkpoint holds::
 
-    <checkpoint>/offsets/<batch>    the batch's settings and watermark
-    <checkpoint>/commits/<batch>    there once the batch is done
-    <checkpoint>/state/<operator>/
+    offsets/<batch>                     the batch's settings and watermark
+    commits/<batch>                     there once the batch is done
+    state/<operator>/
         _metadata/metadata              its stores and partitions; or _metadata/v2/<batch>
         _stateSchema/<store>/<file>     columns; or <partition 0>/[<store>/]_metadata/schema
         <partition>/[<store>/]          the files of the state
 
-The state after batch 6 is version 7. A version is a snapshot of it, or that of an older one and all
-changes since. Names of files begin with the version. With unique ids, as in ``7_<id>.changelog``, a
-version may have files of several attempts: the commit log tells the id of the newest, each
-changelog those of the ones before it. No state is unpacked here; what is wrong with a file is told
-by its path.
-
-What a path into a checkpoint stands for::
+and a path into it stands for::
 
     state/<operator>/<partition>/[<store>/]    a store of one partition
     state/<operator>/<store>/                  a store of all partitions: no folder has that name
     state/<operator>/[<partition>/]            all stores of the operator, each a column family
     the checkpoint, or state/                  the only operator, if it has no other
+
+The state after batch 6 is version 7: a snapshot of it, or that of an older one and all changes
+since. Names of files begin with the version. With unique ids, as in ``7_<id>.changelog``, a version
+may have files of several attempts: the commit log tells the id of the newest, each changelog those
+of the ones before it. No state is unpacked here; what is wrong with a file is told by its path.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _Read = TypeVar("_Read")
 
 
 def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
-    r"""Return what ``read`` makes of a file's bytes.
+    """Return what ``read`` makes of a file's bytes.
 
     Raises
     ------
@@ -68,14 +67,6 @@ def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
         If this user may not read it.
     FormatError
         If it is not what it should be; the message begins with its path.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "metadata")
-    >>> _ = path.write_bytes(b"v1\n")
-    >>> read_with(path, len)
-    3
     """
     try:
         with translated(path):
@@ -95,14 +86,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint, by its folder.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> Checkpoint(pathlib.Path(tempfile.mkdtemp())).batches()
-    []
-    """
+    """A checkpoint, by its folder."""
 
     path: Path
 
@@ -112,13 +96,7 @@ class Checkpoint:
         return [each for each in _numbers_in(self.path / "commits") if each in started]
 
     def latest_batch(self) -> int:
-        """Return the latest micro-batch that is done.
-
-        Raises
-        ------
-        CheckpointError
-            If none is.
-        """
+        """Return the latest micro-batch that is done; raise if none is."""
         batches = self.batches()
         if not batches:
             message = f"No micro-batch of the checkpoint {self.path} is committed."
@@ -131,38 +109,16 @@ class Checkpoint:
         return _numbers_in(self.path / "state")
 
     def offset_log(self, batch: int) -> OffsetLogEntry:
-        """Return what was noted before a batch ran.
-
-        Raises
-        ------
-        FormatError
-            If it is missing or damaged.
-        """
+        """Return what was noted before a batch ran."""
         return read_with(self.path / "offsets" / str(batch), read_offset_log)
 
     def commit_log(self, batch: int) -> CommitLogEntry:
-        """Return what was noted when a batch was done.
-
-        Raises
-        ------
-        FormatError
-            If it is missing or damaged.
-        """
+        """Return what was noted when a batch was done."""
         return read_with(self.path / "commits" / str(batch), read_commit_log)
 
 
 def checkpoint_of(path: Path) -> Checkpoint | None:
-    """Return the checkpoint that a path is, or lies in the state of; None if it is in none.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> root = pathlib.Path(tempfile.mkdtemp())
-    >>> for name in ("offsets", "state/0/1"):
-    ...     (root / name).mkdir(parents=True)
-    >>> checkpoint_of(root / "state" / "0" / "1").path == root
-    True
-    """
+    """Return the checkpoint that a path is, or lies in the state of; None if it is in none."""
     for each in (path, *path.parents[:4]):
         inside = path.relative_to(each).parts
         if inside[:1] in {(), ("state",)} and _is_checkpoint(each):
@@ -189,15 +145,7 @@ _DEFAULT_STORE = "default"
 
 @dataclass(frozen=True, slots=True)
 class OperatorFolder:
-    """An operator of a checkpoint, by its number.
-
-    Parameters
-    ----------
-    checkpoint
-        Whose it is.
-    number
-        Which it is.
-    """
+    """An operator of a checkpoint, by its number."""
 
     checkpoint: Checkpoint
     number: int
@@ -212,15 +160,7 @@ class OperatorFolder:
         return _numbers_in(self.path)
 
     def metadata(self, batch: int) -> OperatorMetadata:
-        """Return what the operator said of itself up to a batch.
-
-        Raises
-        ------
-        MissingFileError
-            If there is none, as of a checkpoint of an older Spark.
-        FormatError
-            If the file is damaged, or of a version that is not known.
-        """
+        """Return what the operator said of itself up to a batch."""
         written = _numbers_in(self.path / "_metadata" / "v2")
         latest = max((each for each in written if each <= batch), default=None)
         folder = self.path / "_metadata"
@@ -240,15 +180,7 @@ class OperatorFolder:
         return folder if store == _DEFAULT_STORE else folder / store
 
     def schemas(self, store: str, batch: int) -> list[FamilySchema]:
-        """Return the schemas of a store as of a batch, one a column family.
-
-        Raises
-        ------
-        InputError
-            If the operator has no such store.
-        FormatError
-            If the schema file is missing, damaged, or of a version that is not known.
-        """
+        """Return the schemas of a store as of a batch, one a column family."""
         known = {each.name: each for each in self.metadata(batch).stores}
         if store not in known:
             message = f"The operator {self.path} has no store {store!r}."
@@ -274,15 +206,7 @@ _SNAPSHOTS, _CHANGES = ("zip", "snapshot"), ("changelog", "delta")
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What makes up a version.
-
-    Parameters
-    ----------
-    snapshot
-        What it begins with; None: with nothing.
-    changes
-        What was changed since, the oldest first.
-    """
+    """What makes up a version: a snapshot, or nothing, and what changed since, the oldest first."""
 
     snapshot: Path | None
     changes: tuple[Path, ...] = ()
@@ -290,15 +214,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class StateFiles:
-    """The files in the folder of a store's partition.
-
-    Parameters
-    ----------
-    folder
-        Where they lie.
-    snapshots, changes
-        Those that hold a version whole, and those that hold what it changed.
-    """
+    """The files of a store's partition: versions as a whole, and what versions changed."""
 
     folder: Path
     snapshots: dict[int, dict[str | None, Path]]
@@ -306,13 +222,7 @@ class StateFiles:
 
     @classmethod
     def of(cls, folder: Path) -> StateFiles:
-        """Return the files in a folder.
-
-        Raises
-        ------
-        MissingFileError
-            If there is no such folder.
-        """
+        """Return the files in a folder."""
         found: dict[str, dict[int, dict[str | None, Path]]] = {
             kind: defaultdict(dict) for kind in (*_SNAPSHOTS, *_CHANGES)
         }
@@ -331,13 +241,6 @@ class StateFiles:
         """Return which of the versions that were committed the files hold, the oldest first.
 
         Which attempt's files they are is not looked at.
-
-        Examples
-        --------
-        >>> from pathlib import Path
-        >>> at = {None: Path("any")}
-        >>> StateFiles(Path(), {3: at}, {2: at, 4: at, 6: at}).versions(range(9))
-        [0, 3, 4]
         """
         held, wanted = {0}, set(committed)
         for version in sorted(self.snapshots.keys() | self.changes.keys()):
@@ -346,14 +249,7 @@ class StateFiles:
         return sorted(held & wanted)
 
     def chain(self, version: int, unique_id: str | None = None) -> Chain:
-        """Return what makes up a version.
-
-        Parameters
-        ----------
-        version
-            Which one; 0 is the empty store.
-        unique_id
-            The id in the names of its files; None if they have none.
+        """Return what makes up a version, of which 0 is the empty store.
 
         Raises
         ------
@@ -402,16 +298,7 @@ _OURS = "blocks"
 
 
 def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySchema]) -> str:
-    """Return what kind of store it is, by its operator and its columns.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.logs import OperatorMetadata
-    >>> kind_of(OperatorMetadata(1, 0, "dedupe", ()), "default", [])
-    'deduplication'
-    >>> kind_of(OperatorMetadata(1, 0, "symmetricHashJoin", ()), "left-keyToNumValues", [])
-    'stream-stream join: left, number of rows by key'
-    """
+    """Return what kind of store it is, by its operator and its columns."""
     name = operator.name
     if name == "stateStoreSave":
         windowed = any("window" in each.key.names for each in schemas)
@@ -561,17 +448,7 @@ _NAMED = 6
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """A store in a checkpoint, or all stores of an operator.
-
-    Parameters
-    ----------
-    operator
-        The operator that keeps it.
-    store
-        Its name; None: all that the operator has.
-    partition
-        Which partition; None: all.
-    """
+    """A store in a checkpoint, or all of an operator; of one partition, or of all."""
 
     operator: OperatorFolder
     store: str | None
@@ -595,13 +472,7 @@ class SparkPlace:
         return _stores(self.operator) if self.store is None else [self.store]
 
     def versions(self) -> list[int]:
-        """Return the versions that can be read of all its partitions, the oldest first.
-
-        Raises
-        ------
-        MissingFileError
-            If the folder of a partition is not there.
-        """
+        """Return the versions that can be read of all its partitions, the oldest first."""
         found = {batch + 1 for batch in self.operator.checkpoint.batches()}
         for partition in self.partitions:
             for store in self.stores:

@@ -41,16 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(StoreRow):
-    """A row, and the number of its partition.
-
-    Examples
-    --------
-    >>> row = PartitionRow({"user": "a"}, {"n": 7}, None, None, None, None, b"a", b"7", partition=1)
-    >>> print(row)
-    {"user": "a"}: {"n": 7} (partition 1)
-    >>> row.to_dict("default")["partition"]
-    1
-    """
+    """A row, and the number of its partition."""
 
     partition: int | None = None
 
@@ -65,14 +56,7 @@ class PartitionRow(StoreRow):
 
 @dataclass(frozen=True, slots=True)
 class FamilyPartitionRow(FamilyRow):
-    """A row of a store with column families, the name of its own, and its partition.
-
-    Examples
-    --------
-    >>> told = {"family": "seen", "partition": 1}
-    >>> print(FamilyPartitionRow("a", 7, None, None, None, None, b"a", b"7", **told))
-    seen 'a': 7 (partition 1)
-    """
+    """A row of a store with column families, the name of its own, and its partition."""
 
     partition: int | None = None
 
@@ -108,15 +92,7 @@ class _DecodedParts(DecodedRows):
 
 
 class SparkRows(Rows):
-    """Rows of a store of Spark's; where they are those of all partitions, each tells its own.
-
-    Parameters
-    ----------
-    rows
-        The rows, as any store's.
-    columns
-        The columns that they have beside those of every store, and their types.
-    """
+    """Rows of a store of Spark's, with the columns that these have beside those of every store."""
 
     def __init__(self, rows: Rows, columns: Mapping[str, pa.DataType]) -> None:
         super().__init__(
@@ -159,22 +135,7 @@ def is_some_of_key(family: Family, key: Any) -> bool:
 
 @dataclass(frozen=True)
 class SomeOfKey:
-    """Those rows of a source whose keys have these values.
-
-    Parameters
-    ----------
-    source
-        Where the rows lie: those of one column family.
-    family
-        The family.
-    wanted
-        The values of some columns of the key, by name.
-
-    Raises
-    ------
-    ConfigurationError
-        By a look at the rows: if a value is none that its column can hold.
-    """
+    """Those rows of a column family whose keys have these values, by the names of columns."""
 
     source: SparkSource
     family: Family
@@ -193,13 +154,7 @@ class SomeOfKey:
 
     @cached_property
     def values(self) -> pa.Array:
-        """The values as they are read: one struct.
-
-        Raises
-        ------
-        ConfigurationError
-            If one is none that its column can hold.
-        """
+        """The values as they are read, one struct; an error if a column can't hold its one."""
         key = self.family.key
         columns = key.at([n for n, name in enumerate(key.names) if name in self.wanted])
         cells = [self.wanted[name] for name in columns.names]
@@ -324,17 +279,7 @@ def _family_mark(family: Family) -> bytes:
 
 
 def _marked(cells: ByteColumn, family: Family) -> ByteColumn:
-    r"""Return cells that begin with their family's number.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.keys import KeyEncoder
-    >>> from kstoolkit.formats.spark.rows import Family
-    >>> from kstoolkit.formats.spark.types import Struct
-    >>> family = Family("seen", Struct((), 0), Struct((), 0), KeyEncoder(), number=2)
-    >>> _marked(ByteColumn.of([b"a", None]), family).to_list()
-    [b'\x02\x00a', None]
-    """
+    """Return cells that begin with their family's number."""
     mark, nothing = (pa.scalar(each, pa.large_binary()) for each in (_family_mark(family), b""))
     return ByteColumn.from_arrow(pc.binary_join_element_wise(mark, cells.to_arrow(), nothing))
 

@@ -159,16 +159,8 @@ _HINT = naming(
 def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -> Snapshot:
     """Unpack a snapshot into an empty folder, and return what it says of the store.
 
-    Parameters
-    ----------
-    path
-        The zip, in the folder that has the SST files in ``SSTs``.
-    into
-        The folder.
-    delimiter
-        What stands between values that are appended.
-    partly
-        Whether to leave out files that are missing, or shorter than they should be.
+    The SST files lie in ``SSTs`` beside it. If ``partly``, those are left out that are missing, or
+    shorter than they should be.
 
     Raises
     ------
@@ -226,16 +218,7 @@ def _link(there: Path, here: Path) -> None:
 
 @dataclass(slots=True)
 class KeyRanges:
-    """Ranges of keys; what overlaps or touches is one range.
-
-    Examples
-    --------
-    >>> ranges = KeyRanges()
-    >>> for first, last in [(b"b", b"d"), (b"x", b"y"), (b"c", b"f")]:
-    ...     ranges.add(first, last)
-    >>> b"b" in ranges, b"e" in ranges, b"f" in ranges, b"a" in ranges
-    (True, True, False, False)
-    """
+    """Ranges of keys; what overlaps or touches is one range."""
 
     _firsts: list[bytes] = field(default_factory=list)
     _lasts: list[bytes] = field(default_factory=list)
@@ -257,26 +240,7 @@ _MEMTABLE_BYTES = 16 << 20
 
 
 class Overlay:
-    """Changes of some versions, to be laid over the rows of the version before them.
-
-    Parameters
-    ----------
-    folder
-        An empty folder; made and removed by others.
-    wrapping
-        How values are written.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from kstoolkit.formats.spark.rows import ValueWrapping
-    >>> changes = Overlay(pathlib.Path(tempfile.mkdtemp()), ValueWrapping())
-    >>> for kind, key, value in [(PUT, b"a", b"1"), (REMOVE, b"b", b""), (APPEND, b"c", b"+")]:
-    ...     changes.change(kind, key, value)
-    >>> list(changes.over(iter([(b"b", b"2"), (b"c", b"3"), (b"d", b"4")])))
-    [(b'a', b'1'), (b'c', b'3+'), (b'd', b'4')]
-    >>> changes.close()
-    """
+    """Changes of some versions, in an empty folder, to be laid over rows of the version before."""
 
     def __init__(self, folder: Path, wrapping: ValueWrapping) -> None:
         options = Options(raw_mode=True)
@@ -289,13 +253,7 @@ class Overlay:
         self._removed = KeyRanges()
 
     def replay(self, path: Path) -> None:
-        """Add what a changelog, delta or snapshot file changes.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged: some of its changes may be kept by then.
-        """
+        """Add what a changelog, delta or snapshot file changes."""
         read_with(path, self._replay)
 
     def change(self, kind: int, key: bytes, value: bytes) -> None:
@@ -374,17 +332,6 @@ def _bare_where_removed(changes: StateChanges) -> ByteColumn:
 class PartitionState:
     """The rows of one partition as they lie on disk, at one version.
 
-    Parameters
-    ----------
-    folder
-        Where the files of the state lie.
-    version, unique_id
-        Which version, and the id in the names of its files.
-    wrapping
-        How values are written.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
-
     Raises
     ------
     FormatError
@@ -425,11 +372,6 @@ class PartitionState:
             If this is closed, also before the last row.
         DamagedStoreError
             At a row that can't be read, and can't be passed over.
-
-        Warns
-        -----
-        LeftOutWarning
-            If rows of the snapshot were passed over.
         """
         with translated(self.folder):
             found = self._in_snapshot(prefix)
@@ -493,13 +435,7 @@ class SnapshotStore(Store):
     """A snapshot, unpacked; :attr:`path` is that of its zip."""
 
     def log(self, *, zone: tzinfo | None = None) -> StoreLog:
-        """Raise why there is no log: it is the executors'.
-
-        Raises
-        ------
-        InputError
-            Always.
-        """
+        """Raise why there is no log: it is the executors'."""
         del zone
         message = "A snapshot of Spark's holds no LOG."
         raise InputError(message, hint=NO_LOG)
@@ -509,22 +445,7 @@ class SnapshotStore(Store):
 def opened_snapshot(
     path: Path, delimiter: bytes, scratch: str | PathLike[str] | None
 ) -> Iterator[SnapshotStore]:
-    """Yield the RocksDB of a snapshot; of a damaged one, what is left.
-
-    Parameters
-    ----------
-    path
-        The zip, in the folder that has the SST files in ``SSTs``.
-    delimiter
-        What stands between values that are appended.
-    scratch
-        Where to make scratch folders; None is where temporary files go.
-
-    Raises
-    ------
-    FormatError
-        If it is damaged beyond that.
-    """
+    """Yield the RocksDB of a snapshot; of a damaged one, what is left."""
     place = new_scratch_folder(scratch)
     try:
         home = place.path / path.stem
@@ -551,22 +472,7 @@ _SETTING = "spark.sql.streaming.stateStore.encodingFormat"
 
 
 class StoreVersion:
-    """A store after a batch.
-
-    Parameters
-    ----------
-    operator_folder
-        The operator that keeps it.
-    store
-        Its name.
-    number
-        Which version: that of batch 6 is 7.
-
-    Raises
-    ------
-    FormatError
-        By what asks for a file that is missing, damaged, or newer than what is known.
-    """
+    """A store after a batch: that of batch 6 is version 7."""
 
     def __init__(self, operator_folder: OperatorFolder, store: str, number: int) -> None:
         self.folder, self.store, self.number = operator_folder, store, number
@@ -598,10 +504,9 @@ class StoreVersion:
 
     @cached_property
     def families(self) -> dict[str, Family]:
-        """The column families by name.
+        """The column families by name, numbered by their places in the schema, if there are such.
 
-        Their numbers are their places in the schema: on disk each partition has its own. There is
-        none in a store without families.
+        On disk each partition has numbers of its own.
         """
         numbers = {each.name: n for n, each in enumerate(self.schema) if each.encoder is not None}
         return {each.name: each for each in self.layout(numbers).families}
@@ -779,11 +684,6 @@ def key_count(state: StateVersion) -> KeyCount:
     """Return how many keys a state has, by the snapshots that its version is made of.
 
     Changelogs count nothing: what they changed since a snapshot is not in the figure.
-
-    Raises
-    ------
-    FormatError
-        If a file is missing or damaged.
     """
     keys = internal = 0
     versions = [state.number]
