@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.outputs import KafkaChangelog
     from kstoolkit.kafka.reading import TopicRecords
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.readable import SerdeLike
-    from kstoolkit.stores.rows.rows import RowSource
+    from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
 
 

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.discovery.found import FoundStore
     from kstoolkit.stores.growth.records import Age, KeyUse, PrefixUse, SegmentUse, WindowUse
     from kstoolkit.stores.growth.verdict import Growth
-    from kstoolkit.stores.rows.rows import Rows
+    from kstoolkit.stores.rows.readable import Rows
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]

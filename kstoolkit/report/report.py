@@ -68,8 +68,7 @@ from kstoolkit.stores.comparing.comparing import diff_stores
 from kstoolkit.stores.comparing.storediff import StoreDiff
 from kstoolkit.stores.discovery.discovering import discover
 from kstoolkit.stores.opening import open_store
-from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.readable import HasRows, Rows
 from kstoolkit.stores.rows.statestore import StateStore
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.verdict import Growth
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.readable import SerdeLike
-    from kstoolkit.stores.rows.rows import Rows, StoreRow
+    from kstoolkit.stores.rows.readable import Rows, SerdeLike
+    from kstoolkit.stores.rows.rows import StoreRow
 
 
 Cells = dict[str, str]

@@ -19,8 +19,7 @@ from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.records import counted
 from kstoolkit.stores.discovery.discovering import discover
-from kstoolkit.stores.rows.readable import HasRows
-from kstoolkit.stores.rows.rows import Estimating
+from kstoolkit.stores.rows.readable import Estimating, HasRows
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from kstoolkit.units import format_bytes, format_count

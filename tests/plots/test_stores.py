@@ -23,7 +23,7 @@ from kstoolkit.replica.windowstore import WindowStore
 from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, FoundStores
 from kstoolkit.stores.growth.records import Age, KeyUse, SegmentUse, WindowUse
 from kstoolkit.stores.rows.asking import Asked
-from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.readable import Rows
 from tests.changelog.changelogs import write
 from tests.plots.made import (
     COUNTS,

@@ -38,7 +38,7 @@ from kstoolkit.stores.comparing.sides import (
     write_tables,
 )
 from kstoolkit.stores.comparing.storediff import DIFFERENCES, DiffCounts, StoreDiff
-from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.readable import Rows
 
 if TYPE_CHECKING:
     import os

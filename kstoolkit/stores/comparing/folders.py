@@ -20,16 +20,14 @@ from kstoolkit.stores.discovery.places import is_replica_level
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.asking import Asked
 from kstoolkit.stores.rows.counts import changelog_counts, replica_counts
-from kstoolkit.stores.rows.readable import HasRows, Readable
-from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.readable import HasRows, Readable, Rows
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Sequence
 
-    from kstoolkit.stores.rows.readable import SerdeLike
-    from kstoolkit.stores.rows.rows import RowSource
+    from kstoolkit.stores.rows.readable import RowSource, SerdeLike
     from kstoolkit.units import Duration
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.stores.rows.rows import Rows
+    from kstoolkit.stores.rows.readable import Rows
 
 
 _BYTES, _TIME = pa.large_binary(), pa.int64()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import OFFSETS
-from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.stores.growth.records import Deletions, LevelUse
+from kstoolkit.records import Records
+from kstoolkit.stores.growth.records import CheckpointUse, Deletions, Eviction, LevelUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -120,79 +119,6 @@ _BLOCK_BYTES = 512
 _TTL = "ttlExpirationMs"
 _SNAPSHOT = re.compile(r"\d+(_[\w-]+)?\.(zip|snapshot)")
 _CHANGELOG = re.compile(r"\d+(_[\w-]+)?\.(changelog|delta)")
-
-
-class Eviction(StrEnum):
-    """What takes rows out of a store of Spark's."""
-
-    WATERMARK = "the watermark"
-    TTL = "the time to live of state variables"
-    CODE = "the query's own code"
-    NEVER = "nothing: the operator counts for as long as the query runs"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointUse(Record):
-    """What a checkpoint keeps of a store.
-
-    Parameters
-    ----------
-    eviction
-        What takes rows out of it.
-    batch_at_ms
-        The clock that the latest micro-batch ran with, epoch ms UTC.
-    watermark_ms
-        The watermark that it ran with; None: the query has none.
-    num_versions, oldest_version, newest_version
-        The versions that can be read.
-    num_snapshots, snapshots_bytes
-        Files that hold a version whole; with them, SST files that several versions share.
-    num_changelogs, changelogs_bytes
-        Files that hold what a version changed.
-    num_others, others_bytes
-        All other files: checksums, and schemas.
-    size_bytes, disk_bytes
-        How long all of them are, and what they take on the disk.
-    """
-
-    eviction: Eviction
-    batch_at_ms: int = of_source(Source.STORE)
-    watermark_ms: int | None = of_source(Source.STORE, None)
-    num_versions: int = of_source(Source.STORE, 0)
-    oldest_version: int | None = of_source(Source.STORE, None)
-    newest_version: int | None = of_source(Source.STORE, None)
-    num_snapshots: int = of_source(Source.STORE, 0)
-    snapshots_bytes: int = of_source(Source.STORE, 0)
-    num_changelogs: int = of_source(Source.STORE, 0)
-    changelogs_bytes: int = of_source(Source.STORE, 0)
-    num_others: int = of_source(Source.STORE, 0)
-    others_bytes: int = of_source(Source.STORE, 0)
-    size_bytes: int = of_source(Source.STORE, 0)
-    disk_bytes: int = of_source(Source.STORE, 0)
-    unknown: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def cut_ms(self) -> int | None:
-        """The time up to which rows are to go, epoch ms UTC; None if no time decides."""
-        match self.eviction:
-            case Eviction.WATERMARK:
-                return self.watermark_ms
-            case Eviction.TTL:
-                return self.batch_at_ms
-            case _:
-                return None
-
-    @property
-    def why_no_watermark(self) -> str:
-        """Why there is no watermark that takes rows out of the store."""
-        if self.eviction is Eviction.WATERMARK:
-            return "the query has none"
-        return f"what takes rows out of the store is {self.eviction}"
-
-    @property
-    def num_files(self) -> int:
-        """How many files there are."""
-        return self.num_snapshots + self.num_changelogs + self.num_others
 
 
 def checkpoint_use(store: SparkStore) -> CheckpointUse:

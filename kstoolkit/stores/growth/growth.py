@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from kstoolkit.moments import Moment
     from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
     from kstoolkit.stores.growth.fields import KeyFields
-    from kstoolkit.stores.growth.files import CheckpointUse
-    from kstoolkit.stores.rows.rows import RowSource
+    from kstoolkit.stores.growth.records import CheckpointUse
+    from kstoolkit.stores.rows.readable import RowSource
     from kstoolkit.units import Duration
 
 

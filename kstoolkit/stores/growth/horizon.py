@@ -32,10 +32,10 @@ from kstoolkit.stores.growth.clock import (
     live_segments,
     retention_of,
 )
-from kstoolkit.stores.growth.files import Eviction
 from kstoolkit.stores.growth.heavyhitters import HeavyHitters
 from kstoolkit.stores.growth.records import (
     Age,
+    Eviction,
     Expired,
     Horizon,
     KeyUse,
@@ -50,8 +50,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.discovery.found import FoundSegment
-    from kstoolkit.stores.growth.files import CheckpointUse, StoreFiles
+    from kstoolkit.stores.growth.files import StoreFiles
     from kstoolkit.stores.growth.heavyhitters import Totals
+    from kstoolkit.stores.growth.records import CheckpointUse
     from kstoolkit.stores.growth.tallies import Spans, Tallies
 
 

@@ -17,7 +17,7 @@ from kstoolkit.errors import Option, Sentence
 from kstoolkit.moments import moment_text
 from kstoolkit.records import Record, Records, Source, counted, of_source
 from kstoolkit.stores.growth.clock import ONE_ROW_A_KEY, Clock, interval_of
-from kstoolkit.stores.growth.files import Eviction
+from kstoolkit.stores.growth.records import Eviction
 from kstoolkit.stores.rows.rows import value_text
 from kstoolkit.units import format_bytes, format_count, format_duration
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from kstoolkit.records import Figure
-    from kstoolkit.stores.growth.files import CheckpointUse
     from kstoolkit.stores.growth.records import (
         Age,
+        CheckpointUse,
         Deletions,
         Expired,
         Horizon,

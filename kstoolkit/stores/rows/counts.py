@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.replica.records import SegmentState
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.rows import RowSource
+    from kstoolkit.stores.rows.readable import RowSource
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.kinds import Kind
     from kstoolkit.stores.discovery.places import SegmentName
     from kstoolkit.stores.rows.asking import Asked
-    from kstoolkit.stores.rows.rows import RowSource
+    from kstoolkit.stores.rows.readable import RowSource
 
 
 _KNOWN = STREAMS_FAMILIES | {DEFAULT}

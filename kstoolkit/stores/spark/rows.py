@@ -26,7 +26,8 @@ from kstoolkit.formats.serdes import Serde, serde_of
 from kstoolkit.formats.spark.keys import FAMILY_BYTES, family_ids, written_key, written_row
 from kstoolkit.formats.spark.rows import RowTimes
 from kstoolkit.formats.spark.unsaferow import read_rows
-from kstoolkit.stores.rows.rows import DecodedRows, FamilyRow, Rows, StoreRow, row_batches
+from kstoolkit.stores.rows.readable import Rows
+from kstoolkit.stores.rows.rows import DecodedRows, FamilyRow, StoreRow, row_batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, overload
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.faults import ColumnFamilyError, StoreClosedError
-from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs
-from kstoolkit.stores.rows.rows import Rows
+from kstoolkit.stores.rows.readable import HasRows, Readable, ReadAs, Rows
 from kstoolkit.stores.spark.rows import (
     FamilySerdes,
     SomeOfKey,

@@ -10,7 +10,7 @@ from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.spark.keys import KeyEncoder
 from kstoolkit.formats.spark.rows import Family, StoreLayout, ValueWrapping
 from kstoolkit.formats.spark.types import schema_of
-from kstoolkit.stores.growth.files import CheckpointUse, Eviction
+from kstoolkit.stores.growth.records import CheckpointUse, Eviction
 from tests.formats.spark.sparkrows import row_schema, written_row
 
 if TYPE_CHECKING:

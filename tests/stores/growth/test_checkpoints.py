@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.stores.growth.files import Eviction, checkpoint_use
+from kstoolkit.stores.growth.files import checkpoint_use
 from kstoolkit.stores.growth.growth import growth
+from kstoolkit.stores.growth.records import Eviction
 from kstoolkit.stores.spark.sparkstore import SparkStore
 from tests.stores.spark.madecheckpoints import make_checkpoint
 

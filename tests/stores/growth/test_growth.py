@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
-from kstoolkit.stores.growth.files import CheckpointUse, Eviction
 from kstoolkit.stores.growth.growth import _measured_growth
+from kstoolkit.stores.growth.records import CheckpointUse, Eviction
 from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
 from tests.stores.growth.listedrows import (
     DAY_MS,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.stores.growth.files import CheckpointUse, Eviction
 from kstoolkit.stores.growth.growth import _measured_growth
+from kstoolkit.stores.growth.records import CheckpointUse, Eviction
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.replica.replicas import restored
 from tests.stores.growth.listedrows import NOON_MS, Listed, found, part, stamped, windows

@@ -23,7 +23,8 @@ from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns, Undecoded
 from kstoolkit.formats.serdes import serde_of
 from kstoolkit.stores.growth.growth import growth
 from kstoolkit.stores.rows.asking import Asked
-from kstoolkit.stores.rows.rows import Rows, bounded, json_text
+from kstoolkit.stores.rows.readable import Rows
+from kstoolkit.stores.rows.rows import bounded, json_text
 from kstoolkit.stores.rows.segmentedstore import SegmentedStore
 from kstoolkit.stores.rows.statestore import StateStore
 from tests.stores.kafkastreams.archives import RELEASES, unpacked
