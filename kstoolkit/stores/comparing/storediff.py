@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from dataclasses import dataclass
 from html import escape
@@ -13,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.records import Viewed
 from kstoolkit.rocksdb.faults import StoreClosedError
 from kstoolkit.stores.comparing.sides import ROW, rows_from
+from kstoolkit.stores.rows.readable import SHOWN_ROWS, limited
 from kstoolkit.stores.rows.rows import FamilyRow, decoded_rows, json_text, value_text
 from kstoolkit.units import format_count
 
@@ -186,7 +185,6 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.large_string())
 
 
-_SHOWN_ROWS = 100_000
 _LISTED_ROWS = 10
 
 
@@ -290,7 +288,7 @@ class StoreDiff(Viewed):
         """Yield one JSON object a difference, without its line end; bytes and NaN as in rows."""
         return (json_text(each.to_dict()) for each in self.rows())
 
-    def to_arrow(self, limit: int | None = _SHOWN_ROWS) -> pa.Table:
+    def to_arrow(self, limit: int | None = SHOWN_ROWS) -> pa.Table:
         """Return the differences as an Arrow table.
 
         Parameters
@@ -304,11 +302,12 @@ class StoreDiff(Viewed):
             Columns as in :meth:`DiffBatch.to_arrow
             <kstoolkit.stores.comparing.storediff.DiffBatch.to_arrow>`.
         """
-        return self._table(limit)
+        return limited(map(DiffBatch.to_arrow, self.batches()), limit, "differences")
 
-    def to_pandas(self, limit: int | None = _SHOWN_ROWS) -> pd.DataFrame:
+    def to_pandas(self, limit: int | None = SHOWN_ROWS) -> pd.DataFrame:
         """Return the differences as a DataFrame, with columns and limit as in :meth:`to_arrow`."""
-        frame: pd.DataFrame = self._table(limit).to_pandas()
+        found = limited(map(DiffBatch.to_arrow, self.batches()), limit, "differences")
+        frame: pd.DataFrame = found.to_pandas()
         return frame
 
     def close(self) -> None:
@@ -332,21 +331,6 @@ class StoreDiff(Viewed):
         listed = "".join(f"<li>{escape(str(each))}</li>" for each in first[:_LISTED_ROWS])
         more = "<p>… and more</p>" if len(first) > _LISTED_ROWS else ""
         return f"{head}<ul>{listed}</ul>{more}"
-
-    def _table(self, limit: int | None) -> pa.Table:
-        tables, number = [], 0
-        for batch in self.batches():
-            tables.append(batch.to_arrow())
-            number += len(batch)
-            if limit is not None and number > limit:
-                break
-        table = pa.concat_tables(tables, promote_options="permissive")
-        if limit is None or number <= limit:
-            return table
-        shown = format_count(limit)
-        message = f"{shown} differences are shown, and there are more; limit=None gives all."
-        warnings.warn(message, LimitedResultWarning, stacklevel=3)
-        return table.slice(0, limit)
 
     def _batches(self) -> Iterator[DiffBatch]:
         nothing = True

@@ -1,15 +1,14 @@
 """Why a store does not shrink: its figures, and a verdict on them in sentences.
 
-A sentence of the verdict is one row of a table: what it is about, when it is said, which share of
-the store it concerns, and its text, in which ``{words}`` stand for figures. What should not be
-there comes first, then why it can't go, who takes the room, and last what is not known; within
+A sentence of the verdict is one row of a table: its text, in which ``{words}`` stand for figures,
+when it is said, and which share of the store it concerns. What should not be there comes first,
+then why it can't go, who takes the room, what is in order, and last what is not known; within
 these, the larger share comes first. Where the figures say nothing, no sentence is said.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -169,23 +168,12 @@ class Growth(Record):
         return f"<ol>{sentences}</ol>{Record._repr_html_(self)}{shown}"
 
 
-class _Weight(IntEnum):
-    """What a sentence is about; the lower, the earlier it stands."""
-
-    OVERDUE = 0
-    CAUSE = 1
-    USE = 2
-    IN_ORDER = 3
-    UNKNOWN = 4
-
-
 class _Rule(NamedTuple):
-    """A sentence: its weight, its text with ``{words}``, when it is said, and of which share.
+    """A sentence: its text with ``{words}``, when it is said, and of which share.
 
     Of a store without rows, only what is ``of_empty`` is said.
     """
 
-    weight: _Weight
     text: str
     when: Callable[[Growth], object]
     share: Callable[[Growth], float] = lambda _: 0.0
@@ -195,12 +183,11 @@ class _Rule(NamedTuple):
 def _verdict_on(growth: Growth) -> tuple[str, ...]:
     """Return the sentences, the most important first; there is at least one."""
     is_empty = not growth.num_rows and not growth.num_undecoded_rows
-    said = [
-        (rule.weight, -rule.share(growth), _said(rule, growth))
-        for rule in _RULES
-        if (rule.of_empty or not is_empty) and rule.when(growth)
-    ]
-    texts = tuple(text for *_, text in sorted(said, key=lambda each: each[:2]))
+    texts: tuple[Sentence, ...] = ()
+    for rules in _RULES:
+        due = [rule for rule in rules if rule.of_empty >= is_empty and rule.when(growth)]
+        due.sort(key=lambda rule: -rule.share(growth))
+        texts += tuple(_said(rule, growth) for rule in due)
     if is_empty:
         return ("The store has no rows.", *texts)
     told = _amount(growth.num_rows, growth.data_bytes)
@@ -554,9 +541,8 @@ def _left_out(growth: Growth) -> str:
     count, first = len(growth.left_out), growth.left_out[0].rstrip(".")
     if count == 1:
         return f"A part of it is left out of all figures of rows: {first}"
-    return (
-        f"{format_count(count)} parts of it are left out of all figures of rows: {first}, and more"
-    )
+    parts = f"{format_count(count)} parts of it are left out of all figures of rows"
+    return f"{parts}: {first}, and more"
 
 
 _WORDS: dict[str, Callable[[Growth], object]] = {
@@ -600,7 +586,11 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
     "stream_time": lambda g: moment_text(g.horizon.stream_time_ms or 0),
     "told_interval": lambda g: format_duration(_told_interval_ms(g)),
     "told_retention": lambda g: format_duration(g.horizon.retention_ms or 0),
-    "undecoded": lambda g: format_count(g.num_undecoded_rows),
+    "undecoded": lambda g: (
+        "1 row could not be taken apart, and is"
+        if g.num_undecoded_rows == 1
+        else f"{format_count(g.num_undecoded_rows)} rows could not be taken apart, and are"
+    ),
     "untimed": lambda g: (
         "1 row has" if g.num_untimed_rows == 1 else f"{counted(g.num_untimed_rows, 'rows')} have"
     ),
@@ -620,28 +610,19 @@ _WORDS: dict[str, Callable[[Growth], object]] = {
 }
 
 
-_RULES = (
+_OVERDUE = (
     _Rule(
-        _Weight.OVERDUE,
         "{past_segments} of {segments} segments ({past_segments_bytes} of {segments_bytes}) {end} "
         "by {cut}.{why_segments_stay}",
         lambda g: g.expired.num_past_segments and g.expired.past_segments_bytes is not None,
         lambda g: (g.expired.past_segments_bytes or 0) / max(_segments_bytes(g), 1),
     ),
     _Rule(
-        _Weight.CAUSE,
-        "{expired} updated last by {cut}.",
-        lambda g: _has_expired(g) and g.clock == Clock.TIMESTAMP,
-        lambda g: _of_data(g, g.expired.data_bytes),
-    ),
-    _Rule(
-        _Weight.OVERDUE,
         "{expired} expired: {expired_as} by {cut}.{why_rows_stay}",
         lambda g: _has_expired(g) and g.clock != Clock.TIMESTAMP,
         lambda g: _of_data(g, g.expired.data_bytes),
     ),
     _Rule(
-        _Weight.OVERDUE,
         "{past_watermark} are those whose {whose} at or before the watermark, {watermark}. Spark "
         "evicts such rows at the end of the next micro-batch, unless the condition of a join still "
         "needs them.",
@@ -649,7 +630,122 @@ _RULES = (
         lambda g: _of_data(g, g.expired.below_watermark_bytes),
     ),
     _Rule(
-        _Weight.IN_ORDER,
+        "Its newest row is of {stream_time}, later than {now}: a record from the future moves "
+        "stream time on, and with it what counts as expired.",
+        _ran_ahead,
+    ),
+    _Rule(
+        "{past_ttl} {were_past_their} time to live when the latest micro-batch ran, {batch_at}. "
+        "Reads hide such rows, and Spark removes them at the end of a micro-batch.",
+        lambda g: g.checkpoint and g.expired.num_past_ttl and not _is_untimed(g),
+        lambda g: _of_data(g, g.expired.past_ttl_bytes),
+    ),
+)
+
+_CAUSES = (
+    _Rule(
+        "{expired} updated last by {cut}.",
+        lambda g: _has_expired(g) and g.clock == Clock.TIMESTAMP,
+        lambda g: _of_data(g, g.expired.data_bytes),
+    ),
+    _Rule(
+        "Its checkpoint keeps {versions} Spark keeps as many as "
+        "spark.sql.streaming.minBatchesToRetain says, 100 by default, and removes older files in "
+        "the background.",
+        lambda g: g.checkpoint is not None and g.checkpoint.num_versions > 1,
+        _versions_share,
+        of_empty=True,
+    ),
+    _Rule(
+        "The query has no watermark: Spark evicts no row of this store, however old it is.",
+        lambda g: _evicts_by(g, Eviction.WATERMARK) and g.horizon.watermark_ms is None,
+        lambda _: 1.0,
+    ),
+    _Rule(
+        "Its rows have no time that could be held against the watermark, {watermark}: Spark evicts "
+        "none of them.",
+        _has_no_event_time,
+        lambda _: 1.0,
+    ),
+    _Rule(
+        "It is the count of a limit: it stays for as long as the query runs.",
+        lambda g: _evicts_by(g, Eviction.NEVER),
+    ),
+    _Rule(
+        "No watermark takes rows out of it: each stays until the query's own code removes it, as "
+        "on a timeout or by a timer.",
+        lambda g: _evicts_by(g, Eviction.CODE),
+        lambda _: 1.0,
+    ),
+    _Rule(
+        "{untimed} no time to live: such a row stays until the query's own code removes it.",
+        lambda g: _evicts_by(g, Eviction.TTL) and g.num_untimed_rows,
+        lambda g: g.num_untimed_rows / max(g.num_rows, 1),
+    ),
+    _Rule(
+        "A key-value store has no retention: each row stays until its key is deleted.{not_updated}",
+        lambda g: g.kind in ONE_ROW_A_KEY,
+        lambda g: next((each.share for each in _stale(g)), 0.0),
+    ),
+    _Rule(
+        "Its files hold no tombstone: there is no sign that a key is ever deleted, though "
+        "compactions take tombstones away too.",
+        lambda g: (
+            g.kind in ONE_ROW_A_KEY and g.deletions.num_entries and not g.deletions.num_deletions
+        ),
+    ),
+    _Rule(
+        "{deletions} of {entries} entries in its files are tombstones ({density}): they and what "
+        "they stand for go when compactions reach the last level.",
+        lambda g: (g.deletions.tombstone_density or 0) >= _MANY_TOMBSTONES,
+        lambda g: g.deletions.tombstone_density or 0,
+        of_empty=True,
+    ),
+    _Rule(
+        "Its SST files take {amplification} times what RocksDB estimates to be live; {obsolete} "
+        "entries are older versions of rows, or deleted: compactions would free that room.",
+        _is_amplified,
+        lambda g: 1 - 1 / (g.deletions.space_amplification or 1),
+    ),
+    _Rule(
+        "Its files are {size_bytes} long, but take {disk_bytes} on the disk: RocksDB sets room "
+        "aside for the MANIFEST of each store and segment that is open, or was not closed cleanly.",
+        _is_preallocated,
+        lambda g: 1 - (g.size_bytes or 0) / (g.disk_bytes or 1),
+        of_empty=True,
+    ),
+)
+
+_USES = (
+    _Rule(
+        "Keys whose {value} take {value_takes}.",
+        _outstanding_values,
+        lambda g: _outstanding_values(g)[0][1].share,
+    ),
+    _Rule(
+        "History is {history}.",
+        lambda g: g.versions is not None and g.versions.num_history,
+        lambda g: _of_data(g, None if g.versions is None else g.versions.history_bytes),
+    ),
+    _Rule(
+        "One key{of_keys}, {key}, takes {key_takes}.",
+        lambda g: _stands_out(g.keys, g.num_keys),
+        lambda g: g.keys[0].share,
+    ),
+    _Rule(
+        "Keys that begin with {prefix} take {prefix_takes}.",
+        _prefix_stands_out,
+        lambda g: g.prefixes[0].share,
+    ),
+    _Rule(
+        "In {windows} are {windows_take}.",
+        lambda g: _stands_out(g.windows, g.num_windows),
+        lambda g: g.windows[0].share,
+    ),
+)
+
+_IN_ORDER = (
+    _Rule(
         "No row is at or before the watermark, {watermark}: all of it has to stay.",
         lambda g: (
             g.horizon.watermark_ms is not None
@@ -658,20 +754,6 @@ _RULES = (
         ),
     ),
     _Rule(
-        _Weight.OVERDUE,
-        "Its newest row is of {stream_time}, later than {now}: a record from the future moves "
-        "stream time on, and with it what counts as expired.",
-        _ran_ahead,
-    ),
-    _Rule(
-        _Weight.UNKNOWN,
-        "A retention of {told_retention} has segments of {told_interval}, but those here are of "
-        "{interval}: the store was made with another retention.",
-        _is_contradicted,
-        lambda _: 1.0,
-    ),
-    _Rule(
-        _Weight.IN_ORDER,
         "No segment is overdue: a store with a retention of {retention} keeps up to "
         "{expected_segments}, and this one has {segments}.",
         lambda g: (
@@ -681,148 +763,30 @@ _RULES = (
         ),
     ),
     _Rule(
-        _Weight.UNKNOWN,
+        "No row was past its time to live when the latest micro-batch ran, {batch_at}.",
+        lambda g: g.checkpoint and g.expired.num_past_ttl == 0 and not _is_untimed(g),
+    ),
+)
+
+_UNKNOWN = (
+    _Rule(
+        "A retention of {told_retention} has segments of {told_interval}, but those here are of "
+        "{interval}: the store was made with another retention.",
+        _is_contradicted,
+        lambda _: 1.0,
+    ),
+    _Rule(
         "How long it keeps rows is not known exactly: its segments speak for {bounds}. What is "
         "counted as expired is so by the longest: give {option_retention}.",
         lambda g: g.horizon.is_upper_bound and g.horizon.kept_ms is not None,
     ),
     _Rule(
-        _Weight.UNKNOWN,
         "What is expired is unknown: {why_expiry_unknown}.{one_segment_tells}",
         _is_not_judged,
     ),
+    _Rule("{undecoded} in no other figure.", lambda g: g.num_undecoded_rows > 0),
+    _Rule("{left_out}.", lambda g: g.left_out, lambda _: 1.0, of_empty=True),
     _Rule(
-        _Weight.CAUSE,
-        "Its checkpoint keeps {versions} Spark keeps as many as "
-        "spark.sql.streaming.minBatchesToRetain says, 100 by default, and removes older files in "
-        "the background.",
-        lambda g: g.checkpoint is not None and g.checkpoint.num_versions > 1,
-        _versions_share,
-        of_empty=True,
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "The query has no watermark: Spark evicts no row of this store, however old it is.",
-        lambda g: _evicts_by(g, Eviction.WATERMARK) and g.horizon.watermark_ms is None,
-        lambda _: 1.0,
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "Its rows have no time that could be held against the watermark, {watermark}: Spark evicts "
-        "none of them.",
-        _has_no_event_time,
-        lambda _: 1.0,
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "It is the count of a limit: it stays for as long as the query runs.",
-        lambda g: _evicts_by(g, Eviction.NEVER),
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "No watermark takes rows out of it: each stays until the query's own code removes it, as "
-        "on a timeout or by a timer.",
-        lambda g: _evicts_by(g, Eviction.CODE),
-        lambda _: 1.0,
-    ),
-    _Rule(
-        _Weight.IN_ORDER,
-        "No row was past its time to live when the latest micro-batch ran, {batch_at}.",
-        lambda g: g.checkpoint and g.expired.num_past_ttl == 0 and not _is_untimed(g),
-    ),
-    _Rule(
-        _Weight.OVERDUE,
-        "{past_ttl} {were_past_their} time to live when the latest micro-batch ran, {batch_at}. "
-        "Reads hide such rows, and Spark removes them at the end of a micro-batch.",
-        lambda g: g.checkpoint and g.expired.num_past_ttl and not _is_untimed(g),
-        lambda g: _of_data(g, g.expired.past_ttl_bytes),
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "{untimed} no time to live: such a row stays until the query's own code removes it.",
-        lambda g: _evicts_by(g, Eviction.TTL) and g.num_untimed_rows,
-        lambda g: g.num_untimed_rows / max(g.num_rows, 1),
-    ),
-    _Rule(
-        _Weight.USE,
-        "Keys whose {value} take {value_takes}.",
-        _outstanding_values,
-        lambda g: _outstanding_values(g)[0][1].share,
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "A key-value store has no retention: each row stays until its key is deleted.{not_updated}",
-        lambda g: g.kind in ONE_ROW_A_KEY,
-        lambda g: next((each.share for each in _stale(g)), 0.0),
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "Its files hold no tombstone: there is no sign that a key is ever deleted, though "
-        "compactions take tombstones away too.",
-        lambda g: (
-            g.kind in ONE_ROW_A_KEY and g.deletions.num_entries and not g.deletions.num_deletions
-        ),
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "{deletions} of {entries} entries in its files are tombstones ({density}): they and what "
-        "they stand for go when compactions reach the last level.",
-        lambda g: (g.deletions.tombstone_density or 0) >= _MANY_TOMBSTONES,
-        lambda g: g.deletions.tombstone_density or 0,
-        of_empty=True,
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "Its SST files take {amplification} times what RocksDB estimates to be live; {obsolete} "
-        "entries are older versions of rows, or deleted: compactions would free that room.",
-        _is_amplified,
-        lambda g: 1 - 1 / (g.deletions.space_amplification or 1),
-    ),
-    _Rule(
-        _Weight.CAUSE,
-        "Its files are {size_bytes} long, but take {disk_bytes} on the disk: RocksDB sets room "
-        "aside for the MANIFEST of each store and segment that is open, or was not closed cleanly.",
-        _is_preallocated,
-        lambda g: 1 - (g.size_bytes or 0) / (g.disk_bytes or 1),
-        of_empty=True,
-    ),
-    _Rule(
-        _Weight.USE,
-        "History is {history}.",
-        lambda g: g.versions is not None and g.versions.num_history,
-        lambda g: _of_data(g, None if g.versions is None else g.versions.history_bytes),
-    ),
-    _Rule(
-        _Weight.USE,
-        "One key{of_keys}, {key}, takes {key_takes}.",
-        lambda g: _stands_out(g.keys, g.num_keys),
-        lambda g: g.keys[0].share,
-    ),
-    _Rule(
-        _Weight.USE,
-        "Keys that begin with {prefix} take {prefix_takes}.",
-        _prefix_stands_out,
-        lambda g: g.prefixes[0].share,
-    ),
-    _Rule(
-        _Weight.USE,
-        "In {windows} are {windows_take}.",
-        lambda g: _stands_out(g.windows, g.num_windows),
-        lambda g: g.windows[0].share,
-    ),
-    _Rule(
-        _Weight.UNKNOWN,
-        "1 row could not be taken apart, and is in no other figure.",
-        lambda g: g.num_undecoded_rows == 1,
-    ),
-    _Rule(
-        _Weight.UNKNOWN,
-        "{undecoded} rows could not be taken apart, and are in no other figure.",
-        lambda g: g.num_undecoded_rows > 1,
-    ),
-    _Rule(_Weight.UNKNOWN, "{left_out}.", lambda g: g.left_out, lambda _: 1.0, of_empty=True),
-    _Rule(
-        _Weight.UNKNOWN,
         "How old its rows are is unknown: they have no timestamps.",
         lambda g: (
             g.kind in ONE_ROW_A_KEY
@@ -831,3 +795,6 @@ _RULES = (
         ),
     ),
 )
+
+_RULES = (_OVERDUE, _CAUSES, _USES, _IN_ORDER, _UNKNOWN)
+"""In the order in which they are said."""

@@ -1,7 +1,7 @@
-"""A store whose rows can be asked for, and what of it could not be read.
+"""How rows of a store are asked for, by key, window and time, and read only when looked at.
 
-Rows are asked for by key, window and time, and by what to read them as. What is left out is said
-once, as a warning, and kept to be asked for.
+Each look at them reads the store anew, and all of them are never held at once. What of a store
+could not be read is said once, as a warning, and kept to be asked for.
 """
 
 from __future__ import annotations
@@ -26,11 +26,18 @@ from kstoolkit.formats.serdes import Serde, guess_serde, serde_of
 from kstoolkit.moments import moment_ms
 from kstoolkit.records import Record, Source, Viewed, of_source
 from kstoolkit.stores.rows.asking import Asked
-from kstoolkit.stores.rows.rows import DecodedRows, StoreRow, bounded, decoded_rows, json_lines
+from kstoolkit.stores.rows.rows import (
+    BYTES,
+    DecodedRows,
+    StoreRow,
+    bounded,
+    decoded_rows,
+    json_lines,
+)
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     import pandas as pd
@@ -270,18 +277,36 @@ def say_left_out(path: Path, parts: list[LeftOut]) -> None:
     warnings.warn(message, LeftOutWarning, stacklevel=3)
 
 
-def say_damage(path: Path, damage: str) -> None:
-    """Warn that a store is read as far as it goes."""
-    message = f"The store {path} is read as far as it goes: {damage}."
+def say_damage(path: Path, damage: str | None, said: str = "") -> str:
+    """Warn that a store is read as far as it goes, but of what was said; return all that is by now.
+
+    What is opened once more tells again what is missing, and not yet what can't be read.
+    """
+    if damage is None or damage in said:
+        return said
+    message = f"The store {path} is read as far as it goes: {damage.removeprefix(f'{said}; ')}."
     warnings.warn(message, LeftOutWarning, stacklevel=3)
+    return damage
 
 
-_SHOWN_ROWS = 100_000
+def limited(tables: Iterable[pa.Table], limit: int | None, what: str) -> pa.Table:
+    """Return the first rows of tables; whoever asked for them is warned if there are more."""
+    held: list[pa.Table] = []
+    for table in tables:
+        held.append(table)
+        if limit is not None and sum(map(len, held)) > limit:
+            break
+    whole = pa.concat_tables(held, promote_options="permissive")
+    if limit is None or len(whole) <= limit:
+        return whole
+    shown = format_count(limit)
+    message = f"{shown} {what} are shown, and there are more; limit=None gives all."
+    warnings.warn(message, LimitedResultWarning, stacklevel=3)
+    return whole.slice(0, limit)
 
 
+SHOWN_ROWS = 100_000
 _LISTED_ROWS = 10
-
-
 _LONGEST_LINE = 300  # of a representation: values may have megabytes
 
 
@@ -291,11 +316,9 @@ class RowSource(Protocol):
     @property
     def name(self) -> str:
         """The store's name, for people."""
-        ...
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
         """Yield rows in parts of some thousands: at least those that are asked for."""
-        ...
 
 
 @runtime_checkable
@@ -304,7 +327,6 @@ class Estimating(Protocol):
 
     def estimated_rows(self) -> int | None:
         """Return about how many there are; None if nothing tells."""
-        ...
 
 
 class Rows(Viewed):
@@ -333,11 +355,12 @@ class Rows(Viewed):
         _check_limit(limit)
         self.source, self.asked, self.limit = source, asked, limit
         self.key_serde, self.value_serde = key, value
+        # Nobody is asked for it: it is guessed.
         self._foreign_key_serde: Serde | None = None
 
     def batches(self) -> Iterator[DecodedRows]:
         """Yield the rows in parts of some thousands."""
-        return self._decoded(self.limit)
+        return self._decoded()
 
     def __iter__(self) -> Iterator[StoreRow]:
         for rows in self.batches():
@@ -364,7 +387,7 @@ class Rows(Viewed):
         for rows in self.batches():
             yield from json_lines(rows, self.source.name)
 
-    def to_arrow(self, limit: int | None = _SHOWN_ROWS) -> pa.Table:
+    def to_arrow(self, limit: int | None = SHOWN_ROWS) -> pa.Table:
         """Return the rows as an Arrow table.
 
         Parameters
@@ -384,11 +407,11 @@ class Rows(Viewed):
         ConfigurationError
             If the limit is no whole number, or below 0.
         """
-        return self._table(limit)
+        return limited(self._tables(limit), limit, "rows")
 
-    def to_pandas(self, limit: int | None = _SHOWN_ROWS) -> pd.DataFrame:
+    def to_pandas(self, limit: int | None = SHOWN_ROWS) -> pd.DataFrame:
         """Return the rows as a DataFrame, with columns and limit as in :meth:`to_arrow`."""
-        frame: pd.DataFrame = self._table(limit).to_pandas()
+        frame: pd.DataFrame = limited(self._tables(limit), limit, "rows").to_pandas()
         return frame
 
     def __repr__(self) -> str:
@@ -398,39 +421,34 @@ class Rows(Viewed):
         return "\n".join(lines + ["  ... and more"] * (len(rows) > _LISTED_ROWS))
 
     def _repr_html_(self) -> str:
-        first = _joined(self._decoded(_LISTED_ROWS + 1))
+        parts = (rows.to_arrow() for rows in self._decoded(_LISTED_ROWS + 1))
+        first = pa.concat_tables(parts, promote_options="permissive")
         table = first.slice(0, _LISTED_ROWS).drop_columns(["key_bytes", "value_bytes"])
         more = "<p>… and more</p>" if len(first) > _LISTED_ROWS else ""
         head = f"<p>Rows of {escape(repr(self.source.name))}</p>"
         return f"{head}{table.to_pandas().to_html(escape=True, index=False)}{more}"
 
-    def _table(self, limit: int | None) -> pa.Table:
+    def _tables(self, limit: int | None) -> Iterator[pa.Table]:
         _check_limit(limit)
         # One row more than is shown tells whether there are more.
-        table = _joined(self._decoded(_smaller(self.limit, None if limit is None else limit + 1)))
-        if limit is None or len(table) <= limit:
-            return table
-        message = f"{format_count(limit)} rows are shown, and there are more; limit=None gives all."
-        warnings.warn(message, LimitedResultWarning, stacklevel=3)
-        return table.slice(0, limit)
+        parts = self._decoded(None if limit is None else limit + 1)
+        return (rows.to_arrow() for rows in parts)
 
-    def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
-        nothing = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
+    def _decoded(self, limit: int | None = None) -> Iterator[DecodedRows]:
+        rest = RowColumns.whole(ByteColumn.of([]), ByteColumn.of([]))
         is_empty = True
-        for rows in _first(self._wanted(), _smaller(self.limit, limit)):
+        least = min((each for each in (self.limit, limit) if each is not None), default=None)
+        for rows in _first(self._wanted(), least):
             if len(rows):
                 yield self._read(rows)
                 is_empty = False
             else:
-                nothing = rows
+                rest = rows
         if is_empty:  # which has columns and types, too
-            yield self._read(nothing)
+            yield self._read(rest)
 
     def _read(self, rows: RowColumns) -> DecodedRows:
-        """Return rows, decoded; nobody is asked for the serde of foreign keys: it is guessed."""
-        if self._foreign_key_serde is None:
-            return decoded_rows(rows, self.key_serde, self.value_serde)
-        foreign_key = self._foreign_key_serde
+        foreign_key = self._foreign_key_serde or BYTES
         return decoded_rows(rows, self.key_serde, self.value_serde, foreign_key=foreign_key)
 
     def _wanted(self) -> Iterator[RowColumns]:
@@ -449,10 +467,11 @@ def _check_limit(limit: object) -> None:
         return
     if isinstance(limit, bool) or not isinstance(limit, Integral):
         message = f"limit is {limit!r}, which is no whole number."
-        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
-    if int(limit) < 0:
+    elif int(limit) < 0:
         message = f"limit is {limit}: there are no fewer rows than none."
-        raise ConfigurationError(message, hint="Give 0 or more; None is all.")
+    else:
+        return
+    raise ConfigurationError(message, hint="Give 0 or more; None is all.")
 
 
 def _shortened(line: str) -> str:
@@ -467,15 +486,6 @@ def _first(parts: Iterator[RowColumns], limit: int | None) -> Iterator[RowColumn
             return
         left -= len(rows)
         yield rows
-
-
-def _joined(parts: Iterator[DecodedRows]) -> pa.Table:
-    return pa.concat_tables([rows.to_arrow() for rows in parts], promote_options="permissive")
-
-
-def _smaller(one: int | None, other: int | None) -> int | None:
-    known = [each for each in (one, other) if each is not None]
-    return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

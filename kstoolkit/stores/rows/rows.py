@@ -176,18 +176,16 @@ class StoreRow:
         >>> print(StoreRow("a", 7, None, None, 0, None, b"a", b"7", details=told))
         'a' left at 1970-01-01 00:00:00.000: 7
         """
-        window = "" if self.window_start_ms is None else f" [{_moment_text(self.window_start_ms)}"
-        if self.window_start_ms is not None:
-            end = self.window_end_ms
-            window += "]" if end is None else f" to {_moment_text(end)}]"
-        at = "until" if self.is_expiry else "at"
-        at = "" if self.timestamp_ms is None else f" {at} {_moment_text(self.timestamp_ms)}"
         if self.problem is not None:  # which is what both cells would say
             raw = f"{_hex_text(self.key_bytes)}: {_hex_text(self.value_bytes)}"
             return f"{raw} ({self.problem})"
-        beside, valid = "", ""
-        if self.details:
-            beside, valid = _origin_text(self.details), _validity_text(self.details)
+        window = at = ""
+        if self.window_start_ms is not None:
+            end = "" if self.window_end_ms is None else f" to {_moment_text(self.window_end_ms)}"
+            window = f" [{_moment_text(self.window_start_ms)}{end}]"
+        if self.timestamp_ms is not None:
+            at = f" {'until' if self.is_expiry else 'at'} {_moment_text(self.timestamp_ms)}"
+        beside, valid = _origin_text(self.details), _validity_text(self.details)
         return f"{value_text(self.key)}{beside}{window}{at}{valid}: {value_text(self.value)}"
 
     def to_dict(self, store: str) -> dict[str, Any]:
@@ -462,7 +460,7 @@ def _read_detail(column: pa.Array, serde: Serde) -> Detail:
     return Detail(cells, serde.decode(cells))
 
 
-_BYTES = serde_of("bytes")
+BYTES = serde_of("bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -518,7 +516,8 @@ class DecodedRows:
             strict=True,
         )
         if self.details:
-            return map(self._detailed, columns, self._told())
+            told = zip(columns, self._told(), strict=True)
+            return (StoreRow(*cells, details=details) for cells, details in told)
         family = raw.details.get("family")
         if family is None:
             return starmap(StoreRow, columns)
@@ -567,13 +566,8 @@ class DecodedRows:
         """Yield the details of each row; a torn one has none."""
         cells = zip(*(each.to_list() for each in self.details.values()), strict=True)
         for position, told in enumerate(cells):
-            yield (
-                {} if position in self.raw.problems else dict(zip(self.details, told, strict=True))
-            )
-
-    @staticmethod
-    def _detailed(cells: tuple[Any, ...], details: dict[str, Any]) -> StoreRow:
-        return StoreRow(*cells, details=details)
+            is_torn = position in self.raw.problems
+            yield {} if is_torn else dict(zip(self.details, told, strict=True))
 
     def _problems(self) -> pa.Array:
         why: list[str | None] = [None] * len(self)
@@ -586,7 +580,7 @@ class DecodedRows:
 
 
 def decoded_rows(
-    raw: RowColumns, key: Serde, value: Serde, *, foreign_key: Serde = _BYTES
+    raw: RowColumns, key: Serde, value: Serde, *, foreign_key: Serde = BYTES
 ) -> DecodedRows:
     """Return rows with their keys and values read; what could not be taken apart stays bytes."""
     keys, values = _read(raw, raw.record_key, key), _read(raw, raw.record_value, value)

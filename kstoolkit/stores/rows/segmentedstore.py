@@ -211,11 +211,9 @@ class StoreSegments(Mapping[int, Store]):
 
     def _note_damage(self, start_ms: int, store: Store) -> None:
         """Keep in mind what of a segment is damaged, and say so, unless it was said before."""
-        damage, said = store.damage or "", self._damaged.get(start_ms, "")
-        # Opened once more, it tells again what is missing, and not yet what can't be read.
-        if damage not in said:
-            self._damaged[start_ms] = damage
-            say_damage(store.path, damage.removeprefix(f"{said}; "))
+        said = say_damage(store.path, store.damage, self._damaged.get(start_ms, ""))
+        if said:
+            self._damaged[start_ms] = said
 
     def _keep(self, start_ms: int, store: Store) -> None:
         """Hold a segment open, and let go of the ones asked for longest ago."""

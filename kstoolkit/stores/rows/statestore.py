@@ -172,10 +172,7 @@ class StateStore(Store, HasRows):
         LeftOutWarning
             If something is.
         """
-        damage, said = self.damage or "", self._said
-        if damage != said:
-            self._said = damage
-            say_damage(self.path, damage.removeprefix(f"{said}; "))
+        self._said = say_damage(self.path, self.damage, self._said)
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing.

@@ -101,7 +101,7 @@ class SparkRows(Rows):
         )
         self._columns = columns
 
-    def _decoded(self, limit: int | None) -> Iterator[DecodedRows]:
+    def _decoded(self, limit: int | None = None) -> Iterator[DecodedRows]:
         for rows in super()._decoded(limit):
             yield _with_parts(rows if len(rows) else self._with_columns(rows))
 

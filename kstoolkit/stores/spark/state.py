@@ -420,10 +420,7 @@ class PartitionState:
 
     def _say_damage(self) -> None:
         """Warn of what is lost of the snapshot; once, unless more has come to light."""
-        damage, said = self._losses.text or "", self._said
-        if damage != said:
-            self._said = damage
-            say_damage(self.folder, damage.removeprefix(f"{said}; "))
+        self._said = say_damage(self.folder, self._losses.text, self._said)
 
     def _check_open(self) -> None:
         if not self._close.alive:
@@ -454,8 +451,7 @@ def opened_snapshot(
         (home / "metadata").unlink(missing_ok=True)  # by which it would want SST files elsewhere
         with open_store(home, scratch=scratch, partly=True, into=SnapshotStore) as store:
             store.path = path
-            if store.damage is not None:
-                say_damage(path, store.damage)
+            say_damage(path, store.damage)
             yield store
     finally:
         place.remove()
