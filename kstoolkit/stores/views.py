@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kstoolkit.errors import InputError
 from kstoolkit.records import Record, Records, Source, of_source
@@ -118,6 +118,16 @@ class HasViews(ABC):
     @abstractmethod
     def rocksdbs(self) -> Iterator[tuple[str, Store]]:
         """Yield each RocksDB with its name, open until the next is asked for."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it, and remove what was made to read it; a second time does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def no_rocksdb(self) -> str | None:
@@ -327,12 +337,8 @@ def memory_in_all(path: Path, each: list[MemoryParts]) -> MemoryInAll:
     needed = None if plan is None or lacking(plan) else plan.total_bytes
     rss, pss = each[0].writer_rss_bytes, each[0].writer_pss_bytes
     rest = None if rss is None or needed is None else rss - needed
-    values = {
-        "formula_bytes": needed,
-        "writer_rss_bytes": rss,
-        "writer_pss_bytes": pss,
-        "writer_not_accounted_for_bytes": rest,
-    }
+    values = {"formula_bytes": needed, "writer_rss_bytes": rss, "writer_pss_bytes": pss}
+    values["writer_not_accounted_for_bytes"] = rest
     whys = {name: why for parts in each for name, why in parts.unknown.items()}
     unknown = {name: whys.get(name, _DIFFERS) for name, value in values.items() if value is None}
     return MemoryInAll(str(path), len(each), **values, plan=plan, unknown=unknown)

@@ -27,7 +27,6 @@ from kstoolkit.formats.serdes import serde_of
 from kstoolkit.rocksdb.faults import translated
 from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.stores.comparing.folders import both_opened
-from kstoolkit.stores.comparing.identity import END_BYTES
 from kstoolkit.stores.comparing.sides import (
     ROW,
     SPOOLED,
@@ -274,7 +273,7 @@ class _Comparison:
 
     runs: list[Path]
     allowance: Allowance
-    without_last: int
+    has_ends: bool
     compared: str
     counts: NDArray[np.int64]
 
@@ -292,7 +291,7 @@ class _Comparison:
         return cls(
             [*spools[0].runs, *spools[1].runs],
             allowance,
-            without_last=0 if all(side.has_ends for side in sides) else END_BYTES,
+            has_ends=all(side.has_ends for side in sides),
             compared="meaning" if sides[0].by_value else "value",
             counts=np.zeros(4, np.int64),
         )
@@ -306,7 +305,7 @@ class _Comparison:
 
     def _differences(self, limit: int | None) -> Iterator[pa.Table]:
         left = sys.maxsize if limit is None else limit
-        with closing(merged(self.runs, without_last=self.without_last)) as tables:
+        with closing(merged(self.runs, has_ends=self.has_ends)) as tables:
             for rows in tables:
                 identity, value = (
                     rows[name].combine_chunks() for name in ("identity", self.compared)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from kstoolkit.errors import ConfigurationError, Sentence, naming
 from kstoolkit.formats.columns import HEADERS, ByteColumn, RowColumns
-from kstoolkit.stores.comparing.identity import identities, meanings
+from kstoolkit.stores.comparing.identity import END_BYTES, identities, meanings
 from kstoolkit.stores.rows.rows import decoded_rows
 from kstoolkit.units import format_bytes
 
@@ -33,19 +33,14 @@ if TYPE_CHECKING:
 
 
 _BYTES, _TIME = pa.large_binary(), pa.int64()
+_TIMES = ("window_start_ms", "window_end_ms", "timestamp_ms")
 
 ROW = pa.schema(
     [
-        ("key", _BYTES),
-        ("value", _BYTES),
-        ("window_start_ms", _TIME),
-        ("window_end_ms", _TIME),
-        ("timestamp_ms", _TIME),
-        ("headers", HEADERS),
-        ("problem", pa.string()),
-        ("family", pa.string()),
-        ("inner_key", _BYTES),
-        ("inner_value", _BYTES),
+        *((name, _BYTES) for name in ("key", "value")),
+        *((name, _TIME) for name in _TIMES),
+        *(("headers", HEADERS), ("problem", pa.string()), ("family", pa.string())),
+        *((name, _BYTES) for name in ("inner_key", "inner_value")),
     ]
 )
 """A row as the spool keeps it."""
@@ -142,9 +137,7 @@ def rows_from(table: pa.Table, *, has_families: bool) -> RowColumns:
         np.arange(len(table)),
         key,
         value,
-        window_start_ms=one["window_start_ms"],
-        window_end_ms=one["window_end_ms"],
-        timestamp_ms=one["timestamp_ms"],
+        **{name: one[name] for name in _TIMES},
         headers=one["headers"],
         problems={at: problem for at, problem in enumerate(why) if problem is not None},
         inner_key=None if inner_key.is_null.all() else inner_key,
@@ -166,9 +159,7 @@ def _cells(rows: RowColumns) -> list[pa.Array]:
     cells = [
         rows.key.to_arrow(),
         rows.value.to_arrow(),
-        rows.window_start_ms,
-        rows.window_end_ms,
-        rows.timestamp_ms,
+        *(getattr(rows, name) for name in _TIMES),
         rows.headers,
         pa.array(why, pa.string()) if rows.problems else None,
         rows.details.get("family"),
@@ -181,13 +172,13 @@ def _cells(rows: RowColumns) -> list[pa.Array]:
     ]
 
 
-def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table]:
+def merged(runs: Sequence[Path], *, has_ends: bool = True) -> Generator[pa.Table]:
     """Yield the rows of all runs by their identities; rows of one identity come in one table.
 
     If ``has_ends`` is not so, ends of windows are no part of an identity.
     """
     with ExitStack() as open_files:
-        fronts = [_RunFront(open_files, path, without_last) for path in runs]
+        fronts = [_RunFront(open_files, path, has_ends=has_ends) for path in runs]
         while fronts:
             # Rows below the least last one that is known are all here; what equals it may go on.
             last = min((front.last for front in fronts if not front.ended), default=None)
@@ -204,12 +195,12 @@ def merged(runs: Sequence[Path], *, without_last: int = 0) -> Generator[pa.Table
 class _RunFront:
     """The front of a run: rows that were read, and not yet merged."""
 
-    __slots__ = ("_blocks", "_without_last", "ended", "last", "rows")
+    __slots__ = ("_blocks", "_has_ends", "ended", "last", "rows")
 
-    def __init__(self, open_files: ExitStack, path: Path, without_last: int) -> None:
+    def __init__(self, open_files: ExitStack, path: Path, *, has_ends: bool) -> None:
         file = open_files.enter_context(pa.OSFile(str(path), "rb"))
         stream = open_files.enter_context(pa.ipc.open_stream(file))
-        self._blocks, self._without_last = iter(stream), without_last
+        self._blocks, self._has_ends = iter(stream), has_ends
         self.rows = stream.schema.empty_table()
         self.last, self.ended = b"", False
         self.read_on()
@@ -220,9 +211,9 @@ class _RunFront:
             self.ended = True
             return
         rows = pa.Table.from_batches([block])
-        if self._without_last:
+        if not self._has_ends:
             identity = ByteColumn.from_arrow(block.column("identity"))
-            shorter = identity.part(end=-self._without_last).to_arrow()
+            shorter = identity.part(end=-END_BYTES).to_arrow()
             rows = rows.set_column(0, "identity", shorter)
         self.rows = pa.concat_tables([self.rows, rows]).combine_chunks()
         self.last = rows["identity"][-1].as_py()
@@ -258,10 +249,8 @@ class Allowance:
         """Take so much more, or refuse it."""
         self.taken_bytes += size_bytes
         if self.taken_bytes > self.disk_bytes:
-            message = (
-                f"The rows to compare take more than {format_bytes(self.disk_bytes)} of scratch "
-                "disk."
-            )
+            allowed = format_bytes(self.disk_bytes)
+            message = f"The rows to compare take more than {allowed} of scratch disk."
             hint = Sentence(
                 "Compare fewer rows: give rows(since=..., until=...), or raise disk_bytes.",
                 "Compare fewer rows: give --since or --until.",

@@ -40,11 +40,6 @@ class Totals:
     def __len__(self) -> int:
         return len(self.keys)
 
-    @property
-    def key_bytes(self) -> int:
-        """What the keys themselves take in memory."""
-        return int(self.keys.nbytes)
-
     def regrouped(self, keys: pa.Array) -> Totals:
         """Return the same totals under other keys, one given for each; equal ones are one."""
         encoded = keys.dictionary_encode("encode")
@@ -79,8 +74,6 @@ def summed(place: NDArray[np.integer], numbers: NDArray[np.int64], count: int) -
 
 
 _LONGEST_BYTES = 32
-
-
 _MOST_PREFIXES = 257
 """As many as one byte has values, and the empty key: prefixes of one byte always find room."""
 
@@ -91,6 +84,8 @@ class PrefixTally:
     It begins with long ones; when there are more than a person would look through, all of them are
     cut shorter, and those that become equal are one. So the sums are exact at any moment.
     """
+
+    error_rows = error_bytes = 0
 
     def __init__(self, *, most_prefixes: int = _MOST_PREFIXES) -> None:
         self.length_bytes = _LONGEST_BYTES
@@ -122,8 +117,6 @@ class PrefixTally:
 
 
 MOST_KEYS = 1 << 16
-
-
 MOST_KEY_BYTES = 16 << 20
 """How many keys are kept, and how many bytes of them, if nobody says otherwise."""
 
@@ -157,7 +150,7 @@ class HeavyHitters:
         fresh = Totals.of(keys, sizes_bytes)
         self._pending.append(fresh)
         self._pending_keys += len(fresh)
-        self._pending_bytes += fresh.key_bytes
+        self._pending_bytes += fresh.keys.nbytes
         if self._pending_keys > self._most_keys or self._pending_bytes > self._most_key_bytes:
             self._settle()
 
@@ -208,17 +201,15 @@ class HeavyHitters:
 
     def _room(self, totals: Totals, order: NDArray[np.intp]) -> int:
         """Return for how many keys there is room, in an order."""
-        if totals.key_bytes <= self._most_key_bytes:
+        if totals.keys.nbytes <= self._most_key_bytes:
             return self._most_keys
         lengths = np.asarray(pc.binary_length(totals.keys).fill_null(0))[order]
         within = int((np.cumsum(lengths) <= self._most_key_bytes).sum())
         return min(self._most_keys, within)
 
 
-_BINARY = pa.large_binary()
-
-
-_NOTHING = Totals(pa.array([], _BINARY), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+_NO_NUMBERS = np.zeros(0, dtype=np.int64)
+_NOTHING = Totals(pa.array([], pa.large_binary()), _NO_NUMBERS, _NO_NUMBERS)
 
 
 def _merged(

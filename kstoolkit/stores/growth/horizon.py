@@ -32,7 +32,6 @@ from kstoolkit.stores.growth.clock import (
     live_segments,
     retention_of,
 )
-from kstoolkit.stores.growth.heavyhitters import HeavyHitters
 from kstoolkit.stores.growth.records import (
     Age,
     Eviction,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.stores.discovery.found import FoundSegment
     from kstoolkit.stores.growth.files import StoreFiles
-    from kstoolkit.stores.growth.heavyhitters import Totals
+    from kstoolkit.stores.growth.heavyhitters import HeavyHitters, Totals
     from kstoolkit.stores.growth.records import CheckpointUse
     from kstoolkit.stores.growth.tallies import Spans, Tallies
 
@@ -382,7 +381,7 @@ def prefixes_of(tallies: Tallies, top: int) -> Records[PrefixUse]:
     totals = tally.top(top)
     if totals is None:
         return Records((), "prefixes")
-    bounds = (tally.error_rows, tally.error_bytes) if isinstance(tally, HeavyHitters) else (0, 0)
+    bounds = tally.error_rows, tally.error_bytes
     uses = [
         PrefixUse(_prefix_text(raw or b""), raw or b"", rows, size, share, *bounds)
         for raw, rows, size, share in _figures(totals, tallies)

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -358,12 +358,6 @@ class ReplicaLevel(InSegments, HasRows):
         if "segments" in self.__dict__:
             self.segments.close()
         self.replica.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"ReplicaLevel({str(self.path)!r}, windows of {self.window})"

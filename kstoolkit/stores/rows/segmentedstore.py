@@ -379,12 +379,6 @@ class SegmentedStore(InSegments, HasRows):
         """Close all segments; a second time does nothing."""
         self.segments.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"SegmentedStore({str(self.path)!r}, {len(self.segments)} segments)"
 

@@ -305,11 +305,8 @@ def kind_of(operator: OperatorMetadata, store: str, schemas: Sequence[FamilySche
         return "windowed aggregation" if windowed else "aggregation"
     if name == "symmetricHashJoin":
         side, _, what = store.partition("-")
-        return (
-            f"stream-stream join: {side}, {_JOIN_STORES[what]}"
-            if what in _JOIN_STORES
-            else ("stream-stream join")
-        )
+        told = f": {side}, {_JOIN_STORES[what]}" if what in _JOIN_STORES else ""
+        return f"stream-stream join{told}"
     if operator.variables or name.startswith("transformWithState"):
         return _of_variables(operator, schemas)
     if "roupsWith" in name or "InPandasWithState" in name:
@@ -420,13 +417,16 @@ def _found(
 def _entries(files: StateFiles, versions: list[int]) -> int | None:
     """Return how many keys the newest version has, if it is a snapshot that counted them."""
     snapshots = files.snapshots.get(versions[-1], {}) if versions else {}
-    path = next(iter(snapshots.values()), None)
-    if path is None or path.suffix != ".zip" or len(snapshots) > 1:
+    counted = counted_keys(*snapshots.values()) if len(snapshots) == 1 else None
+    return None if counted is None else sum(counted)
+
+
+def counted_keys(snapshot: Path) -> tuple[int, int] | None:
+    """Return how many keys a snapshot counts, and how many of the operator's own."""
+    if snapshot.suffix != ".zip":
         return None
-    snapshot = read_with(path, read_snapshot)
-    if snapshot.num_keys is None:
-        return None
-    return snapshot.num_keys + (snapshot.num_internal_keys or 0)
+    found = read_with(snapshot, read_snapshot)
+    return None if found.num_keys is None else (found.num_keys, found.num_internal_keys or 0)
 
 
 def _sizes(folder: Path) -> tuple[int, int]:
@@ -530,6 +530,8 @@ def _place(operator: OperatorFolder, parts: tuple[str, ...]) -> SparkPlace | Non
     if len(names) > 1 or not folder.is_dir():
         return None
     stores = _stores(operator)
+    if not stores:  # as damaged metadata may say
+        return None
     if names:
         is_there = names[0] in stores and (partition is None or (folder / names[0]).is_dir())
         return SparkPlace(operator, names[0], partition) if is_there else None

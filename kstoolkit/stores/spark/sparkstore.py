@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.records import counted
@@ -23,8 +23,6 @@ from kstoolkit.stores.spark.state import (
     WHERE_IT_IS,
     DescribedStore,
     KeyCount,
-    StateVersion,
-    key_count,
     opened_snapshot,
 )
 from kstoolkit.stores.views import HasViews
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from kstoolkit.formats.serdes import Serde
     from kstoolkit.formats.spark.rows import Family
     from kstoolkit.rocksdb.store import Store
-    from kstoolkit.stores.spark.checkpoint import Chain, SparkPlace
+    from kstoolkit.stores.spark.checkpoint import SparkPlace
     from kstoolkit.stores.spark.state import PartitionState, StoreVersion
 
 
@@ -77,7 +75,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         read_as: ReadAs | None = None,
         scratch: str | PathLike[str] | None = None,
     ) -> None:
-        super().__init__(StateVersion(place, place.chosen(version)))
+        super().__init__(place, place.chosen(version))
         self.read_as = read_as or ReadAs()
         self._scratch = scratch
         self._others: weakref.WeakSet[SparkStore] = weakref.WeakSet()
@@ -91,7 +89,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         if told is not None:
             return self._source(self._named(told))
         mine = [each for each in self.families.values() if not each.is_internal]
-        return replace(self._source(mine), count=lambda: key_count(self._at).num_keys)
+        return replace(self._source(mine), count=lambda: self._key_count().num_keys)
 
     @property
     def key_serde(self) -> Serde:
@@ -161,7 +159,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
             If a file is missing or damaged.
         """
         self._check_open()
-        return self.rows().count() if exact else key_count(self._at)
+        return self.rows().count() if exact else self._key_count()
 
     def at(self, version: int | None = None, *, batch: int | None = None) -> SparkStore:
         """Return the store as it was at another version; closed with this one.
@@ -238,23 +236,8 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         for state in self._held.values():
             state.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"SparkStore({str(self.path)!r}, {self.kind}, version {self.version})"
-
-    @cached_property
-    def _chains(self) -> dict[tuple[StoreVersion, int], Chain]:
-        """What makes up the state of each store and partition."""
-        return {
-            (at, partition): at.chain(partition)
-            for at in self._at.stores
-            for partition in self.partitions
-        }
 
     @cached_property
     def _snapshots(self) -> dict[Path, StoreVersion]:
@@ -280,7 +263,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         return SparkRows(found, source.extra_columns)
 
     def _source(self, families: list[Family]) -> SparkSource:
-        parts = self._at.parts(self._opened, families)
+        parts = self._parts(self._opened, families)
         is_whole = self.place.partition is None
         return SparkSource(self.name, parts, tuple(families), is_whole)
 

@@ -27,6 +27,7 @@ from bisect import bisect_left, bisect_right
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,7 +55,7 @@ from kstoolkit.rocksdb.files.shadow import new_scratch_folder
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
-from kstoolkit.stores.spark.checkpoint import StateFiles, kind_of, read_with
+from kstoolkit.stores.spark.checkpoint import StateFiles, counted_keys, kind_of, read_with
 from kstoolkit.stores.spark.rows import PartitionRows
 from kstoolkit.units import format_count
 
@@ -71,70 +72,6 @@ if TYPE_CHECKING:
     from kstoolkit.formats.spark.statefiles import Snapshot, SnapshotFile, StateChanges
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.stores.spark.checkpoint import Chain, OperatorFolder, SparkPlace
-
-
-class DescribedStore:
-    """A store, or all stores of an operator, at one version.
-
-    Parameters
-    ----------
-    at
-        What the checkpoint holds of it at that version.
-    """
-
-    def __init__(self, at: StateVersion) -> None:
-        self._at = at
-        self.place, self.path = at.place, at.place.path
-
-    @property
-    def name(self) -> str:
-        """What it is called: ``"default"`` if the operator has no other store."""
-        return self._at.name
-
-    @property
-    def version(self) -> int:
-        """Which version of the state it is."""
-        return self._at.number
-
-    @property
-    def batch(self) -> int:
-        """The micro-batch that left the state as it is here."""
-        return self._at.number - 1
-
-    @property
-    def partitions(self) -> list[int]:
-        """The partitions that are read."""
-        return self.place.partitions
-
-    @cached_property
-    def versions(self) -> list[int]:
-        """The versions that can be read, the oldest first."""
-        return self.place.versions()
-
-    @property
-    def operator(self) -> OperatorMetadata:
-        """What the operator says of itself."""
-        return self._at.operator
-
-    @property
-    def schema(self) -> list[FamilySchema]:
-        """The columns of keys and values, of each column family."""
-        return self._at.schema
-
-    @property
-    def families(self) -> dict[str, Family]:
-        """The column families by name; ``"default"`` alone in a store without others."""
-        return self._at.families
-
-    @property
-    def kind(self) -> str:
-        """What a person calls it, such as ``"windowed aggregation"``."""
-        return self._at.kind
-
-    @property
-    def watermark_ms(self) -> int:
-        """The watermark that the batch ran with, epoch ms UTC."""
-        return self._at.log.watermark_ms
 
 
 WHERE_IT_IS = (
@@ -493,11 +430,6 @@ class StoreVersion:
         """The columns of keys and values, of each column family."""
         return self.folder.schemas(self.store, self.batch)
 
-    @property
-    def kind(self) -> str:
-        """What a person calls the store."""
-        return kind_of(self.operator, self.store, self.schema)
-
     @cached_property
     def families(self) -> dict[str, Family]:
         """The column families by name, numbered by their places in the schema, if there are such.
@@ -542,15 +474,8 @@ def _not_read(checkpoint: Path, row_format: str) -> FormatError:
     return FormatError(message, hint=hint)
 
 
-class StateVersion:
-    """What a place in a checkpoint holds after a batch.
-
-    Parameters
-    ----------
-    place
-        The place.
-    number
-        Which version: that of batch 6 is 7.
+class DescribedStore:
+    """A store, or all stores of an operator, at one version: what its checkpoint says of it.
 
     Raises
     ------
@@ -558,81 +483,117 @@ class StateVersion:
         By what asks for a file that is missing, damaged, or newer than what is known.
     """
 
-    def __init__(self, place: SparkPlace, number: int) -> None:
-        self.place, self.number = place, number
-        self.stores = [StoreVersion(place.operator, name, number) for name in place.stores]
+    def __init__(self, place: SparkPlace, version: int) -> None:
+        self.place, self.path, self._version = place, place.path, version
+        self._stores = [StoreVersion(place.operator, name, version) for name in place.stores]
 
     @property
-    def log(self) -> OffsetLogEntry:
-        """What was noted before the batch ran."""
-        return self.stores[0].log
+    def name(self) -> str:
+        """What it is called: ``"default"`` if the operator has no other store."""
+        return self._stores[0].store if self._is_one else self.operator.name
+
+    @property
+    def version(self) -> int:
+        """Which version of the state it is."""
+        return self._version
+
+    @property
+    def batch(self) -> int:
+        """The micro-batch that left the state as it is here."""
+        return self._version - 1
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions that are read."""
+        return self.place.partitions
+
+    @cached_property
+    def versions(self) -> list[int]:
+        """The versions that can be read, the oldest first."""
+        return self.place.versions()
 
     @property
     def operator(self) -> OperatorMetadata:
         """What the operator says of itself."""
-        return self.stores[0].operator
-
-    @property
-    def name(self) -> str:
-        """The store's name; of several stores, their operator's."""
-        return self.stores[0].store if self._is_one else self.operator.name
-
-    @property
-    def kind(self) -> str:
-        """What a person calls it."""
-        if self._is_one:
-            return self.stores[0].kind
-        return kind_of(self.operator, "", self.schema)
+        return self._stores[0].operator
 
     @property
     def schema(self) -> list[FamilySchema]:
         """The columns of keys and values, of each column family, or of each store."""
         if self._is_one:
-            return self.stores[0].schema
-        return [replace(schema, name=at.store) for at in self.stores for schema in at.schema]
+            return self._stores[0].schema
+        return [replace(schema, name=at.store) for at in self._stores for schema in at.schema]
 
     @cached_property
     def families(self) -> dict[str, Family]:
-        """The column families by name; of several stores, each store is one."""
+        """The column families by name; ``"default"`` alone in a store without others.
+
+        Of several stores, each store is one.
+        """
         if self._is_one:
-            return self.stores[0].families
+            return self._stores[0].families
         return {
             at.store: replace(family, name=at.store, number=number)
-            for number, at in enumerate(self.stores)
+            for number, at in enumerate(self._stores)
             for family in at.families.values()
         }
 
-    def parts(
-        self,
-        opened: Callable[[StoreVersion, int], PartitionState],
-        families: Sequence[Family],
-    ) -> list[PartitionRows]:
-        """Return where the rows of some families lie.
+    @property
+    def kind(self) -> str:
+        """What a person calls it, such as ``"windowed aggregation"``."""
+        return kind_of(self.operator, self._stores[0].store if self._is_one else "", self.schema)
 
-        Parameters
-        ----------
-        opened
-            Returns the state of a store's partition, open.
-        families
-            The families.
-        """
-        wanted = {each.name: each for each in families}
-        return [
-            PartitionRows(partition, partial(opened, at, partition), at.layout, on_disk)
-            for at in self.stores
-            if (on_disk := self._on_disk(at, wanted))
-            for partition in self.place.partitions
-        ]
+    @property
+    def watermark_ms(self) -> int:
+        """The watermark that the batch ran with, epoch ms UTC."""
+        return self._stores[0].log.watermark_ms
 
     @property
     def _is_one(self) -> bool:
-        return len(self.stores) == 1
+        return len(self._stores) == 1
+
+    def _parts(
+        self, opened: Callable[[StoreVersion, int], PartitionState], families: Sequence[Family]
+    ) -> list[PartitionRows]:
+        """Return where the rows of some families lie, given what opens a store's partition."""
+        wanted = {each.name: each for each in families}
+        return [
+            PartitionRows(partition, partial(opened, at, partition), at.layout, on_disk)
+            for at in self._stores
+            if (on_disk := self._on_disk(at, wanted))
+            for partition in self.partitions
+        ]
 
     def _on_disk(self, at: StoreVersion, wanted: dict[str, Family]) -> dict[str, Family]:
         """Return the wanted families of a store by the names that they have there."""
         if self._is_one:
             return wanted
         return {name: wanted[at.store] for name in at.families if at.store in wanted}
+
+    def _key_count(self) -> KeyCount:
+        """Return how many keys there are, by the snapshots that the version is made of.
+
+        Changelogs count nothing: what they changed since a snapshot is not in the figure.
+        """
+        keys = internal = 0
+        oldest = self._version
+        for at, partition in product(self._stores, self.partitions):
+            chain = at.chain(partition)
+            if chain.snapshot is None:
+                folder = at.folder.folder(partition, at.store)
+                return _unknown(_NO_SNAPSHOT.format(self._version, folder))
+            counted = counted_keys(chain.snapshot)
+            if counted is None:
+                return _unknown(_NO_COUNT.format(chain.snapshot))
+            keys, internal = keys + counted[0], internal + counted[1]
+            oldest = min(oldest, self._version - len(chain.changes))
+        return KeyCount(keys, internal, oldest, is_current=oldest == self._version)
+
+    @cached_property
+    def _chains(self) -> dict[tuple[StoreVersion, int], Chain]:
+        """What makes up the state of each store and partition."""
+        parts = product(self._stores, self.partitions)
+        return {(at, partition): at.chain(partition) for at, partition in parts}
 
 
 _NO_SNAPSHOT = "version {} of {} is made of changes alone, which count nothing"
@@ -674,38 +635,6 @@ class KeyCount(Record):
             return f"KeyCount(unknown: {self.unknown.get('num_keys', 'not told')})"
         since = "" if self.is_current else ", and what changed since"
         return f"KeyCount({format_count(self.num_keys)} keys at version {self.version}{since})"
-
-
-def key_count(state: StateVersion) -> KeyCount:
-    """Return how many keys a state has, by the snapshots that its version is made of.
-
-    Changelogs count nothing: what they changed since a snapshot is not in the figure.
-    """
-    keys = internal = 0
-    versions = [state.number]
-    for at in state.stores:
-        for partition in state.place.partitions:
-            chain = at.chain(partition)
-            if chain.snapshot is None:
-                folder = at.folder.folder(partition, at.store)
-                return _unknown(_NO_SNAPSHOT.format(at.number, folder))
-            counted = _counted(chain.snapshot)
-            if counted is None:
-                return _unknown(_NO_COUNT.format(chain.snapshot))
-            keys, internal = keys + counted[0], internal + counted[1]
-            versions.append(at.number - len(chain.changes))
-    oldest = min(versions)
-    return KeyCount(keys, internal, oldest, is_current=oldest == state.number)
-
-
-def _counted(path: Path) -> tuple[int, int] | None:
-    """Return how many keys a snapshot counts, and how many of the operator's own."""
-    if path.suffix != ".zip":
-        return None
-    snapshot = read_with(path, read_snapshot)
-    if snapshot.num_keys is None:
-        return None
-    return snapshot.num_keys, snapshot.num_internal_keys or 0
 
 
 def _unknown(why: str) -> KeyCount:
