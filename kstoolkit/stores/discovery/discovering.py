@@ -333,14 +333,14 @@ def _same_store(found: tuple[Path, _Layout, StreamsPlace | None]) -> tuple[Path,
 def _plain(folder: Path) -> FoundStore:
     """Return a store of which no place says whose it is; its column families may."""
     held = on_disk([folder])
-    counted = held.counted()
+    figures = held.figures()
+    figures["unknown"]["kind"] = _NO_PLACE
     return FoundStore(
         str(folder),
         "kafka-streams" if STREAMS_FAMILIES & {*held.column_families} else "rocksdb",
         None,
         folder.name,
-        **held.figures(counted),
-        unknown=counted.unknown | {"kind": _NO_PLACE},
+        **figures,
     )
 
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from kstoolkit.errors import FormatError
 from kstoolkit.records import Record, Records, Source, counted, of_source
@@ -182,6 +182,7 @@ class FoundStores(Records[FoundStore]):
 _ENTRIES, _DELETIONS = "rocksdb.num.entries", "rocksdb.deleted.keys"
 _FAMILY = "rocksdb.column.family.name"
 _NOT_TOLD = "a file of it does not tell"
+_TOLD = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,47 +200,26 @@ class OnDisk:
     format_versions: tuple[int, ...]
     wal_bytes: int = 0
 
-    def entries(self, families: Collection[str] | None = None) -> int | None:
-        """Return how many entries there are, of some column families or all; None if unknown."""
-        return _sum_of(self.num_entries, families)
-
-    def estimated_keys(self, families: Collection[str] | None = None) -> int | None:
-        """Return about how many keys there are, as RocksDB estimates them; None if unknown.
+    def figures(self, families: Collection[str] | None = None) -> dict[str, Any]:
+        """Return what a :class:`FoundStore` has of it; counts are of some families, or of all.
 
         Notes
         -----
-        Each tombstone is taken to stand for one entry that is still there
-        (``VersionStorageInfo::GetEstimatedActiveKeys`` of RocksDB).
+        About how many keys there are is estimated as RocksDB does: each tombstone is taken to stand
+        for one entry that is still there (``VersionStorageInfo::GetEstimatedActiveKeys``).
         """
-        entries, deletions = self.entries(families), _sum_of(self.num_deletions, families)
-        if entries is None or deletions is None:
-            return None
-        return max(entries - 2 * deletions, 0)
-
-    def counted(self, families: Collection[str] | None = None) -> Counted:
-        """Return the counts of a store, of some column families or all."""
-        entries, why = self.entries(families), _NOT_TOLD
+        entries = _sum_of(self.num_entries, families)
+        deletions = _sum_of(self.num_deletions, families)
+        keys = None
+        why = _NOT_TOLD
         if entries == 0 and self.wal_bytes:
             why = f"no SST file has any yet: all may be in its WAL of {self.wal_bytes} bytes"
-            return Counted(None, None, None, dict.fromkeys(Counted._fields[:-1], why))
-        deletions, keys = _sum_of(self.num_deletions, families), self.estimated_keys(families)
-        told = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
-        return Counted(**told, unknown={name: why for name in told if told[name] is None})
-
-    def figures(self, counted: Counted) -> dict[str, Any]:
-        """Return what a :class:`FoundStore` has of it, and of these counts."""
-        names = ("column_families", "size_bytes", "disk_bytes", "wal_bytes", "format_versions")
-        counts = {name: getattr(counted, name) for name in Counted._fields[:-1]}
-        return {name: getattr(self, name) for name in names} | counts
-
-
-class Counted(NamedTuple):
-    """Counts of a store: None if they are unknown, and why by their names."""
-
-    num_entries: int | None
-    num_deletions: int | None
-    estimated_keys: int | None
-    unknown: dict[str, str]
+            entries = deletions = None
+        elif entries is not None and deletions is not None:
+            keys = max(entries - 2 * deletions, 0)
+        counts = {"num_entries": entries, "num_deletions": deletions, "estimated_keys": keys}
+        unknown = {name: why for name, count in counts.items() if count is None}
+        return {name: getattr(self, name) for name in _TOLD} | counts | {"unknown": unknown}
 
 
 @dataclass(frozen=True, slots=True)

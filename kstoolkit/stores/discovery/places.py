@@ -42,7 +42,7 @@ from kstoolkit.stores.discovery.found import FoundSegment, FoundStore, OnDisk, f
 from kstoolkit.units import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from kstoolkit.formats.streams.recognising import Place
 
@@ -240,6 +240,8 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     folders = [folder for folder, _ in places]
     is_alone = len(places) == 1 and places[0][1].is_by_name_alone
     place, held = places[0][1], on_disk(folders)
+    starts = {at: each.segment_start_ms for at, each in places if each.segment_start_ms is not None}
+    length_ms = _length_ms(starts)
     families = tuple(name for name in held.column_families if name != OFFSETS)
     kind, confidence, reasons = _kind(families, place)
     keeps_offsets = OFFSETS in held.column_families
@@ -254,7 +256,8 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
     if held.num_entries is None:
         unknown["num_not_rewritten"] = "a file of it does not tell"
     # Those that hold what the application put in.
-    counted = held.counted({*(held.num_entries or {})} - {OFFSETS})
+    figures = held.figures({*(held.num_entries or {})} - {OFFSETS})
+    figures["unknown"] = unknown | figures["unknown"]
     return FoundStore(
         str(folders[0] if is_alone or root in folders else place.folder),
         "kafka-streams",
@@ -266,11 +269,12 @@ def streams_store(places: Sequence[tuple[Path, StreamsPlace]], root: Path) -> Fo
         kind=kind,
         confidence=confidence,
         reasons=reasons,
-        segments=_streams_segments(places),
+        segments=_segments(
+            starts, lambda start_ms: None if length_ms is None else start_ms + length_ms
+        ),
         num_not_rewritten=_not_rewritten(held),
-        **held.figures(counted),
         offset=offset,
-        unknown=unknown | counted.unknown,
+        **figures,
     )
 
 
@@ -308,24 +312,22 @@ def _no_sign(place: StreamsPlace) -> str:
     return "Kafka Streams before 4.3 leaves no sign of it" if is_there else _NOT_CLOSED
 
 
-def _streams_segments(places: Sequence[tuple[Path, StreamsPlace]]) -> Records[FoundSegment]:
-    starts = {folder: place.segment_start_ms for folder, place in places}
-    length_ms = _length_ms(starts)
+def _length_ms(starts_ms: Mapping[Path, int]) -> int | None:
+    """Return how long segments are at most; None if fewer than two, or minutes, tell of it."""
+    to_the_ms = all(folder.name.endswith(str(start)) for folder, start in starts_ms.items())
+    is_told = to_the_ms and len(starts_ms) > 1
+    return segment_interval_ms(starts_ms.values()) if is_told else None
+
+
+def _segments(
+    starts_ms: Mapping[Path, int], end_ms: Callable[[int], int | None]
+) -> Records[FoundSegment]:
     found = [
-        FoundSegment(
-            str(folder), start_ms, size, end_ms=None if length_ms is None else start_ms + length_ms
-        )
-        for folder, start_ms in starts.items()
-        if start_ms is not None and (size := folder_bytes(folder)) is not None
+        FoundSegment(str(folder), start_ms, size_bytes, end_ms=end_ms(start_ms))
+        for folder, start_ms in starts_ms.items()
+        if (size_bytes := folder_bytes(folder)) is not None
     ]
     return Records(sorted(found, key=lambda each: each.start_ms), "segments")
-
-
-def _length_ms(starts: Mapping[Path, int | None]) -> int | None:
-    """Return how long segments are at most; None if fewer than two, or minutes, tell of it."""
-    known = [each for each in starts.values() if each is not None]
-    to_the_ms = all(folder.name.endswith(str(start)) for folder, start in starts.items())
-    return segment_interval_ms(known) if len(known) > 1 and to_the_ms else None
 
 
 def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
@@ -378,35 +380,21 @@ def replica_levels(replica: Path) -> Iterator[FoundStore]:
 def replica_level(level: Path, only: Path | None = None) -> FoundStore:
     """Return a level of a replica as a store, or the one segment of it that is asked for."""
     folders = sorted(level.iterdir()) if only is None else [only]
+    window_ms = int(level.name)
     starts = {each: segment_start_ms(level.name, each.name) for each in folders}
     segments = {each: start_ms for each, start_ms in starts.items() if start_ms is not None}
-    held = on_disk(segments)
-    counted = held.counted()
     return FoundStore(
         str(only or level),
         "kstoolkit",
         level.parent.name,
-        format_duration(int(level.name)),
+        format_duration(window_ms),
         kind="window",
         confidence=1.0,
         reasons=("a level of a replica",),
-        segments=_replica_segments(segments, int(level.name)),
-        **held.figures(counted),
-        unknown=counted.unknown,
+        segments=_segments(segments, lambda start_ms: segment_span_ms(window_ms, start_ms).stop),
+        **on_disk(segments).figures(),
     )
 
 
 def _is_length(name: str) -> bool:
     return name.isascii() and name.isdigit()
-
-
-def _replica_segments(starts: dict[Path, int], window_ms: int) -> Records[FoundSegment]:
-    sizes = {each: folder_bytes(each) for each in starts}
-    found = [
-        FoundSegment(
-            str(each), starts[each], size, end_ms=segment_span_ms(window_ms, starts[each]).stop
-        )
-        for each, size in sizes.items()
-        if size is not None
-    ]
-    return Records(sorted(found, key=lambda each: each.start_ms), "segments")

@@ -7,9 +7,8 @@ which versions it keeps, and what takes rows away.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, product
 from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import OFFSETS
@@ -17,23 +16,19 @@ from kstoolkit.records import Records
 from kstoolkit.stores.growth.records import CheckpointUse, Deletions, Eviction, LevelUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.store import Store
+    from kstoolkit.stores.spark.checkpoint import StateFile
     from kstoolkit.stores.spark.sparkstore import SparkStore
 
 
 _NOT_OPENED = "the store's RocksDB was not handed over"
 _NO_FILES = "there are no SST files"
 _FIGURES = (
-    "num_entries",
-    "num_deletions",
-    "num_range_deletions",
-    "num_obsolete",
-    "tombstone_density",
-    "space_amplification",
+    *("num_entries", "num_deletions", "num_range_deletions", "num_obsolete"),
+    *("tombstone_density", "space_amplification"),
 )
 
 
@@ -61,43 +56,34 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
     """Return what files of RocksDBs tell of deletions, given how many rows these hold together."""
     if not files:
         return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
-    live_bytes = _sum([each.live_bytes for each in files])
-    ssts = [each for one in files for each in one.ssts]
-    return _deletions_in(ssts, num_on_disk=num_on_disk, live_bytes=live_bytes)
+    ssts = sorted((each for one in files for each in one.ssts), key=lambda each: each.level)
+    live_bytes = _sum(each.live_bytes for each in files)
+    ranges = _sum(each.num_range_deletions for each in ssts)
+    levels = [_level(each, list(of)) for each, of in groupby(ssts, lambda file: file.level)]
+    whole = _level(0, ssts)
+    unknown = dict(whole.unknown)
+    if not live_bytes:
+        unknown["space_amplification"] = "RocksDB estimates nothing to be live"
+    if ranges is None:
+        unknown["num_range_deletions"] = "a file does not say"
+    # Rows of a memtable or a WAL are in no file: there may be more rows than entries.
+    num_obsolete = max(whole.num_entries - whole.num_deletions - num_on_disk, 0)
+    return Deletions(
+        num_entries=whole.num_entries,
+        num_deletions=whole.num_deletions,
+        num_range_deletions=ranges,
+        num_obsolete=num_obsolete,
+        tombstone_density=whole.tombstone_density,
+        space_amplification=whole.size_bytes / live_bytes if live_bytes else None,
+        levels=Records(levels, "levels"),
+        unknown=unknown,
+    )
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
     """Return the sum; None if one of them is unknown."""
     known = list(counts)
     return None if None in known else sum(each or 0 for each in known)
-
-
-def _deletions_in(ssts: Iterable[Sst], *, num_on_disk: int, live_bytes: int | None) -> Deletions:
-    """Return what SST files tell of deletions, given how many rows they hold together."""
-    files = sorted(ssts, key=lambda each: each.level)
-    entries = sum(each.num_entries for each in files)
-    deletions = sum(each.num_deletions for each in files)
-    ranges = _sum(each.num_range_deletions for each in files)
-    unknown = {} if entries else {"tombstone_density": _NO_FILES}
-    if not live_bytes:
-        unknown["space_amplification"] = "RocksDB estimates nothing to be live"
-    if ranges is None:
-        unknown["num_range_deletions"] = "a file does not say"
-    # Rows of a memtable or a WAL are in no file: there may be more rows than entries.
-    size = sum(each.size_bytes for each in files)
-    return Deletions(
-        num_entries=entries,
-        num_deletions=deletions,
-        num_range_deletions=ranges,
-        num_obsolete=max(entries - deletions - num_on_disk, 0),
-        tombstone_density=deletions / entries if entries else None,
-        space_amplification=size / live_bytes if live_bytes else None,
-        levels=Records(
-            [_level(each, list(of)) for each, of in groupby(files, lambda file: file.level)],
-            "levels",
-        ),
-        unknown=unknown,
-    )
 
 
 def _level(level: int, files: list[Sst]) -> LevelUse:
@@ -114,8 +100,6 @@ def _level(level: int, files: list[Sst]) -> LevelUse:
     )
 
 
-_PLACES = ("", "SSTs", "logs", "_metadata")
-_BLOCK_BYTES = 512
 _TTL = "ttlExpirationMs"
 _SNAPSHOT = re.compile(r"\d+(_[\w-]+)?\.(zip|snapshot)")
 _CHANGELOG = re.compile(r"\d+(_[\w-]+)?\.(changelog|delta)")
@@ -124,9 +108,9 @@ _CHANGELOG = re.compile(r"\d+(_[\w-]+)?\.(changelog|delta)")
 def checkpoint_use(store: SparkStore) -> CheckpointUse:
     """Return what the checkpoint keeps of an open store, of all versions."""
     place, versions = store.place, store.versions
-    folders = [place.operator.folder(at, name) for at in place.partitions for name in place.stores]
-    files = [each for folder in folders for each in _files(folder)]
-    snapshots = [each for each in files if each.is_whole]
+    parts = product(place.partitions, place.stores)
+    files = [each for part in parts for each in place.operator.files(*part)]
+    snapshots = [each for each in files if _is_whole(each)]
     changelogs = [each for each in files if _CHANGELOG.fullmatch(each.name)]
     size = sum(each.size_bytes for each in files)
     known = [sum(each.size_bytes for each in some) for some in (snapshots, changelogs)]
@@ -165,23 +149,6 @@ def _eviction(store: SparkStore) -> Eviction:
     return Eviction.CODE if is_code else Eviction.WATERMARK
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    name: str
-    is_whole: bool
-    size_bytes: int
-    disk_bytes: int
-
-
-def _files(folder: Path) -> Iterator[_File]:
-    """Yield the files of a store's partition; those that vanish meanwhile are left out."""
-    for place in _PLACES:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            for each in (folder / place).iterdir():
-                with suppress(FileNotFoundError):
-                    told = each.lstat()
-                    if not each.is_dir():
-                        is_whole = place == "SSTs" or bool(_SNAPSHOT.fullmatch(each.name))
-                        is_whole &= not each.name.endswith(".crc")
-                        disk = told.st_blocks * _BLOCK_BYTES
-                        yield _File(each.name, is_whole, told.st_size, disk)
+def _is_whole(file: StateFile) -> bool:
+    is_whole = file.place == "SSTs" or _SNAPSHOT.fullmatch(file.name)
+    return bool(is_whole) and not file.name.endswith(".crc")

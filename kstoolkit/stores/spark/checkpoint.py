@@ -28,7 +28,7 @@ import re
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kstoolkit.errors import CheckpointError, FormatError, InputError, KstoolkitError
 from kstoolkit.formats.spark.logs import (
@@ -143,6 +143,18 @@ _DEFAULT_STORE = "default"
 """The store of operators that have only one: it has no folder of its own."""
 
 
+_BLOCK_BYTES = 512
+
+
+class StateFile(NamedTuple):
+    """A file of a store's partition, by the name of the folder in it."""
+
+    place: str
+    name: str
+    size_bytes: int
+    disk_bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class OperatorFolder:
     """An operator of a checkpoint, by its number."""
@@ -178,6 +190,17 @@ class OperatorFolder:
         """Return where the state of a partition lies, for one store."""
         folder = self.path / str(partition)
         return folder if store == _DEFAULT_STORE else folder / store
+
+    def files(self, partition: int, store: str) -> Iterator[StateFile]:
+        """Yield the files of a store's partition, all versions; none that vanishes meanwhile."""
+        for place in ("", "SSTs", "logs", "_metadata"):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                for each in (self.folder(partition, store) / place).iterdir():
+                    with suppress(FileNotFoundError):
+                        told = each.lstat()
+                        if not each.is_dir():
+                            disk_bytes = told.st_blocks * _BLOCK_BYTES
+                            yield StateFile(place, each.name, told.st_size, disk_bytes)
 
     def schemas(self, store: str, batch: int) -> list[FamilySchema]:
         """Return the schemas of a store as of a batch, one a column family."""
@@ -328,7 +351,6 @@ def _holds_count_blocks(schemas: Sequence[FamilySchema]) -> bool:
     )
 
 
-_BLOCK_BYTES = 512
 _SINCE = "rows that were changed since the latest snapshot are not counted anywhere"
 _UNKNOWN = {
     "closed": "a checkpoint holds only what was committed",
@@ -386,7 +408,7 @@ def _found(
     unknown: dict[str, str],
 ) -> FoundStore:
     folder = operator.folder(partition, store)
-    size_bytes, disk_bytes = _sizes(folder)
+    held = list(operator.files(partition, store))
     versions: list[int] = []
     entries = None
     with suppress(NoStoreError, KstoolkitError):
@@ -406,8 +428,8 @@ def _found(
         kind=kind,
         confidence=None if kind is None else 1.0,
         reasons=() if kind is None else ("the operator's metadata and schema",),
-        size_bytes=size_bytes,
-        disk_bytes=disk_bytes,
+        size_bytes=sum(each.size_bytes for each in held),
+        disk_bytes=sum(each.disk_bytes for each in held),
         num_entries=entries,
         versions=(versions[0], versions[-1]) if versions else None,
         unknown=unknown,
@@ -427,20 +449,6 @@ def counted_keys(snapshot: Path) -> tuple[int, int] | None:
         return None
     found = read_with(snapshot, read_snapshot)
     return None if found.num_keys is None else (found.num_keys, found.num_internal_keys or 0)
-
-
-def _sizes(folder: Path) -> tuple[int, int]:
-    """Return how long the files of a store are, all versions of it, and what they take."""
-    size = disk = 0
-    for place in (folder, folder / "SSTs", folder / "logs", folder / "_metadata"):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            for each in place.iterdir():
-                with suppress(FileNotFoundError):
-                    told = each.lstat()
-                    is_counted = not each.is_dir()
-                    size += told.st_size * is_counted
-                    disk += told.st_blocks * _BLOCK_BYTES * is_counted
-    return size, disk
 
 
 _NAMED = 6
