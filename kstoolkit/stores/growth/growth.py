@@ -58,12 +58,10 @@ class _HasSource(Protocol):
     @property
     def source(self) -> RowSource:
         """Where its rows lie."""
-        ...
 
     @property
     def key_serde(self) -> Serde:
         """How its keys are read."""
-        ...
 
 
 def _measured_growth(

@@ -60,6 +60,13 @@ class Asked:
     until_ms: int | None = None
 
     @property
+    def starts_ms(self) -> tuple[int | None, int | None]:
+        """From when on windows start that are wanted, and before when."""
+        if self.window_start_ms is None:
+            return self.since_ms, self.until_ms
+        return self.window_start_ms, self.window_start_ms + 1
+
+    @property
     def is_all(self) -> bool:
         """Whether every row is wanted."""
         return self == Asked()
@@ -188,9 +195,7 @@ def _of_one(store: Store, family: str, key: bytes) -> Iterator[Row]:
 
 def _times_of(kind: Kind, asked: Asked, span_ms: range | None) -> tuple[int | None, int | None]:
     """Return the first time that keys may have behind the application's, and the last one."""
-    since, until = asked.since_ms, asked.until_ms
-    if asked.window_start_ms is not None:
-        since, until = asked.window_start_ms, asked.window_start_ms + 1
+    since, until = asked.starts_ms
     if kind in SESSIONS:
         until = None
     begin, end = (None, None) if span_ms is None else (span_ms.start, span_ms.stop)

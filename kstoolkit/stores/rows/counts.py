@@ -80,9 +80,8 @@ class CountRows:
     def __post_init__(self) -> None:
         if self.total and self.action is not None:
             message = f"Both the total and the count of {self.action!r} are asked for."
-            raise ConfigurationError(
-                message, hint=naming("Give {action} or {total}.", total=Option("total", "True"))
-            )
+            hint = naming("Give {action} or {total}.", total=Option("total", "True"))
+            raise ConfigurationError(message, hint=hint)
 
     @property
     def value_serde(self) -> str:
@@ -146,9 +145,8 @@ def _as_json(told: Told) -> pa.Array:
     order = np.lexsort((place[np.asarray(coded.indices)], row))
     quoted = pa.array([f"{json.dumps(name)}: " for name in names], pa.large_string())
     counts = pa.array(told.count[order]).cast(pa.large_string())
-    comma, begin, end, nothing = (
-        pa.scalar(each, pa.large_string()) for each in (", ", "{", "}", "")
-    )
+    marks = (", ", "{", "}", "")
+    comma, begin, end, nothing = (pa.scalar(each, pa.large_string()) for each in marks)
     pairs = pc.binary_join_element_wise(quoted.take(coded.indices.take(order)), counts, nothing)
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(told.size)])
     joined = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), pairs), comma)
@@ -186,15 +184,8 @@ def changelog_counts(
         If there is no changelog.
     """
     source = changelog if isinstance(changelog, Changelog) else Changelog.open(Path(changelog))
-    kind = as_window(window)
-    lengths_ms = source.window_lengths_ms()
-    if kind.size_ms not in lengths_ms:
-        known = [format_duration(each) for each in lengths_ms]
-        raise _no_such_window(kind, f"The changelog {str(source.path)!r}", known)
-    counted = CountRows(kind.size_ms, action, total)
-    return Readable(
-        _ChangelogCounts(source, counted), key_serde="string", value_serde=counted.value_serde
-    )
+    known = [format_duration(each) for each in source.window_lengths_ms()]
+    return _counts_of(source, "The changelog", known, window, action, total=total)
 
 
 def replica_counts(
@@ -211,42 +202,63 @@ def replica_counts(
     ConfigurationError
         If both are asked for, or the replica has no such windows, or holds them in memory.
     """
-    kind = as_window(window)
-    if format_duration(kind.size_ms) not in replica.windows:
-        raise _no_such_window(kind, f"The replica {str(replica.path)!r}", replica.windows)
-    counted = CountRows(kind.size_ms, action, total)
-    return Readable(
-        _ReplicaCounts(replica, counted), key_serde="string", value_serde=counted.value_serde
-    )
+    return _counts_of(replica, "The replica", replica.windows, window, action, total=total)
 
 
-def _no_such_window(window: Window, where: str, known: Sequence[str]) -> ConfigurationError:
-    message = f"{where} has no windows of {format_duration(window.size_ms)}."
-    return ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
+def _counts_of(
+    held: Changelog | WindowReader,
+    what: str,
+    known: Sequence[str],
+    window: Duration | Window,
+    action: str | None,
+    *,
+    total: bool,
+) -> Readable:
+    size_ms = as_window(window).size_ms
+    length = format_duration(size_ms)
+    if length not in known:
+        message = f"{what} {str(held.path)!r} has no windows of {length}."
+        raise ConfigurationError(message, hint=f"It has: {', '.join(known) or 'none'}.")
+    counted = CountRows(size_ms, action, total)
+    return Readable(_Counts(held, counted), key_serde="string", value_serde=counted.value_serde)
 
 
 @dataclass(frozen=True, slots=True)
-class _ChangelogCounts:
-    """The latest counts of one window length, bucket of users by bucket."""
+class _Counts:
+    """The latest counts of one window length, as a changelog or a replica has them."""
 
-    changelog: Changelog
+    held: Changelog | WindowReader
     rows: CountRows
 
     @property
     def name(self) -> str:
-        return f"{self.changelog.path}, {format_duration(self.rows.window_ms)}"
+        return f"{self.held.path}, {format_duration(self.rows.window_ms)}"
 
     def read(self, asked: Asked) -> Iterator[RowColumns]:
-        for counters in self._counters(asked):
-            yield from map(self.rows.of, _told_by(counters))
+        if isinstance(self.held, Changelog):
+            told = _told_by_changelog(self.held, self.rows.window_ms, asked)
+        else:
+            told = _told_by_replica(self.held, self.rows.window_ms, asked)
+        return map(self.rows.of, told)
 
-    def _counters(self, asked: Asked) -> Iterator[Counters]:
-        if asked.key is not None:
-            user = asked.key.decode(errors="replace")  # rows of another user are left out later
-            yield self.changelog.counters(self.rows.window_ms, users={user})
-            return
-        for bucket in range(self.changelog.buckets()):
-            yield self.changelog.counters(self.rows.window_ms, bucket=bucket)
+
+def _told_by_changelog(changelog: Changelog, window_ms: int, asked: Asked) -> Iterator[Told]:
+    """Yield counts bucket of users by bucket, or of the one user that is asked for."""
+    if asked.key is not None:
+        user = asked.key.decode(errors="replace")  # rows of another user are left out later
+        yield from _told_by(changelog.counters(window_ms, users={user}))
+        return
+    for bucket in range(changelog.buckets()):
+        yield from _told_by(changelog.counters(window_ms, bucket=bucket))
+
+
+def _told_by_replica(replica: WindowReader, window_ms: int, asked: Asked) -> Iterator[Told]:
+    """Yield counts segment by segment."""
+    options, length = segment_options(as_profile(None)), format_duration(window_ms)
+    for state in replica.segments():
+        if state.window == length and _may_hold(state, asked):
+            with closing(DiskSegment(_folder_of(state), options)) as segment:
+                yield from _told_in(segment)
 
 
 def _told_by(counters: Counters) -> Iterator[Told]:
@@ -266,29 +278,8 @@ def _told_by(counters: Counters) -> Iterator[Told]:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _ReplicaCounts:
-    """The counts of one level, segment by segment."""
-
-    replica: WindowReader
-    rows: CountRows
-
-    @property
-    def name(self) -> str:
-        return f"{self.replica.path}, {format_duration(self.rows.window_ms)}"
-
-    def read(self, asked: Asked) -> Iterator[RowColumns]:
-        options = segment_options(as_profile(None))
-        for state in self.replica.segments():
-            if state.window == format_duration(self.rows.window_ms) and _may_hold(state, asked):
-                with closing(DiskSegment(_folder_of(state), options)) as segment:
-                    yield from map(self.rows.of, _told_in(segment))
-
-
 def _may_hold(state: SegmentState, asked: Asked) -> bool:
-    since, until = asked.since_ms, asked.until_ms
-    if asked.window_start_ms is not None:
-        since, until = asked.window_start_ms, asked.window_start_ms + 1
+    since, until = asked.starts_ms
     too_old = since is not None and state.end_ms <= since
     return not too_old and (until is None or state.start_ms < until)
 

@@ -84,7 +84,6 @@ class _AsArrow(Protocol):
 
     def to_arrow(self) -> pa.Table:
         """Return them as a table."""
-        ...
 
 
 class Exportable(Protocol):
@@ -92,11 +91,9 @@ class Exportable(Protocol):
 
     def batches(self) -> Iterator[_AsArrow]:
         """Yield the rows in parts; one without rows, if there are none."""
-        ...
 
     def json_lines(self) -> Iterator[str]:
         """Yield one JSON object a row, without its line end."""
-        ...
 
 
 def export(
@@ -168,12 +165,8 @@ def _writer(target: Path) -> Callable[[Exportable, Path], int]:
 def _parquet(rows: Exportable, path: Path) -> int:
     parts = (part.to_arrow() for part in rows.batches())
     first = next(parts)
-    number = 0
     with pq.ParquetWriter(path, first.schema, compression="zstd") as writer:
-        for table in _row_groups(_of_schema(first, parts)):
-            writer.write_table(table)
-            number += len(table)
-    return number
+        return _write_all(writer, _row_groups(_of_schema(first, parts)))
 
 
 def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -192,14 +185,18 @@ def _row_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 def _csv(rows: Exportable, path: Path, *, compression: str | None) -> int:
     parts = (_as_texts(part.to_arrow()) for part in rows.batches())
     first = next(parts)
-    number = 0
     with (
         pa.output_stream(path, compression=compression) as file,
         pc_csv.CSVWriter(file, first.schema) as writer,
     ):
-        for table in _of_schema(first, parts):
-            writer.write_table(table)
-            number += len(table)
+        return _write_all(writer, _of_schema(first, parts))
+
+
+def _write_all(writer: pq.ParquetWriter | pc_csv.CSVWriter, tables: Iterator[pa.Table]) -> int:
+    number = 0
+    for table in tables:
+        writer.write_table(table)
+        number += len(table)
     return number
 
 
@@ -239,20 +236,26 @@ def _with_columns(schema: pa.Schema, table: pa.Table) -> pa.Table:
 
 def _as_texts(table: pa.Table) -> pa.Table:
     """Return a table with bytes in hex, times as ISO 8601, headers and what is nested as JSON."""
-    for place, each in enumerate(table.schema):
-        if pa.types.is_large_binary(each.type):
-            table = table.set_column(place, each.name, in_hex(table[place].combine_chunks()))
-        elif pa.types.is_timestamp(each.type):
-            table = table.set_column(place, each.name, _times_as_text(table[place]))
-        elif pa.types.is_null(each.type):
-            table = table.set_column(place, each.name, pa.nulls(len(table), pa.large_string()))
-        elif each.type == HEADERS:
-            table = table.set_column(place, each.name, _headers_as_json(table[place]))
-        elif pa.types.is_nested(each.type):
-            cells = table[place].to_pylist()
-            texts = [None if cell is None else json_text(cell) for cell in cells]
-            table = table.set_column(place, each.name, pa.array(texts, pa.large_string()))
+    for place, name in enumerate(table.column_names):
+        table = table.set_column(place, name, _as_text(table[place]))
     return table
+
+
+def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    kind = column.type
+    if pa.types.is_large_binary(kind):
+        return in_hex(column.combine_chunks())
+    if pa.types.is_timestamp(kind):
+        return _times_as_text(column)
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.large_string())
+    if not pa.types.is_nested(kind):
+        return column
+    cells = column.to_pylist()
+    if kind == HEADERS:
+        cells = [cell and [[each["name"], each["value"]] for each in cell] for cell in cells]
+    texts = [None if cell is None else json_text(cell) for cell in cells]
+    return pa.array(texts, pa.large_string())
 
 
 def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -261,13 +264,3 @@ def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     is_date = pc.and_(pc.greater_equal(time_ms, _FIRST_MS), pc.less_equal(time_ms, _LAST_MS))
     dates = pc.if_else(is_date, column, None).cast(pa.large_string())
     return pc.if_else(is_date, dates, time_ms.cast(pa.large_string()))
-
-
-def _headers_as_json(column: pa.ChunkedArray) -> pa.Array:
-    if column.null_count == len(column):
-        return pa.nulls(len(column), pa.large_string())
-    told = (
-        None if cell is None else json_text([[each["name"], each["value"]] for each in cell])
-        for cell in column.to_pylist()
-    )
-    return pa.array(told, pa.large_string())

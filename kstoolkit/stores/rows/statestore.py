@@ -37,15 +37,12 @@ class StorePart(Protocol):
     @property
     def span_ms(self) -> range | None:
         """When its windows begin, or its sessions end, epoch ms UTC; None if that is not known."""
-        ...
 
     def opened(self) -> Store | None:
         """Return it, open; None if it is gone."""
-        ...
 
     def readable(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         """Yield rows of it, up to where they are damaged, if others come after them."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +88,7 @@ class StreamSource:
         return None if None in told else sum(each or 0 for each in told)
 
     def _may_hold(self, part: StorePart, asked: Asked) -> bool:
-        span = part.span_ms
-        since, until = asked.since_ms, asked.until_ms
-        if asked.window_start_ms is not None:
-            since, until = asked.window_start_ms, asked.window_start_ms + 1
+        span, (since, until) = part.span_ms, asked.starts_ms
         if span is None or (since is not None and span.stop <= since):
             return span is None
         return until is None or self.kind in SESSIONS or span.start < until

@@ -313,15 +313,12 @@ class OpenState(Protocol):
     @property
     def families(self) -> dict[str, int]:
         """The numbers of the column families by their names; none in a store without."""
-        ...
 
     def rows(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Yield keys and values in the order of keys, those that begin with ``prefix``."""
-        ...
 
     def close(self) -> None:
         """Close it; a second time does nothing."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
