@@ -30,7 +30,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
-from math import gcd, isqrt
+from math import gcd, inf, isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,16 +73,13 @@ def clock_of(engine: str | None, kind: str | None, rows: RowColumns) -> Clock:
 
 def times_of(clock: Clock, rows: RowColumns) -> Times:
     """Return the time of each row, and which of them have one."""
-    match clock:
-        case Clock.WINDOW_START:
-            column = rows.window_start_ms
-        case Clock.SESSION_END:
-            column = rows.window_end_ms
-        case Clock.VALID_TO:
-            column = rows.valid_to_ms
-        case Clock.TIMESTAMP:
-            column = rows.timestamp_ms
-    return numbers_of(column, len(rows))
+    columns = {
+        Clock.WINDOW_START: rows.window_start_ms,
+        Clock.SESSION_END: rows.window_end_ms,
+        Clock.VALID_TO: rows.valid_to_ms,
+        Clock.TIMESTAMP: rows.timestamp_ms,
+    }
+    return numbers_of(columns[clock], len(rows))
 
 
 def watermark_times_of(rows: RowColumns) -> Times:
@@ -96,8 +93,11 @@ def watermark_times_of(rows: RowColumns) -> Times:
 
 SHORTEST_MS = 60_000
 _MINUTE_MS = 60_000
-_HISTORY = ((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, 60_000))
-_LONG_HISTORY = (24, 300_000)
+_MOST_PARTS = 24
+_HISTORY = (
+    *((60_000, 3, 2_000), (300_000, 5, 20_000), (3_600_000, 12, 60_000)),
+    (inf, _MOST_PARTS, 300_000),
+)
 _LARGEST_SEARCHED = 1 << 44  # ms, 557 years: the divisors of more would take long to find
 _LONGEST_MS = 1 << 62
 
@@ -112,7 +112,7 @@ class Between:
     @property
     def likely_ms(self) -> int | None:
         """The one that people would have chosen: the shortest, or the only whole minute of many."""
-        if self.most_ms - self.least_ms <= _LONG_HISTORY[0]:
+        if self.most_ms - self.least_ms <= _MOST_PARTS:
             return self.least_ms
         minute = -(-self.least_ms // _MINUTE_MS) * _MINUTE_MS
         is_only = minute <= self.most_ms < minute + _MINUTE_MS
@@ -123,10 +123,7 @@ def interval_of(retention_ms: int, *, is_versioned: bool = False) -> int:
     """Return how long the segments of a store are, in ms."""
     if not is_versioned:
         return max(retention_ms // 2, SHORTEST_MS)
-    for up_to_ms, parts, least_ms in _HISTORY:
-        if retention_ms <= up_to_ms:
-            return max(retention_ms // parts, least_ms)
-    parts, least_ms = _LONG_HISTORY
+    _, parts, least_ms = next(each for each in _HISTORY if retention_ms <= each[0])
     return max(retention_ms // parts, least_ms)
 
 

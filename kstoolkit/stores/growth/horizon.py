@@ -14,7 +14,7 @@ of windows and sessions     when the window ended    the moment given, else the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import naming
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from kstoolkit.stores.growth.files import StoreFiles
     from kstoolkit.stores.growth.heavyhitters import HeavyHitters, Totals
     from kstoolkit.stores.growth.records import CheckpointUse
-    from kstoolkit.stores.growth.tallies import Spans, Tallies
+    from kstoolkit.stores.growth.tallies import Tallies
 
 
 _STREAMS = "kafka-streams"
@@ -331,13 +331,10 @@ def keys_of(tallies: Tallies, top: int, serde: Serde | None) -> Records[KeyUse]:
     totals, bounds = hitters.top(top), (hitters.error_rows, hitters.error_bytes)
     raw = ByteColumn.from_arrow(totals.keys)
     chosen = serde_of(guess_serde(raw).serde) if serde is None else serde
+    values = chosen.decode(raw).to_list(raw)
     uses = [
-        KeyUse(
-            value.raw if isinstance(value, Undecoded) else value, key, rows, size, share, *bounds
-        )
-        for value, (key, rows, size, share) in zip(
-            chosen.decode(raw).to_list(raw), _figures(totals, tallies), strict=True
-        )
+        KeyUse(value.raw if isinstance(value, Undecoded) else value, *figures, *bounds)
+        for value, figures in zip(values, _figures(totals, tallies), strict=True)
     ]
     return Records(uses, "keys")
 
@@ -395,17 +392,13 @@ def windows_of(tallies: Tallies, horizon: Horizon, top: int) -> Records[WindowUs
         return Records((), "windows")
     spans = tallies.times.spans()
     order = (-spans.data_bytes).argsort(kind="stable")[:top]
-    uses = [
-        WindowUse(
-            int(spans.number[at]) * spans.length_ms,
-            spans.length_ms,
-            int(spans.num_rows[at]),
-            int(spans.data_bytes[at]),
-            _share_of(int(spans.data_bytes[at]), tallies),
-        )
-        for at in order
-    ]
-    return Records([_judged(tallies, horizon, each) for each in uses], "windows")
+    uses = []
+    for at in order:
+        start_ms, size = int(spans.number[at]) * spans.length_ms, int(spans.data_bytes[at])
+        rows, share = int(spans.num_rows[at]), _share_of(size, tallies)
+        use = WindowUse(start_ms, spans.length_ms, rows, size, share)
+        uses.append(_judged(tallies, horizon, use))
+    return Records(uses, "windows")
 
 
 def _judged(tallies: Tallies, horizon: Horizon, use: WindowUse) -> WindowUse:
@@ -461,14 +454,6 @@ _NEWEST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Judge:
-    """The moment that ages count back from, and what it is."""
-
-    at_ms: int
-    what: str
-
-
 def ages_of(
     tallies: Tallies, horizon: Horizon, checkpoint: CheckpointUse | None = None
 ) -> Records[Age]:
@@ -480,7 +465,14 @@ def ages_of(
         spans, clock = tallies.times.spans(), str(Clock.TIMESTAMP)
     else:
         spans, clock = tallies.ends.spans(), _WINDOW_END
-    return Records([_age(tallies, spans, clock, judge, each) for each in _AGES_MS], "ages")
+    at_ms, what = judge
+    ages = []
+    for age_ms in _AGES_MS:
+        found = spans.below(at_ms - age_ms + 1)
+        rows, size = found.num_rows, found.data_bytes
+        errors = found.error_rows, found.error_bytes
+        ages.append(Age(age_ms, rows, size, _share_of(size, tallies), *errors, clock, what, at_ms))
+    return Records(ages, "ages")
 
 
 def why_no_ages(
@@ -500,28 +492,14 @@ def why_no_ages(
     return _NO_TIME if no_time else None
 
 
-def _judge(tallies: Tallies, horizon: Horizon) -> _Judge | None:
+def _judge(tallies: Tallies, horizon: Horizon) -> tuple[int, str] | None:
+    """Return the moment that ages count back from, and what it is."""
     if tallies.clock is None or tallies.clock is Clock.VALID_TO:
         return None
     if horizon.now_ms is not None:
-        return _Judge(horizon.now_ms, "the moment given")
+        return horizon.now_ms, "the moment given"
     if tallies.clock is not Clock.TIMESTAMP and horizon.watermark_ms is not None:
-        return _Judge(horizon.watermark_ms, "the watermark")
+        return horizon.watermark_ms, "the watermark"
     if horizon.stream_time_ms is None:
         return None
-    return _Judge(horizon.stream_time_ms, _NEWEST[tallies.clock])
-
-
-def _age(tallies: Tallies, spans: Spans, clock: str, judge: _Judge, age_ms: int) -> Age:
-    below = spans.below(judge.at_ms - age_ms + 1)
-    return Age(
-        age_ms,
-        below.num_rows,
-        below.data_bytes,
-        _share_of(below.data_bytes, tallies),
-        below.error_rows,
-        below.error_bytes,
-        clock,
-        judge.what,
-        judge.at_ms,
-    )
+    return horizon.stream_time_ms, _NEWEST[tallies.clock]

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.formats.columns import numbers_of
@@ -60,12 +59,16 @@ class Spans:
 
     @classmethod
     def of(
-        cls, number: NDArray[np.int64], num_rows: NDArray[np.int64], data_bytes: NDArray[np.int64]
+        cls,
+        number: NDArray[np.int64],
+        num_rows: NDArray[np.int64],
+        data_bytes: NDArray[np.int64],
+        length_ms: int = 1,
     ) -> Spans:
         """Return sums by number, each number once."""
         known, place = np.unique(number, return_inverse=True)
-        count = len(known)
-        return cls(known, summed(place, num_rows, count), summed(place, data_bytes, count))
+        rows, sizes = (summed(place, each, len(known)) for each in (num_rows, data_bytes))
+        return cls(known, rows, sizes, length_ms)
 
     def __len__(self) -> int:
         return len(self.number)
@@ -76,8 +79,7 @@ class Spans:
             return self
         # A shift, as a division would be by more than an int64 can be, if times are far apart.
         shift = length_ms.bit_length() - self.length_ms.bit_length()
-        wider = Spans.of(self.number >> shift, self.num_rows, self.data_bytes)
-        return Spans(wider.number, wider.num_rows, wider.data_bytes, length_ms)
+        return Spans.of(self.number >> shift, self.num_rows, self.data_bytes, length_ms)
 
     def below(self, cut_ms: int) -> Below:
         """Return what lies before a moment."""
@@ -122,8 +124,7 @@ class TimeTally:
             np.concatenate([getattr(each, name) for each in parts])
             for name in ("number", "num_rows", "data_bytes")
         )
-        joined = Spans.of(number, rows, sizes)
-        joined = Spans(joined.number, joined.num_rows, joined.data_bytes, length_ms)
+        joined = Spans.of(number, rows, sizes, length_ms)
         while len(joined) > self._most_spans:
             joined = joined.lengthened(joined.length_ms * 2)
         self._spans, self._pending, self._num_pending = joined, [], 0
@@ -245,7 +246,7 @@ class Tallies:
         self.num_on_disk += len(np.unique(rows.row)) + rows.num_left_out
         if rows.problems:
             self.num_torn += len(rows.problems)
-            rows = _whole(rows)
+            rows = rows.take(except_at(rows.problems, len(rows)))
         if not len(rows):
             return
         sizes = rows.key.lengths + rows.value.lengths
@@ -256,13 +257,10 @@ class Tallies:
         self._add_below(rows, sizes)
 
     def _add_keys(self, rows: RowColumns, sizes: NDArray[np.int64]) -> None:
-        texts = None
+        texts = None if self.fields is None else self.fields.add(rows, sizes)
+        keys = rows.record_key.to_arrow() if texts is None else texts.drop_null()
         if self.fields is None:
-            keys: pa.Array = rows.record_key.to_arrow()
             self.keys.add(keys, sizes)
-        else:
-            texts = self.fields.add(rows, sizes)
-            keys = rows.record_key.to_arrow() if texts is None else texts.drop_null()
         if texts is not None:
             sizes = sizes[np.asarray(texts.is_valid())]
         if self.prefix_bytes is not None:
@@ -287,9 +285,8 @@ class Tallies:
             self.segments.add(times[known], sizes[known])
 
     def _add_ends(self, rows: RowColumns, sizes: NDArray[np.int64]) -> None:
-        (starts, begun), (ends, ended) = (
-            numbers_of(each, len(rows)) for each in (rows.window_start_ms, rows.window_end_ms)
-        )
+        starts, begun = numbers_of(rows.window_start_ms, len(rows))
+        ends, ended = numbers_of(rows.window_end_ms, len(rows))
         known = begun & ended
         if not known.any():
             return
@@ -320,8 +317,3 @@ def tallied(parts: Iterable[RowColumns], into: Tallies) -> Tallies:
     for rows in parts:
         into.add(rows)
     return into
-
-
-def _whole(rows: RowColumns) -> RowColumns:
-    """Return the rows that could be taken apart."""
-    return rows.take(except_at(rows.problems, len(rows)))

@@ -121,9 +121,9 @@ class StoreSegments(Mapping[int, Store]):
     @property
     def unreadable(self) -> tuple[LeftOut, ...]:
         """Those that were asked for and could not be opened, or not read to the end, and why."""
-        known = self._torn | self._faults
-        told = [(at, error.message) for at, error in known.items()]
-        return tuple(LeftOut(self._folders[at], why) for at, why in (*told, *self._damaged.items()))
+        faults = {at: error.message for at, error in (self._torn | self._faults).items()}
+        told = (*faults.items(), *self._damaged.items())
+        return tuple(LeftOut(self._folders[at], why) for at, why in told)
 
     @property
     def are_named_to_the_ms(self) -> bool:
@@ -199,9 +199,8 @@ class StoreSegments(Mapping[int, Store]):
         self._latest.clear()
 
     def __repr__(self) -> str:
-        return (
-            f"StoreSegments({str(self._path)!r}, {len(self)}, of which {len(self._open)} are open)"
-        )
+        num_open = len(self._open)
+        return f"StoreSegments({str(self._path)!r}, {len(self)}, of which {num_open} are open)"
 
     def _note(self, start_ms: int, error: KstoolkitError, among: dict[int, KstoolkitError]) -> None:
         """Keep in mind that a segment can't be read, and say so the first time."""
@@ -335,10 +334,8 @@ class SegmentedStore(InSegments, HasRows):
     def recognised(self) -> Recognised:
         """What kind of store it is, how sure that is, and why; the largest segment tells."""
         start_ms, largest = self.segments.largest()
-        interval_ms = self.segment_interval_ms
-        found = recognised_as(
-            largest, self.read_as.kind, start_ms=start_ms, interval_ms=interval_ms
-        )
+        told, interval_ms = self.read_as.kind, self.segment_interval_ms
+        found = recognised_as(largest, told, start_ms=start_ms, interval_ms=interval_ms)
         if not self._folders.is_by_name_alone:
             return found
         return doubted(found, by_name_alone(self.name, real_path(self.path).name))
@@ -352,14 +349,14 @@ class SegmentedStore(InSegments, HasRows):
     def source(self) -> StreamSource:
         """Where its rows lie."""
         interval_ms = self.segment_interval_ms
-        spans = {
-            start_ms: None if interval_ms is None else range(start_ms, start_ms + interval_ms)
-            for start_ms in self.segments
-        }
+        parts = []
+        for at in self.segments:
+            span = None if interval_ms is None else range(at, at + interval_ms)
+            parts.append(_SegmentRows(self.segments, at, span))
         return StreamSource(
             self.name,
             self.recognised.kind,
-            [_SegmentRows(self.segments, start_ms, span) for start_ms, span in spans.items()],
+            parts,
             window_size_ms=self.read_as.window_size_ms,
             family=self.read_as.column_family,
         )
@@ -436,7 +433,10 @@ def segment_folders(folder: Path) -> SegmentFolders | None:
     names = _stores(named.values())
     if len(names) > 1:
         raise _several(folder, names)
-    return _of_copy(names[0], named, inside, stores) if names else None
+    if not names:
+        return None
+    own = {each: found.start_ms for each, found in named.items() if found.store == names[0]}
+    return _of_one(names[0], own, inside, stores, is_by_name_alone=True)
 
 
 def _named(folder: Path) -> SegmentName | None:
@@ -456,13 +456,6 @@ def _several(folder: Path, names: list[str]) -> NoStoreError:
     message = f"{folder} holds segments of {len(names)} stores: {', '.join(names)}."
     hint = "Give the folder of one segment, or put each store's into a folder of the store's name."
     return NoStoreError(message, hint=hint)
-
-
-def _of_copy(
-    store: str, named: dict[Path, SegmentName], inside: list[Path], stores: list[Path]
-) -> SegmentFolders:
-    own = {each: found.start_ms for each, found in named.items() if found.store == store}
-    return _of_one(store, own, inside, stores, is_by_name_alone=True)
 
 
 def _of_one(
