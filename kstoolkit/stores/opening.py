@@ -130,10 +130,7 @@ def open_several(path: str | PathLike[str]) -> SegmentedStore | ReplicaLevel | S
 
 
 def _opened_in_several(
-    folder: Path,
-    read_as: ReadAs,
-    scratch: str | PathLike[str] | None,
-    told: Mapping[str, object],
+    folder: Path, read_as: ReadAs, scratch: str | PathLike[str] | None, told: Mapping[str, object]
 ) -> SegmentedStore | ReplicaLevel | SparkStore | None:
     real = real_path(folder)  # the names that an engine gave are those there
     with translated(folder):

@@ -780,10 +780,7 @@ _UNKNOWN = (
         "counted as expired is so by the longest: give {option_retention}.",
         lambda g: g.horizon.is_upper_bound and g.horizon.kept_ms is not None,
     ),
-    _Rule(
-        "What is expired is unknown: {why_expiry_unknown}.{one_segment_tells}",
-        _is_not_judged,
-    ),
+    _Rule("What is expired is unknown: {why_expiry_unknown}.{one_segment_tells}", _is_not_judged),
     _Rule("{undecoded} in no other figure.", lambda g: g.num_undecoded_rows > 0),
     _Rule("{left_out}.", lambda g: g.left_out, lambda _: 1.0, of_empty=True),
     _Rule(

@@ -283,9 +283,7 @@ _MOST_BYTES = 4 << 20
 _MOST_REPEATED_BYTES = 16 << 20
 
 
-def row_batches(
-    rows: Iterable[tuple[bytes, bytes]],
-) -> Iterator[tuple[ByteColumn, ByteColumn]]:
+def row_batches(rows: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[ByteColumn, ByteColumn]]:
     """Yield the keys and the values of some thousands of rows at a time, or of some megabytes.
 
     Rows up to damage among them come before its error.

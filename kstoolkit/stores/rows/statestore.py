@@ -257,11 +257,7 @@ def doubted(found: Recognised, why: str) -> Recognised:
 
 
 def recognised_as(
-    store: Store,
-    told: str | None,
-    *,
-    start_ms: int | None = None,
-    interval_ms: int | None = None,
+    store: Store, told: str | None, *, start_ms: int | None = None, interval_ms: int | None = None
 ) -> Recognised:
     """Return what kind a RocksDB holds, by its column families, place, first rows, and name.
 

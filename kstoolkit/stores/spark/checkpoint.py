@@ -374,12 +374,7 @@ def spark_stores(checkpoint: Checkpoint, below: Path) -> Iterator[FoundStore]:
                 if below in (folder, *folder.parents):
                     unknown = {} if kind is not None else {"kind": why}
                     yield _found(
-                        operator,
-                        partition,
-                        store,
-                        kind=kind,
-                        committed=committed,
-                        unknown=unknown,
+                        operator, partition, store, kind=kind, committed=committed, unknown=unknown
                     )
 
 
