@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rocksdict import AccessType, DBPath, DBRecoveryMode, Options, Rdict
+from rocksdict import AccessType, DBPath, DBRecoveryMode, Options, Rdict, WriteOptions
 
 from kstoolkit.errors import Sentence, naming
 from kstoolkit.rocksdb.faults import StoreResourceError, translated
@@ -60,6 +60,17 @@ class ScratchFolder:
         """Remove the folder; in a forked child nothing, for it is the parent's."""
         if os.getpid() == self.owner:
             _remove(self.path, self.lock)
+
+
+def new_scratch_rocksdb(folder: Path, memtable_bytes: int) -> Rdict:
+    """Return a new RocksDB in a scratch folder, of which nothing need outlive the process."""
+    options = Options(raw_mode=True)
+    options.set_write_buffer_size(memtable_bytes)
+    kept = Rdict(str(folder), options)
+    without_log = WriteOptions()
+    without_log.disable_wal = True  # type: ignore[method-assign, assignment]  # an attribute, whatever its stub says
+    kept.set_write_options(without_log)
+    return kept
 
 
 def new_scratch_folder(

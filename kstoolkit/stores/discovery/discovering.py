@@ -25,9 +25,9 @@ from kstoolkit.stores.discovery.places import (
     StreamsPlace,
     are_segments,
     by_name_alone,
-    changelog_of,
     is_replica_level,
     is_replica_segment,
+    offsets_of,
     real_path,
     replica_level,
     replica_levels,
@@ -109,7 +109,6 @@ def _layout(names: set[str], folders: set[str]) -> _Layout | None:
 
 
 _ENDINGS = {"closed": "cleanly", "open": "not cleanly", None: "not cleanly"}
-_ASKED = {"closed", "offset"}
 _IS_OPEN = "a process has it open"
 _NO_OFFSET = "it has no changelog, or nothing of it was ever flushed"
 
@@ -134,14 +133,13 @@ def _looked_into(found: FoundStore) -> FoundStore:
 
 def _with_kind(found: FoundStore, store: Store, segment: FoundSegment | None) -> FoundStore:
     guess = _recognised(found, store, segment)
-    unknown = {name: why for name, why in found.unknown.items() if name != "kind"}
     told = replace(
         found,
         kind=str(guess.kind),
         confidence=guess.confidence,
         reasons=guess.reasons,
         column_families=store.column_families,
-        unknown=unknown,
+        unknown=_without(found.unknown, "kind"),
     )
     if segment is None and found.wal_bytes:
         told = _with_wal(told, store)
@@ -151,12 +149,8 @@ def _with_kind(found: FoundStore, store: Store, segment: FoundSegment | None) ->
 def _recognised(found: FoundStore, store: Store, segment: FoundSegment | None) -> Recognised:
     if segment is None:
         return recognised_at(store, real_path(found.path), None)[0]
-    guess = recognised_as(
-        store,
-        None,
-        start_ms=segment.start_ms,
-        interval_ms=segment_interval_ms(each.start_ms for each in found.segments),
-    )
+    interval_ms = segment_interval_ms(each.start_ms for each in found.segments)
+    guess = recognised_as(store, None, start_ms=segment.start_ms, interval_ms=interval_ms)
     folder = real_path(segment.path).parent.name
     return guess if folder == found.store else doubted(guess, by_name_alone(found.store, folder))
 
@@ -166,8 +160,8 @@ def _with_wal(found: FoundStore, store: Store) -> FoundStore:
     told = [store.summary(each).estimated_rows for each in store.column_families if each != OFFSETS]
     if None in told:
         return found
-    unknown = {name: why for name, why in found.unknown.items() if name != "estimated_keys"}
-    return replace(found, estimated_keys=sum(each or 0 for each in told), unknown=unknown)
+    keys = sum(each or 0 for each in told)
+    return replace(found, estimated_keys=keys, unknown=_without(found.unknown, "estimated_keys"))
 
 
 def _with_ending(found: FoundStore, store: Store) -> FoundStore:
@@ -176,25 +170,19 @@ def _with_ending(found: FoundStore, store: Store) -> FoundStore:
     asked = _offset(found, told.offsets)
     offset = found.offset if asked is None else asked
     closed = None if found.is_locked else _ENDINGS[told.status]
-    unknown = {name: why for name, why in found.unknown.items() if name not in _ASKED}
+    unknown = _without(found.unknown, "closed", "offset")
     unknown |= {"closed": _IS_OPEN} if closed is None else {}
     unknown |= {"offset": _NO_OFFSET} if offset is None else {}
     return replace(found, closed=closed, offset=offset, unknown=unknown)
 
 
+def _without(unknown: dict[str, str], *names: str) -> dict[str, str]:
+    return {name: why for name, why in unknown.items() if name not in names}
+
+
 def _offset(found: FoundStore, offsets: dict[tuple[str, int], int]) -> int | None:
     """Return the offset of a store's changelog, or of the one topic that it is kept from."""
-    changelog = changelog_of(
-        {topic for topic, _ in offsets},
-        found.store,
-        application=found.application,
-        topology=found.topology,
-    )
-    mine = [
-        offset
-        for (topic, partition), offset in offsets.items()
-        if topic == changelog and found.partition in {None, partition}
-    ]
+    mine = offsets_of(found, offsets, of_all=found.partition is None)
     told = mine or (list(offsets.values()) if len(offsets) == 1 else [])
     return told[0] if told else None
 

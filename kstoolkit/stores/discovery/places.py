@@ -29,7 +29,7 @@ import re
 from dataclasses import dataclass, replace
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kstoolkit.errors import FormatError, Option, naming
 from kstoolkit.formats.columns import ByteColumn
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from kstoolkit.formats.streams.recognising import Place
 
 
+_Offset = TypeVar("_Offset", int, int | None)
+
+
 def changelog_of(
     topics: Iterable[str], store: str, *, application: str | None, topology: str | None = None
 ) -> str | None:
@@ -61,6 +64,20 @@ def changelog_of(
         mine = f"{application}{ending}"
         return mine if mine in named else None
     return min((each for each in named if each.endswith(ending)), key=len, default=None)
+
+
+def offsets_of(
+    store: StreamsPlace | FoundStore, offsets: Mapping[tuple[str, int], _Offset], *, of_all: bool
+) -> list[_Offset]:
+    """Return the offsets of a store's changelog: of its partition, or of all."""
+    topics = {topic for topic, _ in offsets}
+    place = {"application": store.application, "topology": store.topology}
+    changelog = changelog_of(topics, store.store, **place)
+    return [
+        offset
+        for (topic, partition), offset in offsets.items()
+        if topic == changelog and (of_all or partition == store.partition)
+    ]
 
 
 BY_NAME_ALONE = 0.8
@@ -348,15 +365,8 @@ def _offset(place: StreamsPlace, why: str) -> tuple[int | None, str]:
             why = error.message
             continue
         why = "the task's checkpoint does not name its changelog"
-        changelog = changelog_of(
-            {topic for topic, _ in told},
-            place.store,
-            application=place.application,
-            topology=place.topology,
-        )
-        for (topic, partition), offset in told.items():
-            if topic == changelog and (place.is_global or partition == place.partition):
-                return offset, "the checkpoint names it without an offset"
+        for offset in offsets_of(place, told, of_all=place.is_global):
+            return offset, "the checkpoint names it without an offset"
     return None, why
 
 

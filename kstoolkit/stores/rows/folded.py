@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Self
 
-from rocksdict import Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import WriteBatch
 
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.formats.streams.changelogrecords import (
@@ -30,14 +30,13 @@ from kstoolkit.formats.streams.kinds import Kind, kinds_named
 from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised
 from kstoolkit.rocksdb.faults import StoreClosedError, translated
 from kstoolkit.rocksdb.files.damage import rows_of
-from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
 from kstoolkit.stores.rows.readable import HasRows
 from kstoolkit.stores.rows.rows import bounded, row_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from os import PathLike
-    from pathlib import Path
 
     from kstoolkit.formats.columns import RowColumns
     from kstoolkit.formats.streams.values import RecordHeaders
@@ -94,7 +93,7 @@ class FoldedRecords(HasRows):
             opening.callback(place.remove)
             self._place = place.path
             with translated(place.path):
-                self._kept = _empty(place.path / "records")
+                self._kept = new_scratch_rocksdb(place.path / "records", _MEMTABLE_BYTES)
             opening.callback(self._kept.close)
             self._close = weakref.finalize(self, opening.pop_all().close)
 
@@ -115,9 +114,8 @@ class FoldedRecords(HasRows):
             If this is closed.
         """
         self._check_open()
-        lies_at: Sequence[bytes] = keys
-        if self._has_versions:
-            lies_at = version_keys(keys, timestamps_ms).to_pylist()
+        has_versions = self._has_versions
+        lies_at = version_keys(keys, timestamps_ms).to_pylist() if has_versions else keys
         latest = dict(zip(lies_at, range(len(keys)), strict=True))
         chosen = list(latest.values())
         restored = restored_values(
@@ -126,7 +124,7 @@ class FoldedRecords(HasRows):
             [headers[at] for at in chosen],
         )
         batch = WriteBatch(raw_mode=True)
-        gone = b"" if self._has_versions else None  # a version that has no value ends another
+        gone = b"" if has_versions else None  # a version that has no value ends another
         for key, value in zip(latest, restored.to_pylist(), strict=True):
             kept = gone if value is None else value
             if kept is None:
@@ -212,16 +210,6 @@ class _Folded:
 
     def estimated_rows(self) -> int | None:
         return self.store.estimated_rows()
-
-
-def _empty(folder: Path) -> Rdict:
-    options = Options(raw_mode=True)
-    options.set_write_buffer_size(_MEMTABLE_BYTES)
-    kept = Rdict(str(folder), options)
-    without_log = WriteOptions()
-    without_log.disable_wal = True  # type: ignore[method-assign, assignment]  # an attribute, whatever its stub says
-    kept.set_write_options(without_log)
-    return kept
 
 
 def _with_ends(rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

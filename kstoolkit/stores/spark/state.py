@@ -31,7 +31,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rocksdict import AccessType, Options, Rdict, WriteOptions
+from rocksdict import AccessType, Options, Rdict
 
 from kstoolkit.errors import FormatError, InputError, Sentence, naming
 from kstoolkit.formats.spark.rows import CHECKSUM_BYTES, key_behind_checksum, layout_of
@@ -51,7 +51,7 @@ from kstoolkit.rocksdb.faults import (
     translated,
 )
 from kstoolkit.rocksdb.files.damage import Losses, View, mended_families, readable_rows, rows_of
-from kstoolkit.rocksdb.files.shadow import new_scratch_folder
+from kstoolkit.rocksdb.files.shadow import new_scratch_folder, new_scratch_rocksdb
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.rows.readable import say_damage
@@ -180,12 +180,7 @@ class Overlay:
     """Changes of some versions, in an empty folder, to be laid over rows of the version before."""
 
     def __init__(self, folder: Path, wrapping: ValueWrapping) -> None:
-        options = Options(raw_mode=True)
-        options.set_write_buffer_size(_MEMTABLE_BYTES)
-        self._kept = Rdict(str(folder), options)
-        without_log = WriteOptions()
-        without_log.disable_wal = True  # type: ignore[method-assign, assignment]  # an attribute, whatever its stub says
-        self._kept.set_write_options(without_log)
+        self._kept = new_scratch_rocksdb(folder, _MEMTABLE_BYTES)
         self._wrapping = wrapping
         self._removed = KeyRanges()
 
