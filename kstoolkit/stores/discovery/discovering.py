@@ -50,10 +50,6 @@ _CHECKPOINT = {"state", "offsets"}
 """Folders that every checkpoint of a stateful query of Spark has."""
 
 
-def _never() -> bool:
-    return False
-
-
 class _Layout(StrEnum):
     """How a folder keeps state."""
 
@@ -69,7 +65,7 @@ class _FolderWalk:
     Whether ``is_stopped`` is asked before each folder. The ``unreadable`` ones are kept, with why.
     """
 
-    is_stopped: Callable[[], bool] = _never
+    is_stopped: Callable[[], bool]
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def below(self, root: Path) -> Iterator[tuple[Path, _Layout]]:
@@ -234,7 +230,7 @@ def discover(
     if not root.is_dir():
         message = f"There is no folder {str(path)!r}."
         raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
-    walk = _FolderWalk() if is_stopped is None else _FolderWalk(is_stopped)
+    walk = _FolderWalk(is_stopped or (lambda: False))
     with Locks() as locks:
         # The one at which the walk ends may lack some of its segments: it is left out.
         found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
@@ -265,7 +261,10 @@ def _found(walk: _FolderWalk, root: Path) -> Iterator[FoundStore]:
     if part is not None:
         yield from part
         return
-    places = ((folder, layout, _place(folder, layout)) for folder, layout in walk.below(root))
+    places = (
+        (folder, layout, streams_place(folder) if layout is _Layout.ROCKSDB else None)
+        for folder, layout in walk.below(root)
+    )
     for _, group in groupby(places, key=_same_store):
         together = list(group)
         streams = [(folder, place) for folder, _, place in together if place is not None]
@@ -307,10 +306,6 @@ def _readable(found: Iterator[FoundStore], folder: Path, walk: _FolderWalk) -> I
         yield from found
     except OSError as error:
         walk.unreadable[str(error.filename or folder)] = error.strerror or str(error)
-
-
-def _place(folder: Path, layout: _Layout) -> StreamsPlace | None:
-    return streams_place(folder) if layout is _Layout.ROCKSDB else None
 
 
 def _same_store(found: tuple[Path, _Layout, StreamsPlace | None]) -> tuple[Path, str | None]:

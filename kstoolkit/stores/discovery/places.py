@@ -50,34 +50,31 @@ if TYPE_CHECKING:
 _Offset = TypeVar("_Offset", int, int | None)
 
 
-def changelog_of(
-    topics: Iterable[str], store: str, *, application: str | None, topology: str | None = None
-) -> str | None:
-    """Return the topic that is a store's changelog; None if none of them is.
-
-    In a folder that was renamed no topic begins with the folder's name, the application's: then the
-    shortest that ends like the store's changelog is it.
-    """
-    named = set(topics)
-    ending = f"-{store}-changelog" if topology is None else f"-{topology}-{store}-changelog"
-    if application is not None and any(each.startswith(f"{application}-") for each in named):
-        mine = f"{application}{ending}"
-        return mine if mine in named else None
-    return min((each for each in named if each.endswith(ending)), key=len, default=None)
-
-
 def offsets_of(
     store: StreamsPlace | FoundStore, offsets: Mapping[tuple[str, int], _Offset], *, of_all: bool
 ) -> list[_Offset]:
     """Return the offsets of a store's changelog: of its partition, or of all."""
-    topics = {topic for topic, _ in offsets}
-    place = {"application": store.application, "topology": store.topology}
-    changelog = changelog_of(topics, store.store, **place)
+    changelog = _changelog_of(store, {topic for topic, _ in offsets})
     return [
         offset
         for (topic, partition), offset in offsets.items()
         if topic == changelog and (of_all or partition == store.partition)
     ]
+
+
+def _changelog_of(store: StreamsPlace | FoundStore, topics: set[str]) -> str | None:
+    """Return the topic that is a store's changelog; None if none of them is.
+
+    In a folder that was renamed no topic begins with the folder's name, the application's: then the
+    shortest that ends like the store's changelog is it.
+    """
+    of_topology = "" if store.topology is None else f"-{store.topology}"
+    ending = f"{of_topology}-{store.store}-changelog"
+    application = store.application
+    if application is not None and any(each.startswith(f"{application}-") for each in topics):
+        mine = f"{application}{ending}"
+        return mine if mine in topics else None
+    return min((each for each in topics if each.endswith(ending)), key=len, default=None)
 
 
 BY_NAME_ALONE = 0.8

@@ -161,9 +161,8 @@ def _check(**given: int | None) -> None:
 
 def _unknown(tallies: Tallies, found: FoundStore | None, why_no_ages: str | None) -> dict[str, str]:
     too_many = "there are more keys than are kept in mind"
-    unknown = {} if tallies.keys.num_keys is not None else {"num_keys": too_many}
-    if tallies.prefixes.num_keys is None:
-        unknown["num_prefixes"] = too_many
+    counted = {"num_keys": tallies.keys, "num_prefixes": tallies.prefixes}
+    unknown = {name: too_many for name, each in counted.items() if each.num_keys is None}
     if num_windows(tallies) is None:
         no_windows = "its rows have no windows, or sessions in their place"
         unknown["num_windows"] = no_windows if tallies.clock else "there are no rows"
@@ -249,9 +248,8 @@ def _fields(store: HasRows, by: str | Sequence[str] | None) -> KeyFields | None:
         if by is None:
             return None
         field = by[0] if by and isinstance(by, list | tuple) else by
-        message = (
-            f"Only keys of Spark's state have fields, as {field!r}; {store.source.name} is none."
-        )
+        name = store.source.name
+        message = f"Only keys of Spark's state have fields, as {field!r}; {name} is none."
         raise ConfigurationError(message, hint="Leave it out: keys are summed up whole.")
     if by is None and store.read_as.key_serde is not None:
         return None

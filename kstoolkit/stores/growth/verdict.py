@@ -137,15 +137,11 @@ class Growth(Record):
 
     def __repr__(self) -> str:
         by = f", by {', '.join(self.by)}" if self.by else ""
-        past = self.num_past_rows
-        told = (
-            "unknown what is expired" if past is None else f"{counted(past[0], 'rows')} {past[1]}"
-        )
-        return (
-            f"Growth({self.store!r}, {self.kind or 'of unknown kind'}, "
-            f"{counted(self.num_rows, 'rows')}, {format_bytes(self.data_bytes)} of keys and "
-            f"values{by}, {told})"
-        )
+        past, what = self.num_past_rows or (None, "unknown what is expired")
+        told = what if past is None else f"{counted(past, 'rows')} {what}"
+        rows, size = counted(self.num_rows, "rows"), format_bytes(self.data_bytes)
+        kind = self.kind or "of unknown kind"
+        return f"Growth({self.store!r}, {kind}, {rows}, {size} of keys and values{by}, {told})"
 
     @property
     def num_past_rows(self) -> tuple[int, str] | None:
@@ -347,9 +343,8 @@ def _prefix_stands_out(growth: Growth) -> bool:
         return False
     largest = growth.prefixes[0]
     # The largest key alone would be one of which another sentence speaks.
-    return (largest.num_rows, largest.share) not in [
-        (key.num_rows, key.share) for key in growth.keys[:1]
-    ]
+    keys = [(key.num_rows, key.share) for key in growth.keys[:1]]
+    return (largest.num_rows, largest.share) not in keys
 
 
 def _outstanding_values(growth: Growth) -> list[tuple[str, KeyUse]]:
@@ -418,8 +413,8 @@ def _rounded(length_ms: int | None) -> str:
 
 def _expired(growth: Growth) -> str:
     """Return which rows are past their retention, with the verb."""
-    expired, is_timed = growth.expired, growth.clock == Clock.TIMESTAMP
-    verbs = ("was", "were") if is_timed else ("is", "are")
+    expired = growth.expired
+    verbs = ("was", "were") if growth.clock == Clock.TIMESTAMP else ("is", "are")
     told = _of_rows(growth, expired.num_rows, expired.data_bytes, expired.error_rows)
     return f"{told} {verbs[_is_many(growth)]}"
 
@@ -452,11 +447,9 @@ def _why_segments_stay(growth: Growth) -> str:
 def _why_rows_stay(growth: Growth) -> str:
     if growth.engine != _STREAMS:
         return ""
-    rule = (
-        " Only whole segments are dropped"
-        if growth.clock == Clock.VALID_TO
-        else " Reads hide them since Kafka Streams 3.4, but only whole segments are dropped"
-    )
+    rule = " Reads hide them since Kafka Streams 3.4, but only whole segments are dropped"
+    if growth.clock == Clock.VALID_TO:
+        rule = " Only whole segments are dropped"
     interval, kept = growth.horizon.segment_interval_ms, growth.horizon.kept_ms
     if interval is None or kept is None:
         return f"{rule}."
@@ -467,12 +460,10 @@ def _why_rows_stay(growth: Growth) -> str:
 
 
 def _one_segment_tells(growth: Growth) -> str:
-    least = growth.horizon.inferred_least_ms
-    if not least:
+    if not growth.horizon.inferred_least_ms:
         return ""
-    return (
-        f" Its one segment has rows so far apart that the retention is at least {_rounded(least)}."
-    )
+    least = _rounded(growth.horizon.inferred_least_ms)
+    return f" Its one segment has rows so far apart that the retention is at least {least}."
 
 
 def _versions(growth: Growth) -> str:
@@ -485,20 +476,17 @@ def _versions(growth: Growth) -> str:
         ("changelogs", use.num_changelogs, use.changelogs_bytes),
         ("other files", use.num_others, use.others_bytes),
     )
-    told = [
-        f"{counted(count, kind)} ({format_bytes(size)})" for kind, count, size in kinds if count
-    ]
+    told = [f"{counted(many, kind)} ({format_bytes(size)})" for kind, many, size in kinds if many]
     files = " and ".join([", ".join(told[:-1]), told[-1]] if told[1:] else told)
-    text = (
-        f"{counted(use.num_versions, 'versions')} of it, {use.oldest_version} to "
-        f"{use.newest_version}: {files}; the rows that are read here are "
-        f"{format_bytes(growth.data_bytes)}."
-    )
+    versions = f"{counted(use.num_versions, 'versions')} of it, {use.oldest_version} to "
+    rows = f"the rows that are read here are {format_bytes(growth.data_bytes)}."
+    text = f"{versions}{use.newest_version}: {files}; {rows}"
     if use.disk_bytes <= _MUCH_ON_DISK * max(use.size_bytes, 1):
         return text
+    size, disk = format_bytes(use.size_bytes), format_bytes(use.disk_bytes)
     return (
-        f"{text} The {format_bytes(use.size_bytes)} of these files take "
-        f"{format_bytes(use.disk_bytes)} on the disk, as small files take whole blocks."
+        f"{text} The {size} of these files take {disk} on the disk, as small files take whole "
+        "blocks."
     )
 
 

@@ -54,9 +54,9 @@ def _appearing(target: Path, *, overwrite: bool) -> Iterator[Path]:
 def _check_free(target: Path, *, overwrite: bool) -> None:
     if not overwrite and os.path.lexists(target):
         message = f"There is a file {str(target)!r} already."
+        option = Option("overwrite", "True")
         raise OutputError(
-            message,
-            hint=naming("Name another, or say {overwrite}.", overwrite=Option("overwrite", "True")),
+            message, hint=naming("Name another, or say {overwrite}.", overwrite=option)
         )
 
 

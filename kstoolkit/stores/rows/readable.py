@@ -211,15 +211,10 @@ def _key_bytes(key: Any, serde: Serde) -> bytes:
     if isinstance(key, Buffer):
         return bytes(key)
     if serde.encode is None:
-        message = (
-            f"The serde {serde.name!r} can read keys, but nobody told it how to write {key!r}."
-        )
-        raise ConfigurationError(
-            message,
-            hint=naming(
-                "Give the key's bytes {how}.", how=Sentence("instead", "in hex, as --key 0x00ff")
-            ),
-        )
+        name = serde.name
+        message = f"The serde {name!r} can read keys, but nobody told it how to write {key!r}."
+        how = Sentence("instead", "in hex, as --key 0x00ff")
+        raise ConfigurationError(message, hint=naming("Give the key's bytes {how}.", how=how))
     if serde.name == "string" and not isinstance(key, str):
         # What any object is as text is hardly ever a key.
         message = f"The keys are text, and {key!r} is of type {type(key).__name__}."

@@ -52,6 +52,9 @@ _SHARE_OF_FILES = 2  # of the files that this process may open, the share that s
 _FILES_BESIDE = 8  # that an open store has open beside its SST files
 _ROWS_LIE_IN = (".sst", ".blob", ".log")
 _LOOKS, _PAUSE_S = 4, 0.05
+_ONE_STORE = (
+    "Give the folder of one segment, or put each store's into a folder of the store's name."
+)
 _ITS_OWN = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
 """What is wrong with one segment alone: the others can be read."""
 
@@ -432,7 +435,8 @@ def segment_folders(folder: Path) -> SegmentFolders | None:
     named = {each: found for each in stores if (found := _named(each)) is not None}
     names = _stores(named.values())
     if len(names) > 1:
-        raise _several(folder, names)
+        message = f"{folder} holds segments of {len(names)} stores: {', '.join(names)}."
+        raise NoStoreError(message, hint=_ONE_STORE)
     if not names:
         return None
     own = {each: found.start_ms for each, found in named.items() if found.store == names[0]}
@@ -450,12 +454,6 @@ def _stores(named: Iterable[SegmentName]) -> list[str]:
     for each in named:
         starts.setdefault(each.store, []).append(each.start_ms)
     return [store for store, begin in starts.items() if are_segments(begin)]
-
-
-def _several(folder: Path, names: list[str]) -> NoStoreError:
-    message = f"{folder} holds segments of {len(names)} stores: {', '.join(names)}."
-    hint = "Give the folder of one segment, or put each store's into a folder of the store's name."
-    return NoStoreError(message, hint=hint)
 
 
 def _of_one(

@@ -73,9 +73,8 @@ def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
             return read(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         message = f"The checkpoint lacks the file {path}."
-        raise MissingFileError(message, hint="Was it removed, or not copied with the rest?") from (
-            error
-        )
+        hint = "Was it removed, or not copied with the rest?"
+        raise MissingFileError(message, hint=hint) from error
     except FormatError as error:
         message = f"{path}: {error.message}"
         raise type(error)(message, hint=error.hint) from error
@@ -373,9 +372,7 @@ def spark_stores(checkpoint: Checkpoint, below: Path) -> Iterator[FoundStore]:
                 folder = operator.folder(partition, store)
                 if below in (folder, *folder.parents):
                     unknown = {} if kind is not None else {"kind": why}
-                    yield _found(
-                        operator, partition, store, kind=kind, committed=committed, unknown=unknown
-                    )
+                    yield _found(operator, partition, store, committed, kind=kind, unknown=unknown)
 
 
 def _kinds(operator: OperatorFolder, batches: list[int]) -> tuple[dict[str, str | None], str]:
@@ -397,9 +394,9 @@ def _found(
     operator: OperatorFolder,
     partition: int,
     store: str,
+    committed: set[int],
     *,
     kind: str | None,
-    committed: set[int],
     unknown: dict[str, str],
 ) -> FoundStore:
     folder = operator.folder(partition, store)
@@ -552,13 +549,12 @@ def _number(name: str) -> int | None:
 
 
 def _no_store(checkpoint: Checkpoint, path: Path) -> NoStoreError:
-    found = [str(each) for each in _stores_of(checkpoint) if path in (each, *each.parents)]
+    known = _stores_of(checkpoint)
+    found = [each for each in known if path in (each, *each.parents)] or known
     what = "is a checkpoint of Spark's" if path == checkpoint.path else "lies in a checkpoint"
-    if not found:
-        found = [str(each) for each in _stores_of(checkpoint)]
     message = f"{path} {what}, and not one store of it."
     more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    told = ", ".join(found[:_NAMED])
+    told = ", ".join(map(str, found[:_NAMED]))
     hint = f"Give one of its stores: {told}{more}." if found else "It has no stores."
     return NoStoreError(message, hint=hint)
 

@@ -240,14 +240,9 @@ class FamilySerdes:
         if self.are_marked and told.keys() & {"key", "prefix"}:
             names = ", ".join(each.name for each in self.families)
             message = "Keys of several column families are asked for, and each has its own columns."
-            raise ConfigurationError(
-                message,
-                hint=naming(
-                    "Choose one by {column_family}: {names}.",
-                    names=names,
-                    column_family=Option("column_family", "..."),
-                ),
-            )
+            option = Option("column_family", "...")
+            hint = "Choose one by {column_family}: {names}."
+            raise ConfigurationError(message, hint=naming(hint, names=names, column_family=option))
         if isinstance(told.get("prefix"), str) and "key_serde" not in told:
             raise self._no_prefix(told["prefix"])
         serdes = {name: self.told(told[name]) for name in told.keys() & _SERDES}
