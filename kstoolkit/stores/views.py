@@ -206,11 +206,8 @@ class HasViews(ABC):
         profile, pid, instances, iterators
             As in :meth:`kstoolkit.rocksdb.store.Store.memory`, of each.
         """
-        return self.each(
-            lambda store: store.memory(
-                profile=profile, pid=pid, instances=instances, iterators=iterators
-            )
-        )
+        how: dict[str, Any] = {"profile": profile, "pid": pid, "instances": instances}
+        return self.each(lambda store: store.memory(**how, iterators=iterators))
 
     def log(self, *, zone: tzinfo | None = None) -> StoreRecords[StoreLog]:
         """Return the logs that the writer left, of those that have one; none is opened for it.
@@ -285,9 +282,7 @@ def levels_in_all(each: Iterable[Level]) -> Records[Level]:
 
 def _level(family: str, number: int, each: list[Level]) -> Level:
     entries, deletions = _sum(each, "num_entries") or 0, _sum(each, "num_deletions") or 0
-    compression = ", ".join(
-        sorted({one for row in _kinds(each, "compression") for one in row.split(", ")})
-    )
+    compressions = {one for row in _kinds(each, "compression") for one in row.split(", ")}
     return Level(
         column_family=family,
         level=number,
@@ -297,7 +292,7 @@ def _level(family: str, number: int, each: list[Level]) -> Level:
         num_entries=entries,
         num_deletions=deletions,
         tombstone_density=density(deletions, entries),
-        compression=compression or None,
+        compression=", ".join(sorted(compressions)) or None,
         smallest_key=min(level.smallest_key for level in each),
         largest_key=max(level.largest_key for level in each),
         unknown={name: why for level in each for name, why in level.unknown.items()},

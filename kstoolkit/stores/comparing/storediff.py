@@ -126,11 +126,8 @@ class DiffBatch:
 
     def __iter__(self) -> Iterator[Difference]:
         for change, before, after in zip(self.change, self.a, self.b, strict=True):
-            yield Difference(
-                change,
-                None if change == "added" else before,
-                None if change == "removed" else after,
-            )
+            one = None if change == "added" else before
+            yield Difference(change, one, None if change == "removed" else after)
 
     def to_arrow(self) -> pa.Table:
         """Return the differences as a table.

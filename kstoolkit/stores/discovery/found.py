@@ -149,10 +149,9 @@ class FoundStore(Record):
         part = "" if self.partition is None else f", partition {self.partition}"
         segments = f", {counted(len(self.segments), 'segments')}" if self.segments else ""
         guess = " (a guess)" if self.confidence is not None and self.confidence < _GUESS else ""
-        return (
-            f"FoundStore({self.store!r}{whose}, {self.engine} {self.kind or 'of unknown kind'}"
-            f"{guess}{part}{segments}, {format_bytes(self.size_bytes)})"
-        )
+        kind, size = self.kind or "of unknown kind", format_bytes(self.size_bytes)
+        what = f"{self.engine} {kind}{guess}{part}{segments}, {size}"
+        return f"FoundStore({self.store!r}{whose}, {what})"
 
 
 class FoundStores(Records[FoundStore]):

@@ -30,7 +30,7 @@ from kstoolkit.stores.growth.horizon import (
     why_no_ages,
     windows_of,
 )
-from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
+from kstoolkit.stores.growth.tallies import SegmentTally, Tallies
 from kstoolkit.stores.growth.verdict import Growth
 from kstoolkit.stores.opening import OpenedStore, open_store
 from kstoolkit.stores.rows.asking import Asked
@@ -92,7 +92,9 @@ def _measured_growth(
     watermark_ms, now_ms = (None if at is None else moment_ms(at) for at in (watermark, now))
     retention_ms = None if retention is None else parse_duration(retention)
     cut_ms = watermark_ms if checkpoint is None else checkpoint.cut_ms
-    tallies = tallied(source.read(Asked()), _no_rows_yet(found, cut_ms, prefix_bytes, fields))
+    tallies = _no_rows_yet(found, cut_ms, prefix_bytes, fields)
+    for rows in source.read(Asked()):
+        tallies.add(rows)
     horizon = horizon_of(tallies, retention_ms=retention_ms, now_ms=now_ms, checkpoint=checkpoint)
     files = [StoreFiles.of(each) for each in opened]
     uses = segments_of(tallies, horizon, segments, {each.path: each for each in files})

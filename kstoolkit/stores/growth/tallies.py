@@ -26,8 +26,6 @@ from kstoolkit.stores.growth.clock import (
 from kstoolkit.stores.growth.heavyhitters import HeavyHitters, PrefixTally, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from kstoolkit.formats.columns import RowColumns
@@ -310,10 +308,3 @@ class Tallies:
         below = known & (times <= self.watermark_ms)
         self.num_below += int(below.sum())
         self.below_bytes += int(sizes[below].sum())
-
-
-def tallied(parts: Iterable[RowColumns], into: Tallies) -> Tallies:
-    """Return the tallies with all rows of some parts added: the one pass over a store."""
-    for rows in parts:
-        into.add(rows)
-    return into

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 
 _Read = TypeVar("_Read")
+_GONE = "was it removed, or not copied with the rest?"
 
 
 def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
@@ -73,8 +74,7 @@ def read_with(path: Path, read: Callable[[bytes], _Read]) -> _Read:
             return read(path.read_bytes())
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         message = f"The checkpoint lacks the file {path}."
-        hint = "Was it removed, or not copied with the rest?"
-        raise MissingFileError(message, hint=hint) from error
+        raise MissingFileError(message, hint=_GONE.capitalize()) from error
     except FormatError as error:
         message = f"{path}: {error.message}"
         raise type(error)(message, hint=error.hint) from error
@@ -179,10 +179,7 @@ class OperatorFolder:
         try:
             return read_with(path, read_operator_metadata)
         except MissingFileError as error:
-            hint = (
-                "Spark before 4.0 wrote none, and its state is not read; or was it removed, or not "
-                "copied with the rest?"
-            )
+            hint = f"Spark before 4.0 wrote none, and its state is not read; or {_GONE}"
             raise MissingFileError(error.message, hint=hint) from error
 
     def folder(self, partition: int, store: str) -> Path:
@@ -295,10 +292,9 @@ class StateFiles:
         return Chain(None, tuple(reversed(changes)))
 
     def _missing(self, version: int, at: int) -> MissingFileError:
-        message = (
-            f"Version {version} of the state in {self.folder} can't be read: it has neither a "
-            f"snapshot nor a changelog of version {at}."
-        )
+        what = f"Version {version} of the state in {self.folder}"
+        lacks = f"it has neither a snapshot nor a changelog of version {at}"
+        message = f"{what} can't be read: {lacks}."
         whole = sorted(self.snapshots)
         hint = f"There are snapshots of {', '.join(map(str, whole[-9:])) or 'no version'}."
         return MissingFileError(message, hint=f"{hint} Spark removes what is old; was this copied?")

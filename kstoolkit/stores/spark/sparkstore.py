@@ -224,15 +224,14 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         if not changes:
             return None
         without = f", and {counted(lacking, 'partitions')} without one" if lacking else ""
-        return (
-            f"Not in its snapshots: what {counted(changes, 'changelogs')} changed since{without}."
-        )
+        told = counted(changes, "changelogs")
+        return f"Not in its snapshots: what {told} changed since{without}."
 
     def close(self) -> None:
         """Close it, and remove what was made to read it; a second time does nothing."""
         self._is_closed = True
-        for each in self._others:
-            each.close()
+        for other in self._others:
+            other.close()
         for state in self._held.values():
             state.close()
 

@@ -130,15 +130,13 @@ def _found(path: Path, folder: str, file: SnapshotFile, name: re.Pattern[str]) -
         message = f"{path}: A snapshot that wants a file {file.name!r} in {folder}."
         raise FormatError(message, hint="The file is damaged, or was not written by Spark.")
     there = path.parent / folder / file.stored_name
+    needs = f"The snapshot {path} needs {folder}/{file.stored_name}"
     if not there.is_file():
-        message = f"The snapshot {path} needs {folder}/{file.stored_name}, which is missing."
+        message = f"{needs}, which is missing."
         raise MissingFileError(message, hint=_HINT)
     size_bytes = there.stat().st_size
     if size_bytes != file.size_bytes:
-        message = (
-            f"The snapshot {path} needs {folder}/{file.stored_name} with {file.size_bytes:,} "
-            f"bytes, and it has {size_bytes:,}."
-        )
+        message = f"{needs} with {file.size_bytes:,} bytes, and it has {size_bytes:,}."
         raise DamagedStoreError(message, hint=_HINT)
     return there
 

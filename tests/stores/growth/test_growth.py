@@ -15,7 +15,7 @@ from kstoolkit.errors import ConfigurationError
 from kstoolkit.formats.columns import ByteColumn
 from kstoolkit.stores.growth.growth import _measured_growth
 from kstoolkit.stores.growth.records import CheckpointUse, Eviction
-from kstoolkit.stores.growth.tallies import SegmentTally, Tallies, tallied
+from kstoolkit.stores.growth.tallies import SegmentTally, Tallies
 from tests.stores.growth.listedrows import (
     DAY_MS,
     HOUR_MS,
@@ -572,5 +572,6 @@ def test_times_of_any_size_are_taken() -> None:
 def test_rows_on_disk_are_counted_where_they_are_several_rows_or_none() -> None:
     """A history row holds several versions, and index rows of windows are for finding others."""
     rows = replace(part([b"a", b"a", b"b"]), row=np.array([0, 0, 1]), num_left_out=2)
-    tallies = tallied([rows], Tallies(None, None, SegmentTally(np.zeros(0, dtype=np.int64))))
+    tallies = Tallies(None, None, SegmentTally(np.zeros(0, dtype=np.int64)))
+    tallies.add(rows)
     assert (tallies.num_rows, tallies.num_on_disk) == (3, 4)
