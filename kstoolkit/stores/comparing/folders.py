@@ -101,14 +101,11 @@ def _together(stores: Sequence[HasRows]) -> Readable:
         message = "There is no store among those to take together."
         raise ConfigurationError(message, hint="Give one or more, such as a store's partitions.")
     sources = [each.source for each in stores]
-    first = next((each for each in stores if _has_rows(each)), stores[0])
+    has_rows = (each for each in stores if any(map(len, each.source.read(Asked()))))
+    first = next(has_rows, stores[0])
     names = dict.fromkeys(source.name for source in sources)
     source = Together(", ".join(names), sources)
     return Readable(source, key_serde=first.key_serde, value_serde=first.value_serde)
-
-
-def _has_rows(store: HasRows) -> bool:
-    return any(len(rows) for rows in store.source.read(Asked()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +149,14 @@ def both_opened(
     counted: dict[str, Any] = {"action": action, "total": total}
     _check_is_used((a, b), counted, store=store, window_size=window_size)
     with ExitStack() as opening:
-        one, other = (
-            each
-            if isinstance(each, HasRows | Rows)
-            else opening.enter_context(
-                _opened(str(each), counted, store=store, window_size=window_size)
-            )
-            for each in (a, b)
-        )
-        yield one, other
+
+        def opened(side: HasRows | Rows | str | os.PathLike[str]) -> HasRows | Rows:
+            if isinstance(side, HasRows | Rows):
+                return side
+            found = _opened(str(side), counted, store=store, window_size=window_size)
+            return opening.enter_context(found)
+
+        yield opened(a), opened(b)
 
 
 @contextmanager

@@ -109,8 +109,7 @@ def meanings(column: ByteColumn, decoded: Decoded) -> pa.Array:
     if not decoded.problems:
         return meant
     rows = np.array(sorted(decoded.problems), dtype=np.intp)
-    unread = np.zeros(len(column), dtype=bool)
-    unread[rows] = True
+    unread = np.isin(np.arange(len(column)), rows)
     raw = _begun_with(_UNREAD, column.take(rows).to_arrow())
     return pc.replace_with_mask(meant, pa.array(unread), raw)
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from kstoolkit.stores.rows.readable import Rows
 
 
@@ -98,7 +96,7 @@ class Side:
         key, meaning = self._compared(rows)
         identity = identities(
             key,
-            torn=_torn(rows),
+            torn=np.isin(np.arange(len(rows)), list(rows.problems)),
             window_start_ms=rows.window_start_ms,
             timestamp_ms=None if rows.valid_to_ms is None else rows.timestamp_ms,
             window_end_ms=ends,
@@ -144,12 +142,6 @@ def rows_from(table: pa.Table, *, has_families: bool) -> RowColumns:
         inner_value=None if inner_value.is_null.all() else inner_value,
         details={"family": one["family"]} if has_families else {},
     )
-
-
-def _torn(rows: RowColumns) -> NDArray[np.bool_]:
-    torn = np.zeros(len(rows), dtype=bool)
-    torn[list(rows.problems)] = True
-    return torn
 
 
 def _cells(rows: RowColumns) -> list[pa.Array]:

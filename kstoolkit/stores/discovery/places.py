@@ -1,7 +1,6 @@
-"""What the place of a folder says: of a Kafka Streams store, of its changelog, of a replica.
+"""Whose a folder of state is, by its place alone: of which store, of which application or replica.
 
-Stores of Kafka Streams lie so (``StateDirectory`` of
-``org.apache.kafka.streams.processor.internals``)::
+Stores lie so (``StateDirectory`` of Kafka Streams), and a replica's, which are its levels::
 
     <state.dir>/<application.id>/
         global/rocksdb/<store>                              a global store
@@ -9,17 +8,15 @@ Stores of Kafka Streams lie so (``StateDirectory`` of
         <sub-topology>_<partition>/<store>/<store>.<ms>     a segment of one
         __<topology>__/<sub-topology>_<partition>/…         the same of a named topology
     <anywhere>/<store>.<ms>                                 a segment of a copy
+    <replica>/<window in ms>                                a level, in segments
 
 A copy of a store may be called anything, but its segments still say whose they are: in ``copy``,
 ``counts.1700002800000`` is a segment of ``counts``. That is less certain than in ``counts``: others
 put a time into the name of a folder, too.
 
-Their changelogs are called (``ProcessorStateManager.storeChangelogTopic``)::
-
-    <application.id>-<store>-changelog
-    <application.id>-<topology>-<store>-changelog           of a named topology
-
-A level of a replica is a store in segments: ``<replica>/<window in ms>``.
+So a store's changelog is known by its name: ``<application.id>-<store>-changelog``, or, of a named
+topology, ``<application.id>-<topology>-<store>-changelog``
+(``ProcessorStateManager.storeChangelogTopic``).
 """
 
 from __future__ import annotations

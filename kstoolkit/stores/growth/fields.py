@@ -174,11 +174,9 @@ class FieldTally:
         self._types: list[pa.StructType] = []
         self.keys = HeavyHitters()
         share = max(len(fields.each), 1)
+        most, most_bytes = MOST_KEYS // share or 1, MOST_KEY_BYTES // share
         self.each = {
-            name: HeavyHitters(
-                most_keys=MOST_KEYS // share or 1, most_key_bytes=MOST_KEY_BYTES // share
-            )
-            for name in fields.each
+            name: HeavyHitters(most_keys=most, most_key_bytes=most_bytes) for name in fields.each
         }
 
     def add(self, rows: RowColumns, sizes_bytes: NDArray[np.int64]) -> pa.Array | None:
@@ -237,12 +235,10 @@ class KeyFields:
     @property
     def is_text(self) -> bool:
         """Whether keys are one field of text, so that beginnings of it say something."""
-        kinds = [
-            _kind_at(self.families[family].key, paths[self.by[0]])
-            for family, paths in self.paths.items()
-            if self.by[0] in paths
-        ]
-        return len(self.by) == 1 and all(pa.types.is_large_string(kind) for kind in kinds)
+        first, *more = self.by
+        known = [family for family, paths in self.paths.items() if first in paths]
+        kinds = (_kind_at(self.families[each].key, self.paths[each][first]) for each in known)
+        return not more and all(map(pt.is_large_string, kinds))
 
     def columns(self, rows: RowColumns) -> tuple[dict[str, pa.Array], NDArray[np.bool_]]:
         """Return the fields that keys of rows of one family have, and which keys could be read."""

@@ -588,8 +588,7 @@ def decoded_rows(
 def _read(raw: RowColumns, column: ByteColumn, serde: Serde) -> Decoded:
     if not raw.problems:
         return serde.decode(column)
-    torn = np.zeros(len(raw), dtype=bool)
-    torn[list(raw.problems)] = True
+    torn = np.isin(np.arange(len(raw)), list(raw.problems))
     # A serde may make something of torn bytes, as of a number's first half: it is not asked.
     bare = type(column)(column.data, column.starts, column.ends, column.is_null | torn)
     decoded = serde.decode(bare)

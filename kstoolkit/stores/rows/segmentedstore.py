@@ -427,12 +427,13 @@ def segment_folders(folder: Path) -> SegmentFolders | None:
         inside = sorted(each for each in folder.iterdir() if each.is_dir())
         stores = [each for each in inside if (each / "CURRENT").exists()]
     name = real_path(folder).name
-    own = {
-        each: start for each in stores if (start := segment_start_ms(name, each.name)) is not None
-    }
+    starts = {each: segment_start_ms(name, each.name) for each in stores}
+    own = {each: start for each, start in starts.items() if start is not None}
     if own:
         return _of_one(name, own, inside, stores)
-    named = {each: found for each in stores if (found := _named(each)) is not None}
+    # The own names of folders, wherever they lie, or lead to.
+    says = {each: segment_name(each) or segment_name(real_path(each)) for each in stores}
+    named = {each: found for each, found in says.items() if found is not None}
     names = _stores(named.values())
     if len(names) > 1:
         message = f"{folder} holds segments of {len(names)} stores: {', '.join(names)}."
@@ -441,11 +442,6 @@ def segment_folders(folder: Path) -> SegmentFolders | None:
         return None
     own = {each: found.start_ms for each, found in named.items() if found.store == names[0]}
     return _of_one(names[0], own, inside, stores, is_by_name_alone=True)
-
-
-def _named(folder: Path) -> SegmentName | None:
-    """Return what the own name of a folder says, wherever it lies, or leads to."""
-    return segment_name(folder) or segment_name(real_path(folder))
 
 
 def _stores(named: Iterable[SegmentName]) -> list[str]:

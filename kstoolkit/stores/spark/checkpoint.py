@@ -120,7 +120,8 @@ def checkpoint_of(path: Path) -> Checkpoint | None:
     """Return the checkpoint that a path is, or lies in the state of; None if it is in none."""
     for each in (path, *path.parents[:4]):
         inside = path.relative_to(each).parts
-        if inside[:1] in {(), ("state",)} and _is_checkpoint(each):
+        is_one = all((each / name).is_dir() for name in ("offsets", "state"))
+        if is_one and inside[:1] in {(), ("state",)}:
             return Checkpoint(each)
     return None
 
@@ -132,10 +133,6 @@ def _numbers_in(folder: Path) -> list[int]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
-
-
-def _is_checkpoint(folder: Path) -> bool:
-    return all((folder / name).is_dir() for name in ("offsets", "state"))
 
 
 _DEFAULT_STORE = "default"

@@ -61,7 +61,6 @@ from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
     from datetime import tzinfo
     from os import PathLike
     from pathlib import Path
@@ -107,22 +106,19 @@ def _unpack(path: Path, into: Path, delimiter: bytes, *, partly: bool = False) -
         If it is damaged, or names files that no snapshot has.
     """
     snapshot = read_with(path, read_snapshot)
+    leaving_out = suppress(DamagedStoreError) if partly else nullcontext()
     with translated(path):
         for name, raw in snapshot.members.items():
             bare = with_delimiter(raw, delimiter) if name.startswith("OPTIONS") else raw
             (into / name).write_bytes(bare)
         for file in snapshot.sst_files:
-            with _left_out(partly=partly):
+            with leaving_out:
                 _link(_found(path, "SSTs", file, _TABLE), into / file.name)
         for file in snapshot.log_files:
             (into / file.name).unlink(missing_ok=True)  # the zip holds an empty one
-            with _left_out(partly=partly):
+            with leaving_out:
                 shutil.copyfile(_found(path, "logs", file, _LOG), into / file.name)
     return snapshot
-
-
-def _left_out(*, partly: bool) -> AbstractContextManager[None]:
-    return suppress(DamagedStoreError) if partly else nullcontext()
 
 
 def _found(path: Path, folder: str, file: SnapshotFile, name: re.Pattern[str]) -> Path:
@@ -304,7 +300,9 @@ class PartitionState:
             At a row that can't be read, and can't be passed over.
         """
         with translated(self.folder):
-            found = self._in_snapshot(prefix)
+            found: Iterator[tuple[bytes, bytes]] = iter(())
+            if self._base is not None:
+                found = readable_rows(self._base, "default", self._losses, prefix=prefix)
             for row in found if self._overlay is None else self._overlay.over(found, prefix):
                 self._check_open()
                 yield row
@@ -342,11 +340,6 @@ class PartitionState:
             self.families = _unpack(path, home, delimiter, partly=True).families
             families, self._losses = mended_families(home, self.folder, error)
             return View(families, home, self.folder)
-
-    def _in_snapshot(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        if self._base is None:
-            return iter(())
-        return readable_rows(self._base, "default", self._losses, prefix=prefix)
 
     def _say_damage(self) -> None:
         """Warn of what is lost of the snapshot; once, unless more has come to light."""
