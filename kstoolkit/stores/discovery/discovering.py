@@ -65,7 +65,7 @@ class _FolderWalk:
     Whether ``is_stopped`` is asked before each folder. The ``unreadable`` ones are kept, with why.
     """
 
-    is_stopped: Callable[[], bool]
+    is_stopped: Callable[[], bool] = bool  # which is never so
     unreadable: dict[str, str] = field(default_factory=dict)
 
     def below(self, root: Path) -> Iterator[tuple[Path, _Layout]]:
@@ -230,7 +230,7 @@ def discover(
     if not root.is_dir():
         message = f"There is no folder {str(path)!r}."
         raise InputError(message, hint="Give a state directory, a checkpoint, or a store's folder.")
-    walk = _FolderWalk(is_stopped or (lambda: False))
+    walk = _FolderWalk(is_stopped or bool)
     with Locks() as locks:
         # The one at which the walk ends may lack some of its segments: it is left out.
         found = takewhile(lambda _: not walk.is_stopped(), _found(walk, root))
