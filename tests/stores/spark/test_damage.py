@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from contextlib import suppress
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import kstoolkit as kst
 from kstoolkit.errors import KstoolkitError
+from kstoolkit.rocksdb.faults import NoStoreError
 from kstoolkit.stores.rows.readable import LeftOutWarning
 from tests.rocksdb.madestores import appearance
 from tests.stores.spark.madecheckpoints import FIRST, make_checkpoint, make_snapshot
@@ -103,3 +105,13 @@ def test_of_all_partitions_one_that_is_damaged_is_said(tmp_path: Path) -> None:
         pytest.warns(LeftOutWarning, match="1 of 3 SST files is missing"),
     ):
         assert store.rows().count() == 2
+
+
+def test_where_metadata_name_no_store_there_is_none(tmp_path: Path) -> None:
+    root = tmp_path / "query"
+    partition = make_checkpoint(root)
+    metadata = root / "state" / "0" / "_metadata" / "metadata"
+    version, told = metadata.read_text().split("\n")
+    metadata.write_text(f"{version}\n{json.dumps(json.loads(told) | {'stateStoreInfo': []})}")
+    with pytest.raises(NoStoreError, match="not one store of it"):
+        kst.open_store(partition)
