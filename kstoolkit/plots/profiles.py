@@ -11,7 +11,7 @@ from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.advice.advice import AdviceList
-from kstoolkit.rocksdb.advice.advising import RULES
+from kstoolkit.rocksdb.advice.rules import RULES
 from kstoolkit.rocksdb.profiles.profile import Profile, value_text
 from kstoolkit.units import format_bytes
 

@@ -1,4 +1,4 @@
-"""A store that is open for looking in: its column families, rows, files, options, log and memory.
+"""A store that is open for looking in: column families, rows, files, options, log, memory, advice.
 
 What is shown is the store as it was when it was opened. Rows that the process which writes it still
 holds in memory alone, without a WAL, are on no disk, and so not in here.
@@ -6,27 +6,39 @@ holds in memory alone, without a WAL, are on no disk, and so not in here.
 
 from __future__ import annotations
 
+import resource
 from collections import Counter
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
 from kstoolkit.errors import InputError
-from kstoolkit.rocksdb.advice.advising import advice_on, gather
-from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreClosedError, translated
+from kstoolkit.records import Source
+from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts, WriterTickers, check_circumstances
+from kstoolkit.rocksdb.advice.rules import advice_on, may_be_wide
+from kstoolkit.rocksdb.faults import (
+    ColumnFamilyError,
+    DamagedStoreError,
+    NoStoreError,
+    StoreClosedError,
+    StoreFault,
+    translated,
+)
 from kstoolkit.rocksdb.files.damage import View, pass_over, readable_rows, rows_of
 from kstoolkit.rocksdb.files.keystats import key_stats_of
 from kstoolkit.rocksdb.files.options import read_options
 from kstoolkit.rocksdb.files.ssts import levels_of, ssts_of
 from kstoolkit.rocksdb.files.summary import summary_of
+from kstoolkit.rocksdb.log.jobs import LogRows
 from kstoolkit.rocksdb.log.lines import log_files
+from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.memory.measured import memory_parts, process_memory
-from kstoolkit.rocksdb.memory.planning import logged_cache, plan_for
+from kstoolkit.rocksdb.memory.planning import logged_cache, plan_for, profile_given
 from kstoolkit.rocksdb.profiles.profile import Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import tzinfo
     from pathlib import Path
 
@@ -41,7 +53,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.shadow import Shadow
     from kstoolkit.rocksdb.files.ssts import Level, Sst
     from kstoolkit.rocksdb.files.summary import Footprint, StoreSummary
-    from kstoolkit.rocksdb.log.jobs import Compaction, LogRows, Stall
+    from kstoolkit.rocksdb.log.jobs import Compaction, Stall
     from kstoolkit.rocksdb.log.storelog import StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.memory.planning import LoggedCache
@@ -350,7 +362,7 @@ class Store:
         ConfigurationError
             If something is given that makes no sense.
         """
-        return advice_on(gather(self, circumstances))
+        return advice_on(_facts_of(self, circumstances))
 
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
@@ -396,3 +408,73 @@ class Store:
         with suppress(InputError):
             return logged_cache(self.log().options())
         return None
+
+
+_MOST_COUNTED = 2_000_000
+"""Entries that are read in about a second."""
+
+_OR_GIVEN = "or give those of its metrics (in Python: tickers=...)"
+_NO_STATISTICS = (
+    f"the writer's log holds no counters: it takes statistics=True and level INFO; {_OR_GIVEN}"
+)
+
+
+def _facts_of(store: Store, circumstances: Circumstances) -> Facts:
+    """Return the facts on a store: what is given, and what it, its log and the system tell."""
+    check_circumstances(circumstances)
+    log, no_log = _log(store)
+    limit, pid = circumstances.get("open_files_limit"), circumstances.get("pid")
+    own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    given, instances = circumstances.get("profile"), circumstances.get("instances", 1)
+    profile = None if given is None else profile_given(given)
+    # Before rows are read, which fills the cache.
+    memory = store.memory(profile=profile, instances=instances)
+    return Facts(
+        families=[_family(store, each) for each in store.column_families],
+        stalls=LogRows([], "stalls", no_log) if log is None else log.stalls(),
+        flushes=LogRows([], "flushes", no_log) if log is None else log.flushes(),
+        writes=write_amplification([], no_log) if log is None else log.write_amplification(),
+        tickers=_tickers(log, no_log, circumstances.get("tickers")),
+        memory=memory,
+        open_files_limit=own_limit if limit is None else limit,
+        limit_source=Source.OPENER if limit is None else Source.GIVEN,
+        profile=profile,
+        process=None if pid is None else process_memory(pid),
+        bound_bytes=circumstances.get("bound_bytes"),
+        instances=instances,
+    )
+
+
+def _family(store: Store, name: str) -> FamilyFacts:
+    summary = store.summary(name)
+    live_rows, why = _live_rows(store, name, summary) if may_be_wide(summary) else (None, None)
+    return FamilyFacts(name, store.profile(name), store.ssts(name), summary, live_rows, why)
+
+
+def _live_rows(store: Store, name: str, summary: StoreSummary) -> tuple[int | None, str | None]:
+    """Return how many rows can be read, or None and why they were not counted."""
+    if summary.num_entries > _MOST_COUNTED:
+        return None, f"it takes reading all rows, and there are more than {_MOST_COUNTED:,} entries"
+    try:
+        return sum(1 for _ in store.iter_rows(cf=name)), None
+    except (DamagedStoreError, StoreFault) as error:
+        return None, error.message.rstrip(".")
+
+
+def _log(store: Store) -> tuple[StoreLog | None, str]:
+    """Return the writer's log, or why there is none."""
+    try:
+        return store.log(), ""
+    except InputError as error:
+        return None, error.message.rstrip(".")
+
+
+def _tickers(log: StoreLog | None, no_log: str, given: Mapping[str, int] | None) -> WriterTickers:
+    if given is not None:
+        return WriterTickers(given, Source.METRICS)
+    if log is None:
+        return WriterTickers({}, Source.LOG, f"{no_log}; {_OR_GIVEN}")
+    dumps = log.stats()
+    last = next((each.tickers for each in reversed(dumps) if each.tickers), {})
+    why_none = f"{dumps.unknown}; {_OR_GIVEN}" if dumps.unknown else _NO_STATISTICS
+    return WriterTickers(last, Source.LOG) if last else WriterTickers({}, Source.LOG, why_none)

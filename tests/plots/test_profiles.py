@@ -8,7 +8,7 @@ import pytest
 
 from kstoolkit.records import Figure, Records, Source
 from kstoolkit.rocksdb.advice.advice import Advice, AdviceList
-from kstoolkit.rocksdb.advice.advising import RULES
+from kstoolkit.rocksdb.advice.rules import RULES
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile
 from tests.plots.made import HOSTILE, drawn, legend, row_names, seen, stays_inside, texts

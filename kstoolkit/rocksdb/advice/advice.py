@@ -7,7 +7,7 @@ doesn't tell, and whoever asks for advice may know.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.log.jobs import Flush, LogRows, Stall
     from kstoolkit.rocksdb.log.stats import WriteAmplification
     from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
-    from kstoolkit.rocksdb.memory.planning import MemoryPlan
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
@@ -88,11 +87,12 @@ class Advice(Record):
         return f"Advice({self.rule}: {self.option}, {self.direction})"
 
 
-@dataclass(frozen=True, slots=True)
-class Unjudged:
+class Unjudged(Exception):  # noqa: N818 - of one rule; the others go on
     """Why a rule can't tell whether its symptom is there."""
 
-    why: str
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class AdviceList(Records[Advice]):
@@ -164,20 +164,7 @@ class Circumstances(TypedDict, total=False):
 
 
 def check_circumstances(given: Circumstances) -> None:
-    """Refuse what makes no sense.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such circumstance, a number is none or too small, or counters are none.
-
-    Examples
-    --------
-    >>> check_circumstances({"bound_bytes": "1G"})
-    Traceback (most recent call last):
-    kstoolkit.errors.ConfigurationError: bound_bytes is '1G', which is no whole number.
-    Hint: Give what RocksDB may take on the host, in bytes: 1 << 30.
-    """
+    """Refuse what makes no sense."""
     _check_names(given)
     for name, value in given.items():
         if name in _LEAST_ONE and value is not None:
@@ -207,11 +194,7 @@ def _check_names(given: Circumstances) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FamilyFacts:
-    """A column family: its options (None: no OPTIONS file), its files and how they stand.
-
-    Its rows are counted if that is what a rule needs, and they are not too many; else
-    ``why_not_counted`` says why not.
-    """
+    """A column family; its rows are counted only if a rule needs that, and if they are few."""
 
     name: str
     profile: Profile | None
@@ -223,26 +206,18 @@ class FamilyFacts:
 
 @dataclass(frozen=True, slots=True)
 class WriterTickers:
-    """The writer's counters, or why there are none.
-
-    Examples
-    --------
-    >>> tickers = WriterTickers({"rocksdb.a.hit": 3, "rocksdb.a.miss": 1}, Source.METRICS)
-    >>> tickers.of("a.hit", "a.miss")
-    [3, 1]
-    >>> print(tickers.figures("a.hit")[0])
-    rocksdb.a.hit: 3 (the writer's metrics)
-    """
+    """The writer's counters, or why there are none."""
 
     counts: Mapping[str, int]
     source: Source
     why_none: str = "these counters are not among the writer's"
 
-    def of(self, *names: str) -> list[int] | None:
-        """Return counters by name without ``rocksdb.``; None if one is missing."""
-        found = [self.counts.get(f"rocksdb.{name}") for name in names]
-        known = [each for each in found if each is not None]
-        return known if len(known) == len(found) else None
+    def of(self, *names: str) -> list[int]:
+        """Return counters by name without ``rocksdb.``; without one of them nothing is judged."""
+        try:
+            return [self.counts[f"rocksdb.{name}"] for name in names]
+        except KeyError as error:
+            raise Unjudged(self.why_none) from error
 
     def figures(self, *names: str) -> tuple[Figure, ...]:
         """Return counters as evidence."""
@@ -252,25 +227,7 @@ class WriterTickers:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that is known of a store, and of its circumstances.
-
-    Parameters
-    ----------
-    families
-        Its column families.
-    stalls, flushes, writes
-        What the writer's log tells.
-    tickers
-        The writer's counters.
-    memory, plan
-        What the store takes in this process, and what ``instances`` of it need by the formula.
-    process
-        The writer's, if its pid was given.
-    bound_bytes, instances, open_files_limit
-        See :class:`~kstoolkit.rocksdb.advice.advice.Circumstances`.
-    limit_source
-        Whose ``open_files_limit`` is: given, or this process's.
-    """
+    """All that is known of a store, and of its circumstances."""
 
     families: Sequence[FamilyFacts]
     stalls: LogRows[Stall]
@@ -278,10 +235,9 @@ class Facts:
     writes: WriteAmplification
     tickers: WriterTickers
     memory: MemoryParts
-    plan: MemoryPlan | None
     open_files_limit: int
     limit_source: Source = Source.GIVEN
     profile: Profile | None = None
     process: ProcessMemory | None = None
     bound_bytes: int | None = None
-    instances: int = field(default=1)
+    instances: int = 1

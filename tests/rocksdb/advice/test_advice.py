@@ -14,8 +14,8 @@ from rocksdict import Rdict
 
 from kstoolkit.errors import ConfigurationError, InputError
 from kstoolkit.records import Figure, Source
-from kstoolkit.rocksdb.advice import advising
-from kstoolkit.rocksdb.advice.advising import RULES
+from kstoolkit.rocksdb import store as storemodule
+from kstoolkit.rocksdb.advice.rules import RULES
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
@@ -347,7 +347,7 @@ def test_more_rows_than_can_be_counted_are_not_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(tmp_path / "store", PLAIN, overwrite)
-    monkeypatch.setattr(advising, "_MOST_COUNTED", 23_999)
+    monkeypatch.setattr(storemodule, "_MOST_COUNTED", 23_999)
     found = advice_of(tmp_path / "store")
     assert found.unjudged["space amplification"].endswith("more than 23,999 entries")
 
