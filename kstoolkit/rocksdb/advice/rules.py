@@ -55,8 +55,7 @@ def _space_amplification(facts: Facts) -> Iterator[Advice]:
 def may_be_wide(summary: StoreSummary) -> bool:
     """Return whether the files may hold too much: RocksDB's estimate leaves that open.
 
-    It takes each file above the last run for new versions of what is below, so that a store of
-    several runs looks wide though no row was ever written twice.
+    It takes each file above the last run for new versions of what is below.
     """
     live, size = summary.estimated_live_bytes or 0, summary.sst_bytes
     return bool(live) and size >= _LEAST_BYTES and size > _MOST_SPACE_AMPLIFICATION * live

@@ -50,16 +50,9 @@ _MISSING = "is missing"
 class Losses:
     """What was lost of a store, gathered while it is opened and read.
 
-    Attributes
-    ----------
-    sizes_bytes
-        The store's SST files, lost ones included, and how large each is meant to be.
-    tables
-        The lost ones, each with why.
-    beside
-        What else is to be said, a sentence's part each.
-    blocks
-        The blocks that could not be read, by file and place: how many bytes each has.
+    ``sizes_bytes`` are all its SST files, lost ones too, and how large each is meant to be;
+    ``tables`` the lost ones with why; ``beside`` parts of a sentence on what else is lost;
+    ``blocks``, by file and place, how many bytes each block has that could not be read.
     """
 
     sizes_bytes: dict[str, int] = field(default_factory=dict)
@@ -205,18 +198,6 @@ def families_past_bad_wal(scratch: Path, folder: Path, losses: Losses) -> dict[s
 
     RocksDB says nothing of a WAL that ends early, or that it ends itself where it is damaged: only
     whoever asks for a whole one is told.
-
-    Parameters
-    ----------
-    scratch, folder
-        As in :func:`opened_families`.
-    losses
-        What is lost of a WAL is put in here.
-
-    Raises
-    ------
-    KstoolkitError
-        What rocksdict raises, translated.
     """
     wals = sorted(scratch.glob("*.log"))
     if any(map(_is_reused, wals)):
@@ -272,13 +253,6 @@ class View:
         """Return the view without one SST file more; None if the store lists none of that name.
 
         Only the latest one is kept: damage in one file comes before that in the next.
-
-        Raises
-        ------
-        KstoolkitError
-            If it can't be opened.
-        OSError
-            If there is no room for it.
         """
         if self._latest is not None and self._latest[0] == name:
             return self._latest[1]
@@ -396,10 +370,8 @@ def readable_rows(
         The store, and its column family.
     losses
         What could not be read is put in here.
-    prefix, start
-        As there.
-    end
-        Only keys before this one; None: all.
+    prefix, start, end
+        As there; ``end``: only keys before this one.
 
     Raises
     ------
@@ -432,15 +404,7 @@ def readable_rows(
 
 
 def pass_over(error: FormatError, losses: Losses) -> Place | None:
-    """Keep in mind what can't be read, and return where it is; None if that can't be passed over.
-
-    Parameters
-    ----------
-    error
-        What was raised of it.
-    losses
-        What could not be read is put in here.
-    """
+    """Put among the losses what can't be read; None if it can't be passed over, else its place."""
     found = _place(str(error.__cause__))
     if found is None:
         return None

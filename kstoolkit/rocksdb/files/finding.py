@@ -86,17 +86,7 @@ def check_is_path(folder: Path) -> None:
 
 
 def check_is_store(folder: Path) -> None:
-    """Check that a folder holds a RocksDB store that can be made out; nothing is written.
-
-    Raises
-    ------
-    NoStoreError
-        If the path is missing, a file, or a folder without a store.
-    StorePermissionError
-        If this user may not look into it.
-    EncryptedStoreError, DamagedStoreError
-        If its CURRENT file is missing or names no MANIFEST, or what should be a file is none.
-    """
+    """Check that a folder holds a RocksDB store that can be made out; nothing is written."""
     check_is_path(folder)
     try:
         odd = irregular_files(folder)
@@ -138,10 +128,7 @@ def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
 
 
 def _stores_below(folder: Path) -> list[Path]:
-    """Return some stores below a folder, nearest first; it stops after a few thousand folders.
-
-    Of a store in segments it is the folder that holds them.
-    """
+    """Return some stores below a folder, nearest first; of one in segments their common folder."""
     found: dict[Path, None] = {}
     waiting = deque([folder])
     for _ in range(_FOLDERS_LOOKED_INTO):
@@ -238,17 +225,7 @@ class MissingFolderError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class OtherFolders:
-    """The folders, beside its own, that a store has files in.
-
-    Attributes
-    ----------
-    wal
-        The one with its WAL; None if that is in the store's own.
-    tables
-        Those with SST and blob files, as far as they are told and there.
-    gone
-        Those that are told and not there.
-    """
+    """The folders, beside its own, that a store has files in; ``gone`` are told, and not there."""
 
     wal: Path | None = None
     tables: tuple[Path, ...] = ()
@@ -263,12 +240,7 @@ class OtherFolders:
 def other_folders_of(folder: Path) -> OtherFolders:
     """Return where a store keeps files outside its folder, as its OPTIONS file and log tell.
 
-    Raises
-    ------
-    MissingFolderError
-        If the folder that has the WAL is not there: newer rows would be missing without a sign.
-    OSError
-        If a file can't be read.
+    Without the folder that has the WAL, newer rows would be missing without a sign: that is raised.
     """
     wal_dir = _store_option(folder, "wal_dir")
     tables, told_wal = _folders_in_log(folder)
@@ -295,13 +267,6 @@ def logs_of(folder: Path, elsewhere: Path) -> list[str]:
     The name is the store's path with other than plain characters made ``_``. If the store has been
     moved since, it is the only one that is there, if there is only one.
 
-    Raises
-    ------
-    OSError
-        If ``elsewhere`` can't be listed.
-
-    Examples
-    --------
     >>> import tempfile
     >>> logs_of(Path("/data/my store"), Path(tempfile.mkdtemp()))
     ['data_my_store_LOG']
@@ -376,24 +341,9 @@ _SHARED = re.compile(r"[\w.-]+\.sst")
 
 
 def shared_names(folder: Path) -> dict[str, str]:
-    r"""Return the name under which Spark keeps each SST file of an unpacked snapshot.
+    """Return the name under which Spark keeps each SST file of an unpacked snapshot.
 
     Nothing if the folder is none, or its metadata can't be made out.
-
-    Raises
-    ------
-    OSError
-        If the metadata can't be read.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> files = [{"localFileName": "000009.sst", "dfsSstFileName": "000009-a1.sst"}]
-    >>> told = json.dumps({"sstFiles": files})
-    >>> _ = (folder / "metadata").write_text(f"v1\n{told}")
-    >>> shared_names(folder)
-    {'000009.sst': '000009-a1.sst'}
     """
     try:
         content = (folder / "metadata").read_bytes()

@@ -97,26 +97,7 @@ def key_stats_of(
     prefix_bytes: int = 4,
     top: int = 10,
 ) -> KeyStats:
-    """Return what a sample of a column family's rows, and its SST files, tell of its keys.
-
-    Parameters
-    ----------
-    family, handle, ssts
-        The column family, and its SST files.
-    sample
-        How many rows to read at most.
-    prefix_bytes
-        How long the prefixes are that rows are grouped by.
-    top
-        How many of the hottest prefixes to name.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``sample``, ``prefix_bytes`` or ``top`` is no whole number, or not positive.
-    Exception
-        What rocksdict raises.
-    """
+    """Return what a sample of a column family's rows, and its SST files, tell of its keys."""
     _check(sample=sample, prefix_bytes=prefix_bytes, top=top)
     rows, is_complete = _sampled(handle, ssts, sample)
     prefixes = Counter(key[:prefix_bytes] for key, _ in rows).most_common(top)
@@ -170,8 +151,7 @@ def _sampled(
 def _starts(ssts: Sequence[Sst], seen: Sequence[bytes]) -> list[bytes]:
     """Return keys to begin at, in order and spread evenly over where files begin and end.
 
-    If there are few files, keys between the first and the last one are made up, of the bytes that
-    stand in keys which were ``seen``.
+    If there are few files, keys between the first and the last one are made up.
     """
     known = sorted({key for each in ssts for key in (each.smallest_key, each.largest_key)})
     if not known:

@@ -38,22 +38,7 @@ _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 
 
 def check_manifest(scratch: Path, folder: Path) -> None:
-    """Refuse a MANIFEST that lost its end: RocksDB would open an older store, and say nothing.
-
-    Parameters
-    ----------
-    scratch
-        The scratch folder, with the MANIFEST and the CURRENT file that names it.
-    folder
-        The store as the user knows it.
-
-    Raises
-    ------
-    DamagedStoreError
-        If the MANIFEST is missing, or not whole.
-    EncryptedStoreError
-        If no SST file is one either.
-    """
+    """Refuse a MANIFEST that lost its end: RocksDB would open an older store, and say nothing."""
     manifest = manifest_of(scratch)
     with translated(folder):
         if not manifest.is_file():
@@ -71,13 +56,7 @@ def check_manifest(scratch: Path, folder: Path) -> None:
 
 
 def manifest_of(folder: Path) -> Path:
-    """Return the MANIFEST that the CURRENT file of a folder names, whether it is there or not.
-
-    Raises
-    ------
-    OSError
-        If there is no CURRENT file.
-    """
+    """Return the MANIFEST that the CURRENT file of a folder names, whether it is there or not."""
     return folder / (folder / "CURRENT").read_text(encoding="utf-8", errors="replace").strip()
 
 
@@ -93,18 +72,9 @@ def whole_manifest(folder: Path) -> Path | None:
 def torn_at(path: Path) -> int | None:
     """Return the byte at which the last, unfinished record of a MANIFEST begins; None if whole.
 
-    Raises
-    ------
-    OSError
-        If the file can't be read.
-
-    Examples
-    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "MANIFEST-000001")
-    >>> _ = path.write_bytes(b"cccc" + bytes([3, 0, 1]) + b"abc")
-    >>> torn_at(path)
-    >>> _ = path.write_bytes(path.read_bytes()[:-1])
+    >>> _ = path.write_bytes(b"cccc" + bytes([3, 0, 1]) + b"ab")
     >>> torn_at(path)
     0
     """
@@ -198,10 +168,9 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _masked_crc32c(data: bytes) -> int:
-    """Return the CRC-32C of some bytes as RocksDB stores it: turned, and moved by a constant.
+    """Return a CRC-32C as RocksDB stores it: turned, and moved by a constant.
 
-    A checksum of data that has checksums in it would be weak: hence the mask (RocksDB's
-    ``util/crc32c.h``). Byte by byte: meant for a few hundred bytes.
+    A checksum of data that has checksums in it would be weak (RocksDB's ``util/crc32c.h``).
     """
     table, crc = _crc_table(), _ALL
     for byte in data:
@@ -320,15 +289,7 @@ class _Edit:
 
 
 def listed_tables(manifest: Path) -> dict[int, ListedTable]:
-    """Return the SST files that a MANIFEST lists at its end, by their numbers.
-
-    Raises
-    ------
-    FormatError
-        If an edit can't be made out.
-    OSError
-        If the file can't be read.
-    """
+    """Return the SST files that a MANIFEST lists at its end, by their numbers."""
     tables: dict[int, ListedTable] = {}
     for record in _records_in(manifest):
         edit = _Edit(record)
@@ -352,13 +313,7 @@ def _apply(edit: _Edit, tables: dict[int, ListedTable]) -> None:
 
 
 def drop_tables(manifest: Path, tables: Sequence[ListedTable]) -> None:
-    """Write behind a MANIFEST that some SST files are listed no more; of its copy, that is.
-
-    Raises
-    ------
-    OSError
-        If the file can't be written.
-    """
+    """Write behind a MANIFEST that some SST files are listed no more; of its copy, that is."""
     by_family = sorted(tables, key=lambda each: each.family)
     for family, some in groupby(by_family, key=lambda each: each.family):
         edit = _varint(_FAMILY) + _varint(family)

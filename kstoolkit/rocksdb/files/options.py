@@ -68,13 +68,7 @@ def read_options(folder: Path) -> Records[OptionsSection]:
 
 
 def option_files(folder: Path) -> list[Path]:
-    """Return the OPTIONS files in a folder, the newest first.
-
-    Raises
-    ------
-    OSError
-        If the folder can't be listed.
-    """
+    """Return the OPTIONS files in a folder, the newest first."""
     numbered = [(each, found) for each in folder.iterdir() if (found := _NAME.fullmatch(each.name))]
     return [each for each, found in sorted(numbered, key=lambda pair: -int(pair[1][1]))]
 
@@ -82,17 +76,7 @@ def option_files(folder: Path) -> list[Path]:
 def parse_options(text: str) -> Records[OptionsSection]:
     r"""Return the sections of the text of an OPTIONS file, in its order.
 
-    Raises
-    ------
-    FormatError
-        If there is not one section, or an option stands before the first.
-
-    Examples
-    --------
-    >>> sections = parse_options('[CFOptions "a"]\n  num_levels=7  # as ever\n')
-    >>> sections[0]
-    OptionsSection(CFOptions of 'a': 1 options)
-    >>> sections[0].options
+    >>> parse_options('[CFOptions "a"]\n  num_levels=7  # as ever\n')[0].options
     {'num_levels': '7'}
     """
     sections: list[OptionsSection] = []
@@ -110,13 +94,7 @@ def parse_options(text: str) -> Records[OptionsSection]:
 def option_in(
     sections: Records[OptionsSection], kind: str, name: str, family: str | None = None
 ) -> str | None:
-    r"""Return one option's text, or None if the file does not have it.
-
-    Examples
-    --------
-    >>> option_in(parse_options("[Version]\n a=9.8.4"), "Version", "a")
-    '9.8.4'
-    """
+    """Return one option's text, or None if the file does not have it."""
     for section in sections:
         if section.kind == kind and section.column_family == family and name in section.options:
             return section.options[name]

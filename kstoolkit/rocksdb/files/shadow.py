@@ -204,29 +204,9 @@ _SPARE_BYTES = 64 << 20  # left on the scratch disk for whoever else writes ther
 class Shadow:
     """A scratch folder with the files of a store as they were at one moment.
 
-    Parameters
-    ----------
-    original
-        The store's folder; only read.
-    scratch
-        Where to make the scratch folder; None is where temporary files go.
-    others
-        Other folders that the store has SST files, blob files or WALs in. Numbers of files are
-        unique in a store, so that those of all folders find room in one.
-
-    Attributes
-    ----------
-    path
-        The scratch folder, for rocksdict.
-    copied_bytes
-        How much was taken over in copies, which take room until the shadow is closed.
-
-    Raises
-    ------
-    OSError
-        If the store can't be read.
-    StoreResourceError
-        If the scratch folder can't be made, or has no room for what has to be copied.
+    ``others`` are folders beside the store's own with SST files, blob files or WALs: as their
+    numbers are unique in a store, the files of all folders find room in one. ``copied_bytes`` is
+    what was taken over in copies, which take room until the shadow is closed.
     """
 
     def __init__(
@@ -253,8 +233,8 @@ class Shadow:
     def _fill(self, original: Path, others: Sequence[Path]) -> None:
         """Take over the store's files: those that never change before and after those that do.
 
-        A compaction may add files in between, and remove others; what is gone by then is either
-        not needed or missed when the store is opened, and then all is done again.
+        What a compaction removes in between is not needed, or missed at the opening, which is then
+        done again.
         """
         aliases = shared_names(original)
         self._take_immutable(original, others, aliases)
@@ -333,19 +313,7 @@ def opened_families(
 ) -> dict[str, Rdict]:
     """Return all column families by name; the first is the database itself.
 
-    Parameters
-    ----------
-    scratch
-        The scratch folder.
-    folder
-        The store as the user knows it.
-    wal
-        What to make of a WAL that is not whole; None: it ends where it can't be read.
-
-    Raises
-    ------
-    KstoolkitError
-        What rocksdict raises, translated.
+    ``wal`` is what to make of a WAL that is not whole; None: it ends where it can't be read.
     """
     with translated(folder):
         names = Rdict.list_cf(str(scratch))

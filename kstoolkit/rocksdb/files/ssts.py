@@ -47,10 +47,7 @@ _VARINT_BITS = 63
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """How an SST file ends.
-
-    ``format_version`` is None for tables that are not block-based, which have none.
-    """
+    """How an SST file ends; ``format_version`` is None for tables that are not block-based."""
 
     format_version: int | None
     metaindex_start: int
@@ -144,13 +141,7 @@ def _handle(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varint_at(data: bytes, at: int) -> tuple[int, int]:
-    """Return the variable-length number at a place, and the place behind it.
-
-    Raises
-    ------
-    IndexError, ValueError
-        If it does not end, or has more than 64 bits.
-    """
+    """Return the variable-length number at a place, and the place behind it."""
     value = 0
     for shift in range(0, _VARINT_BITS + 1, 7):
         byte = data[at]
@@ -232,22 +223,7 @@ _OWN_FIGURES = (*_COUNTS, *_TEXTS, "created_at")
 
 
 def ssts_of(folder: Path, families: Mapping[str, Rdict]) -> Records[Sst]:
-    """Return the live SST files of some column families, by column family, level and key.
-
-    Parameters
-    ----------
-    folder
-        Where the files lie.
-    families
-        The column families asked for, opened from that folder.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises.
-    OSError
-        If a file can't be read.
-    """
+    """Return the live SST files of some column families, by column family, level and key."""
     owners = _owners(families)
     listed = next(iter(families.values())).live_files() if families else []
     found = [
@@ -272,13 +248,7 @@ def density(num_deletions: int, num_entries: int) -> float | None:
 
 
 def known_total(sizes: Iterable[int | None]) -> int | None:
-    """Return the sum; None if one of them is unknown.
-
-    Examples
-    --------
-    >>> known_total([1, 2]), known_total([1, None])
-    (3, None)
-    """
+    """Return the sum; None if one of them is unknown."""
     listed = list(sizes)
     known = [size for size in listed if size is not None]
     return sum(known) if len(known) == len(listed) else None

@@ -33,9 +33,8 @@ _NO_OPTIONS = "there is no OPTIONS file"
 class Footprint:
     """What a store's folders take, in bytes.
 
-    ``apparent_bytes`` is how long the files say they are, ``disk_bytes`` what they take on the
-    disk: more where RocksDB has set room aside for a MANIFEST or a WAL. ``ssts`` are the names of
-    the SST files that lie there, whether the store still needs them or not.
+    ``disk_bytes`` are more than ``apparent_bytes`` where RocksDB has set room aside for a MANIFEST
+    or a WAL. ``ssts`` are those that lie there, whether the store still needs them or not.
     """
 
     apparent_bytes: int
@@ -131,27 +130,7 @@ def summary_of(
 ) -> StoreSummary:
     """Return the summary of some of a store's column families.
 
-    Parameters
-    ----------
-    path
-        The store as the user knows it.
-    families, ssts
-        The column families asked for, and their SST files.
-    num_unlisted_ssts
-        How many SST files of the folder no column family knows.
-    options
-        The OPTIONS file; None if there is none.
-    footprint
-        What the folder takes, whichever column families are asked for.
-    copied_bytes
-        What had to be copied to look into the store.
-    damage
-        What of it is lost, in one line; None: nothing that is known.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises.
+    ``footprint`` is the whole folder's, whichever of them are asked for.
     """
     entries = sum(each.num_entries for each in ssts)
     deletions = sum(each.num_deletions for each in ssts)

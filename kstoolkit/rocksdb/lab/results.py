@@ -272,13 +272,7 @@ class _Sums:
 
 
 def work_by_level(profile: str, path: Path) -> list[LevelWork]:
-    """Return a record for each level that something was written or moved to.
-
-    Raises
-    ------
-    InputError
-        If the store at ``path`` has no log.
-    """
+    """Return a record for each level that something was written or moved to."""
     log = read_log(path)
     sums: dict[int, _Sums] = {}
     for flush in log.flushes():

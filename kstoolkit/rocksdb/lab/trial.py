@@ -224,18 +224,15 @@ def _content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
 def _resting(store: Rdict) -> bool:
     """Return whether no flush and no compaction runs.
 
-    ``compaction-pending`` tells nothing here: under the universal style it stays 1 as long as there
-    are as many runs as the trigger says, though none are to be merged.
+    ``compaction-pending`` tells nothing: under the universal style it stays 1 as long as there are
+    as many runs as the trigger says, though none are to be merged.
     """
     names = ("num-running-flushes", "mem-table-flush-pending", "num-running-compactions")
     return not any(_number_of(store, name) for name in names)
 
 
 def _peak_resident_bytes() -> int | None:
-    """Return the most memory this process ever had; None where the system doesn't tell.
-
-    ``getrusage`` would tell of the parent's before the process began.
-    """
+    """Return the most memory this process ever had (``getrusage`` would tell of its parent's)."""
     status = Path("/proc/self/status")
     found = _HIGH_WATER.search(status.read_text(encoding="ascii")) if status.exists() else None
     return int(found[1]) << 10 if found else None

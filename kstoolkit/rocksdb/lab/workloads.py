@@ -134,14 +134,7 @@ class Workload:
 
 
 def generated(workload: Workload) -> Iterator[Operations]:
-    """Yield the rows of a generated workload, a thousand at a time.
-
-    Examples
-    --------
-    >>> batch = next(generated(Workload("uniform", writes=2, value_bytes=4)))
-    >>> [len(key) for key in batch.keys], [len(value) for value in batch.values]
-    ([16, 16], [4, 4])
-    """
+    """Yield the rows of a generated workload, a thousand at a time."""
     for first in range(0, workload.writes, BATCH_ROWS):
         draws = np.random.default_rng([workload.seed, first])
         rows = min(BATCH_ROWS, workload.writes - first)
@@ -230,21 +223,10 @@ _ABSENT = b"\x00absent"
 
 
 class AskedKeys:
-    r"""A sample of the keys written, and draws from it.
+    r"""A sample of the keys written, and draws from it, some of keys that were never written.
 
-    Parameters
-    ----------
-    seed
-        The same seed and keys give the same draws.
-    absent_share
-        Which share of the draws was never written.
-
-    Notes
-    -----
     The sample is even, in bounded memory: Vitter's algorithm R (ACM TOMS 11, 1985).
 
-    Examples
-    --------
     >>> asked = AskedKeys(seed=7, absent_share=0.5)
     >>> asked.take_in([b"a"])
     >>> sorted(set(asked.draw(100)))
@@ -285,15 +267,7 @@ _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
 def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_bytes: int) -> int:
-    """Write rows to a file of Arrow's stream format; return how many.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is no row, or the rows take more than ``disk_bytes``.
-    InputError
-        If there are none.
-    """
+    """Write rows to a file of Arrow's stream format; return how many."""
     number = 0
     with path.open("wb") as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
         for some in _batches(rows):
@@ -309,13 +283,7 @@ def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_by
 
 
 def kept_rows(path: Path) -> Iterator[Operations]:
-    """Yield the rows of a file, as they were written.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read.
-    """
+    """Yield the rows of a file, as they were written."""
     with path.open("rb") as file, pa.ipc.open_stream(file) as stream:
         for batch in stream:
             yield Operations(batch.column("key").to_pylist(), batch.column("value").to_pylist())
@@ -348,13 +316,6 @@ def _checked(row: object, number: int) -> tuple[bytes, bytes | None]:
 def chosen_profiles(given: Sequence[str | Profile]) -> list[Profile]:
     """Return profiles by their names, or as they are; one without a name gets a number for one.
 
-    Raises
-    ------
-    ConfigurationError
-        If there are none, no profile has such a name, or two have one name.
-
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.profiles.profile import Profile
     >>> [each.name for each in chosen_profiles(["spark", Profile(block_size=8192)])]
     ['spark', 'profile 2']

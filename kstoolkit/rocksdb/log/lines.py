@@ -65,27 +65,10 @@ _CENTURY = 2000
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log, taken apart.
+    """A line of a log, taken apart: of a continued message the line as it is, else what it says.
 
-    Parameters
-    ----------
-    text
-        What it says, without what stands before; of a continued message the line as it is.
-    written
-        When, by the clock on the writer's wall (naive); None if the line doesn't say.
-    level
-        ``"debug"``, ``"info"`` (in a LOG a header too), ``"warn"``, ``"error"``, ``"fatal"`` or
-        ``"header"``.
-    column_family
-        None if it is of the store as a whole.
-    native
-        Whether Spark handed it on.
-    continued
-        Whether it goes on with the message of the line before.
-    in_utc
-        Whether ``written`` is UTC, which Spark's JSON says.
-    store
-        Which of Spark's stores; None in a LOG, and where Spark's logger doesn't say it.
+    ``written`` is by the clock on the writer's wall, or UTC if ``in_utc``; ``native`` lines were
+    handed on by Spark, whose logger may say of which ``store``.
     """
 
     text: str
@@ -101,14 +84,9 @@ class LogLine:
 def lines_of(text: str) -> list[LogLine]:
     """Return a line taken apart; none if it is one of Spark's own, several if it is JSON.
 
-    Examples
-    --------
-    >>> [line] = lines_of("2026/11/21-08:08:24.435575 7f7e [WARN] [db/a.cc:9] [default] Stopping")
+    >>> [line] = lines_of("26/11/21 08:08:24 INFO RocksDB: [NativeRocksDB-2] [default] Stopping")
     >>> line.level, line.column_family, line.text
     ('warn', 'default', 'Stopping')
-    >>> [line] = lines_of("26/11/21 08:08:24 INFO RocksDB: [NativeRocksDB-2] [default] Stopping")
-    >>> line.level
-    'warn'
     >>> lines_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished")
     []
     """
@@ -122,14 +100,7 @@ def lines_of(text: str) -> list[LogLine]:
 
 
 def _time_of(text: str) -> datetime | None:
-    """Return when a line was written, whoever wrote it; None if it does not begin with a time.
-
-    Examples
-    --------
-    >>> print(_time_of("26/11/21 08:08:24 INFO DAGScheduler: Job 1 finished"))
-    2026-11-21 08:08:24
-    >>> _time_of("  at java.lang.Thread.run")
-    """
+    """Return when a line was written, whoever wrote it; None if it does not begin with a time."""
     begins = _json_parts(text)[0] if text.startswith("{") else text
     found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
     return _moment(found.groups()[:7]) if found else None
@@ -222,13 +193,7 @@ _WIDEST = timedelta(hours=26)
 
 
 def of_micros(micros: int | None) -> datetime | None:
-    """Return the moment of microseconds since 1970 UTC; None outside of what dates can say.
-
-    Examples
-    --------
-    >>> of_micros(1795272222106199).isoformat()
-    '2026-11-21T14:43:42.106199+00:00'
-    """
+    """Return the moment of microseconds since 1970 UTC; None outside of what dates can say."""
     if micros is None or not 0 <= micros < _LAST_MICROS:
         return None
     return EPOCH + timedelta(microseconds=micros)
@@ -236,18 +201,8 @@ def of_micros(micros: int | None) -> datetime | None:
 
 @dataclass(slots=True)
 class WriterClock:
-    """Turns the writer's local times into UTC.
+    """Turns the writer's local times into UTC, by a zone that is given or the offset it learns.
 
-    Parameters
-    ----------
-    zone
-        The writer's time zone, if it is known from elsewhere.
-    offset
-        By how much its clock is ahead of UTC, as far as learned.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.log.lines import LogLine
     >>> clock = WriterClock()
     >>> clock.learn(LogLine('EVENT_LOG_v1 {"time_micros": 3600000000}', datetime(1970, 1, 1, 3)))
     >>> clock.utc(LogLine("", datetime(1970, 1, 1, 4))).hour
@@ -304,20 +259,6 @@ def log_files(path: str | os.PathLike[str]) -> list[Path]:
 
     Those of a store, in its folder and its ``db_log_dir``; or those of Spark in a folder that is no
     store; or the file itself.
-
-    Raises
-    ------
-    InputError
-        If there is no such path, no log in it, or it is a file without a line of a log.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for name in ("LOG", "LOG.old.20", "LOG.old.3"):
-    ...     (folder / name).touch()
-    >>> [file.name for file in log_files(folder)]
-    ['LOG.old.3', 'LOG.old.20', 'LOG']
     """
     place = Path(path)
     try:
@@ -345,11 +286,6 @@ def text_lines(file: Path) -> Iterator[str]:
     """Yield the lines of a file one by one, in bounded memory; odd bytes become U+FFFD.
 
     What gzip packed is unpacked.
-
-    Raises
-    ------
-    InputError
-        If the file can't be read.
     """
     try:
         with _unpacked(file) as log:
@@ -447,14 +383,7 @@ _TOO_LARGE = 1 << 64  # RocksDB's own numbers have 64 bits
 
 
 def event_of(text: str) -> Event | None:
-    """Return the event that a line tells; None if it tells none, or is torn.
-
-    Examples
-    --------
-    >>> event_of('EVENT_LOG_v1 {"time_micros": 7, "job": 3, "event": "flush_started"}')["job"]
-    3
-    >>> event_of('EVENT_LOG_v1 {"time_micros": 7, "jo')
-    """
+    """Return the event that a line tells; None if it tells none, or is torn."""
     if not text.startswith(_EVENT):
         return None
     try:
@@ -498,20 +427,6 @@ def why_untold(needed: str, files: Sequence[LogFile], options_level: str | None)
     """Return why a log can't tell all that is logged at a level; None if it can.
 
     A line that is there proves the level; else the OPTIONS file beside the log says it.
-
-    Parameters
-    ----------
-    needed
-        ``"warn"`` for stalls, ``"info"`` for events.
-    files
-        The files of the log.
-    options_level
-        The level that the OPTIONS file says, if there is one.
-
-    Examples
-    --------
-    >>> why_untold("warn", [], "error")[:33]
-    'the writer logs at level ERROR, w'
     """
     silent = [file for file in files if not _reaches(file.level, needed)]
     if files and not silent:
@@ -607,20 +522,7 @@ class LogFile(Record):
 
 
 def log_file(path: Path, zone: tzinfo | None = None) -> LogFile:
-    """Return what the head of a log file says.
-
-    Parameters
-    ----------
-    path
-        The file.
-    zone
-        The writer's time zone, if it is known from elsewhere.
-
-    Raises
-    ------
-    InputError
-        If the file can't be read.
-    """
+    """Return what the head of a log file says."""
     head = _LogHead(zone)
     for text in text_lines(path):
         if any(head.take(line) for line in lines_of(text)):

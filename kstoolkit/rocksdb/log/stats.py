@@ -63,14 +63,7 @@ class LevelStats(Record):
 
     @classmethod
     def of_row(cls, column_family: str, names: list[str], line: str) -> LevelStats | None:
-        """Return a row by the names of its columns; None if it doesn't fit them.
-
-        Examples
-        --------
-        >>> row = "  L6     15/0   906.43 KB   3.2"
-        >>> LevelStats.of_row("default", ["Level", "Files", "Size", "W-Amp"], row).size_bytes
-        928184
-        """
+        """Return a row by the names of its columns; None if it doesn't fit them."""
         parts: list[str] = []
         for part in line.split():
             if part in _IN_BYTES and parts:
@@ -348,16 +341,8 @@ class StallTime(Record):
 def stall_time(dumps: Iterable[StatsDump], untold: str | None = None) -> StallTime:
     """Return how long writers waited; an uptime that falls tells that the store was opened anew.
 
-    Parameters
-    ----------
-    dumps
-        In the order of the log.
-    untold
-        Why the log can't tell of any.
+    ``dumps`` come in the order of the log; ``untold`` is why the log can't tell of any.
 
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.log.stats import StatsDump
     >>> dumps = [StatsDump(None, up, waited) for up, waited in [(600, 1), (1200, 3), (600, 2)]]
     >>> stall_time(dumps).stalled_s
     5

@@ -259,24 +259,7 @@ def memory_parts(
 ) -> MemoryParts:
     """Return what some open column families take, of one store or of several together.
 
-    Parameters
-    ----------
-    path
-        What they are, for people.
-    handles
-        The column families, each once.
-    plan
-        The formula that goes beside it.
-    writer
-        What the writer's process takes.
-    memtables_in_cache
-        Whether memtables take their room from the cache; None: as the cache itself says, whose
-        account of that may be some seconds old.
-
-    Raises
-    ------
-    Exception
-        What rocksdict raises.
+    ``memtables_in_cache`` None: as the cache itself says, whose account may be some seconds old.
     """
     caches = _block_caches(handles)
     live = _sum(handles, "cur-size-all-mem-tables")

@@ -229,21 +229,7 @@ def _term(
 
 
 def check_whole(name: str, value: object, *, least: int, hint: str) -> None:
-    """Refuse what is no whole number, or less than it may be.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``value`` makes no sense; ``hint`` says what to give.
-
-    Examples
-    --------
-    >>> check_whole("stores", 2, least=1, hint="Give how many.")
-    >>> check_whole("stores", "2", least=1, hint="Give how many.")
-    Traceback (most recent call last):
-    kstoolkit.errors.ConfigurationError: stores is '2', which is no whole number.
-    Hint: Give how many.
-    """
+    """Refuse what is no whole number, or less than it may be; ``hint`` says what to give."""
     if not isinstance(value, int) or isinstance(value, bool):
         message = f"{name} is {value!r}, which is no whole number."
         raise ConfigurationError(message, hint=hint)
@@ -471,19 +457,8 @@ _NO_CACHE = {"(nil)", "0x0", "0", "nullptr"}
 class LoggedCache:
     """The block caches of a store's column families; those at one address are one.
 
-    Parameters
-    ----------
-    capacity_bytes
-        How large they may get together.
-    addresses
-        Where each was in the writer's memory: stores of one process that tell the same one share
-        it.
-    name
-        What kind of cache: ``"LRUCache"``.
-    is_strict
-        Whether they refuse what there is no room for.
-    num_column_families
-        How many column families have one.
+    Stores of one process that tell the same address share it; ``capacity_bytes`` are of all
+    together.
     """
 
     capacity_bytes: int
@@ -503,17 +478,9 @@ class LoggedCache:
 def logged_cache(options: Iterable[LoggedOption]) -> LoggedCache | None:
     """Return the block caches of a store by what its log tells; None if it doesn't tell of all.
 
-    Parameters
-    ----------
-    options
-        What the writer told when it opened the store.
-
-    Examples
-    --------
     >>> from kstoolkit.rocksdb.log.lines import LoggedOption
     >>> told = {"block_cache": "0x7f48", "capacity": "8388608"}
-    >>> options = [LoggedOption(cf, *each) for cf in ("a", "b") for each in told.items()]
-    >>> cache = logged_cache(options)
+    >>> cache = logged_cache(LoggedOption(cf, *each) for cf in ("a", "b") for each in told.items())
     >>> cache.capacity_bytes, cache.num_column_families
     (8388608, 2)
     """
@@ -550,25 +517,8 @@ def plan_for(
 ) -> MemoryPlan | None:
     """Return the formula for stores like one that is there; None if its options are unknown.
 
-    Parameters
-    ----------
-    profile
-        What the writer opens them with, or the name of that; if it is unknown, so is the plan.
-    ssts
-        The files of the store, which say how large their index and filter blocks are. Where one
-        doesn't, they are estimated from its keys.
-    cache
-        What the writer's log tells of its block cache, for a profile that doesn't.
-    column_families, instances, iterators
-        How many are written in each store, how many stores are open at once, and how many
-        iterators in each.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``instances`` or ``iterators`` is no whole number, or too small.
-    InputError
-        If ``profile`` is a text, and neither the name of a profile nor a path.
+    Where a file doesn't say how large its index and filter blocks are, they are estimated from its
+    keys. ``cache`` is what the writer's log tells, for a profile that doesn't.
     """
     check_whole("instances", instances, least=1, hint="Give how many are open at once: 1 or more.")
     if iterators is not None:

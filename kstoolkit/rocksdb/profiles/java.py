@@ -34,18 +34,7 @@ EVERY_STORE = "*"
 
 
 def pattern_expression(pattern: str) -> str:
-    r"""Return a regular expression, of Python's and Java's kind, for a whole name.
-
-    Parameters
-    ----------
-    pattern
-        A name in which ``*`` is any text and ``?`` any one character.
-
-    Examples
-    --------
-    >>> pattern_expression("counts-*")
-    'counts\\-.*'
-    """
+    """Return a regular expression, of Python's and Java's kind, for a whole name."""
     anything = {"*": ".*", "?": "."}
     return "".join(anything.get(character) or re.escape(character) for character in pattern)
 
@@ -63,8 +52,8 @@ _LARGEST_INT = 2**31 - 1
 class _CacheObjects:
     """The cache and the write-buffer manager of a profile, as expressions of Java.
 
-    ``shared``: all stores of the process have the same. ``cache``: None is Kafka Streams' own, or
-    none at all. ``manager``: its arguments but for the cache; None is no manager.
+    ``shared``: all stores of the process have the same. ``cache`` None: Kafka Streams' own, or
+    none. ``manager``: its arguments but for the cache.
     """
 
     shared: bool
@@ -284,18 +273,7 @@ _SHARED = "    // One for all stores of this process; never closed, since others
 def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> str:
     """Return the source of a class that configures each store by the first pattern it matches.
 
-    Parameters
-    ----------
-    class_name
-        What to call it, with its package if it is to have one.
-    profiles
-        Patterns of store names and their profiles; stores that match none keep what Kafka Streams
-        sets.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``class_name`` is no name of a Java class, or one that its source uses itself.
+    Stores that match none keep what Kafka Streams sets.
     """
     _check_class_name(class_name, used=_USED)
     package, _, name = class_name.rpartition(".")

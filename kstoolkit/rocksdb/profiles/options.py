@@ -32,19 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One named value, as each engine writes it.
-
-    Parameters
-    ----------
-    in_options
-        In RocksDB's OPTIONS files.
-    in_java
-        The constant of RocksJava, with its class.
-    in_rocksdict
-        The static method of rocksdict that makes it, with its class; None if there is none.
-    in_spark
-        In Spark's configuration; None if Spark has no word for it.
-    """
+    """One named value, as each engine writes it; of Java and rocksdict with its class."""
 
     in_options: str
     in_java: str
@@ -131,13 +119,7 @@ _LOG_LEVELS = {
 
 
 def word_of(words: Words, in_options: str) -> str | None:
-    """Return our word for a value as an OPTIONS file writes it; None if there is none.
-
-    Examples
-    --------
-    >>> word_of(OPTIONS["compaction_style"].words, "kCompactionStyleUniversal")
-    'universal'
-    """
+    """Return our word for a value as an OPTIONS file writes it; None if there is none."""
     return next((word for word, each in words.items() if each.in_options == in_options), None)
 
 
@@ -156,22 +138,16 @@ class Option:
 
     Parameters
     ----------
-    place
-        Where OPTIONS files hold it.
-    default
-        RocksDB 9.8.4's own value.
-    least, most
-        The smallest and largest number that makes sense; None: no limit.
-    inside
-        The option of an OPTIONS file whose braces hold it, if any.
+    place, inside
+        Where OPTIONS files hold it, and there in the braces of which option, if any.
+    default, least, most
+        RocksDB 9.8.4's own value; the smallest and largest that makes sense (None: no limit).
     words
         Its named values, if it has such; else none.
-    java
-        RocksJava's setter, where that isn't called ``set`` and the option's name.
+    java, rocksdict
+        Their setters, where these aren't called ``set``, or ``set_``, and the option's name.
     not_in_java
         Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so.
-    rocksdict
-        rocksdict's setter, where that isn't called ``set_`` and the option's name.
     in_rocksdict
         Whether rocksdict 0.3.29 can set it.
     spark
@@ -213,9 +189,8 @@ _DAY = 86_400
 class OptionSet:
     """A set of RocksDB options; each default is RocksDB 9.8.4's own.
 
-    Options have the names that RocksDB's OPTIONS files give them; sizes are bytes. What those files
-    don't hold has a name of its own, below. Zero (or nothing) is off; ``None`` is unknown, and
-    ``unknown`` says why.
+    Options have the names that RocksDB's OPTIONS files give them; sizes are bytes. Zero (or
+    nothing) is off; ``None`` is unknown, and ``unknown`` says why.
 
     As RocksDB does when it opens a store: other styles than level have no
     ``level_compaction_dynamic_level_bytes``; under the universal one ``ttl`` is obeyed by
@@ -224,14 +199,9 @@ class OptionSet:
     ``bytes_per_sync`` of 0 becomes 1 MiB.
 
     OPTIONS files hold no objects and no calls, so what is set of these doesn't come back from one:
-    the cache (all of ``block_cache_`` and ``strict_capacity_limit``, ``high_pri_pool_ratio``), the
-    write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and write options.
-    rocksdict has no setter for some more, leaves RocksDB's own value, and says so in
-    ``not_in_rocksdict``: ``strict_capacity_limit``, ``high_pri_pool_ratio``,
-    ``whole_key_filtering``, ``optimize_filters_for_memory``,
-    ``cache_index_and_filter_blocks_with_high_priority``, ``compaction_pri``, ``ttl``,
-    ``periodic_compaction_seconds``, ``delayed_write_rate``, ``allow_fallocate``,
-    ``avoid_flush_during_shutdown``, ``info_log_level``; and its filter doesn't write its bits.
+    the cache, the write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and
+    write options. What rocksdict has no setter for, ``not_in_rocksdict`` says; and its filter
+    doesn't write its bits.
 
     Parameters
     ----------
@@ -243,32 +213,17 @@ class OptionSet:
         cache, and whether writers wait when it is used up.
     prefix_bytes
         Length of the fixed prefix of keys that blooms and hash indexes know (0: none). Iterators
-        then need a read option to find what follows a key whose prefix is absent
-        (``total_order_seek``), which engines may not set.
+        then need ``total_order_seek`` to find what follows a key whose prefix is absent.
     bloom_bits_per_key
         Of the filter in each SST file (0: no filter).
     universal_size_ratio, universal_min_merge_width, ..., fifo_max_table_files_size
         What stands in the braces of compaction_options_universal and compaction_options_fifo.
     rate_limit_bytes_per_second, statistics
         A limit for flushes and compactions together (0: none); whether RocksDB counts what it does.
-    fill_cache, readahead_bytes, prefix_same_as_start
-        Read options.
-    disable_wal, sync
-        Write options.
-    unknown
-        For each option that is None: why.
+    fill_cache, readahead_bytes, prefix_same_as_start, disable_wal, sync
+        Options of reads and of writes.
     name, purpose
         What the set is called and whom it is for; not compared.
-
-    Raises
-    ------
-    ConfigurationError
-        If a value makes no sense, or two of them contradict each other.
-
-    Examples
-    --------
-    >>> OptionSet(compaction_style="universal").level_compaction_dynamic_level_bytes
-    False
     """
 
     # Memtables.
@@ -409,23 +364,11 @@ class OptionSet:
             object.__setattr__(self, option, value)
 
     def options(self) -> dict[str, Any]:
-        """Return every option by name; what is unknown is None.
-
-        Examples
-        --------
-        >>> OptionSet().options()["write_buffer_size"]
-        67108864
-        """
+        """Return every option by name; what is unknown is None."""
         return {name: getattr(self, name) for name in OPTIONS}
 
     def changes(self) -> dict[str, Any]:
-        """Return the options that are known and differ from RocksDB's own.
-
-        Examples
-        --------
-        >>> OptionSet(compression="lz4").changes()
-        {'compression': 'lz4'}
-        """
+        """Return the options that are known and differ from RocksDB's own."""
         own = defaults_beside(self)
         known = {name: value for name, value in self.options().items() if value is not None}
         return {name: value for name, value in known.items() if value != own[name]}
@@ -525,10 +468,7 @@ def _check_order(values: dict[str, Any], upper: str, lower: str) -> None:
 
 
 def _sanitized(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what SanitizeOptions of RocksDB would change.
-
-    Source: db/column_family.cc and db/db_impl/db_impl_open.cc.
-    """
+    """Return what RocksDB's SanitizeOptions would change (db/column_family.cc, db_impl_open.cc)."""
     found: dict[str, Any] = {}
     if values["compression_per_level"] is not None:
         found["compression_per_level"] = tuple(values["compression_per_level"])
@@ -549,10 +489,6 @@ def _sanitized(values: dict[str, Any]) -> dict[str, Any]:
 def defaults_beside(options: OptionSet) -> dict[str, Any]:
     """Return RocksDB's own values of every option, as it derives some from others of a set.
 
-    The style and the rate limit decide over some others.
-
-    Examples
-    --------
     >>> defaults_beside(OptionSet(compaction_style="universal"))["periodic_compaction_seconds"]
     2592000
     """
@@ -639,17 +575,7 @@ _Entries = dict[OptionPlace, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class FoundOptions:
-    """What an OPTIONS file says of a profile's options.
-
-    Parameters
-    ----------
-    name, purpose
-        The store's folder, and which file of which RocksDB this is from.
-    values
-        Each option's value; None if it is unknown.
-    unknown
-        For each unknown option: why.
-    """
+    """What an OPTIONS file says of a profile's options; ``unknown`` is why a value is None."""
 
     name: str
     purpose: str
@@ -658,16 +584,7 @@ class FoundOptions:
 
 
 def find_options(path: str | os.PathLike[str], column_family: str) -> FoundOptions:
-    """Return the options of a column family, and why some are unknown.
-
-    Raises
-    ------
-    InputError
-        If there is no OPTIONS file, it can't be read, it has no such column family, or ``path`` is
-        a file of another kind.
-    FormatError
-        If that of a store's folder is no OPTIONS file of RocksDB.
-    """
+    """Return the options of a column family, and why some are unknown."""
     file = _options_file(Path(path))
     try:
         return _found(file, column_family)

@@ -21,11 +21,6 @@ def kafka_streams_options() -> dict[str, Any]:
 
     It asks for as many background jobs as there are processors, but at least two. Its caches come
     from ``new LRUCache(bytes)`` of RocksJava, which keeps no share for index and filter blocks.
-
-    Examples
-    --------
-    >>> kafka_streams_options()["write_buffer_size"]
-    16777216
     """
     return {
         "block_cache_bytes": 50 << 20,
@@ -65,13 +60,7 @@ _LARGEST_MEMTABLE_BYTES = 64 << 20
 
 
 def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
-    """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name.
-
-    Raises
-    ------
-    ConfigurationError
-        As it says.
-    """
+    """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name."""
     _check_whole("total_bytes", total_bytes)
     _check_whole("stores", stores)
     if stores < 1:
@@ -183,18 +172,7 @@ PRESET_NAMES = (*_PRESETS, "bounded_memory")
 def named_options(
     name: str, *, total_bytes: int | None = None, stores: int | None = None
 ) -> dict[str, Any]:
-    """Return what a profile is made with: its name, its purpose and its options.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is none of this name, or it takes no ``total_bytes`` and ``stores``.
-
-    Examples
-    --------
-    >>> named_options("spark")["block_cache_bytes"]
-    8388608
-    """
+    """Return what a profile is made with: its name, its purpose and its options."""
     if name == "bounded_memory":
         total = _TOTAL_BYTES if total_bytes is None else total_bytes
         return bounded_options(total, 1 if stores is None else stores)
