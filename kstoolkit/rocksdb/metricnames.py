@@ -21,12 +21,11 @@ _IN_ALL = (
 
 
 class _Row(NamedTuple):
-    """A metric, and where it stands in RocksDB, in our records and in Spark's progress."""
+    """A metric, and where it stands in RocksDB and in an open store."""
 
     name: str
-    in_rocksdb: str | None = None
-    in_records: str | None = None
-    in_spark: str | None = None
+    in_rocksdb: str
+    in_store: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,95 +63,76 @@ class MetricName(Record):
 
 
 def _ticker(name: str) -> str:
-    return f"store.log().stats()[i].tickers['rocksdb.{name}']"
+    return f"log().stats()[i].tickers['rocksdb.{name}']"
 
 
 def _hit_ratio(metric: str, ticker: str) -> _Row:
     """Return a share of hits, written as what it is worked out of."""
     name = ticker.upper().replace(".", "_")
     hit, miss = _ticker(f"{ticker}.hit"), _ticker(f"{ticker}.miss")
-    return _Row(metric, f"{name}_HIT / ({name}_HIT + {name}_MISS)", f"{hit} / ({hit} + {miss})")
+    ratio = f"{hit} / (store.{hit} + store.{miss})"
+    return _Row(metric, f"{name}_HIT / ({name}_HIT + {name}_MISS)", ratio)
 
 
 _STATISTICS = (
-    _Row(
-        "bytes-written-{rate,total}",
-        "BYTES_WRITTEN",
-        _ticker("bytes.written"),
-        "rocksdbTotalBytesWritten",
-    ),
-    _Row("bytes-read-{rate,total}", "BYTES_READ", _ticker("bytes.read"), "rocksdbTotalBytesRead"),
+    _Row("bytes-written-{rate,total}", "BYTES_WRITTEN", _ticker("bytes.written")),
+    _Row("bytes-read-{rate,total}", "BYTES_READ", _ticker("bytes.read")),
     _Row(
         "memtable-bytes-flushed-{rate,total}",
         "FLUSH_WRITE_BYTES",
-        "store.log().write_amplification().flushed_bytes",
-        "rocksdbTotalBytesWrittenByFlush",
+        "log().write_amplification().flushed_bytes",
     ),
     _hit_ratio("memtable-hit-ratio", "memtable"),
-    _Row("memtable-flush-time-{avg,min,max}", "FLUSH_TIME", "store.log().flushes()[i].duration_ms"),
-    _Row(
-        "write-stall-duration-{avg,total}",
-        "STALL_MICROS",
-        "store.log().stall_time().stalled_s",
-        "rocksdbWriterStallLatencyMs",
-    ),
+    _Row("memtable-flush-time-{avg,min,max}", "FLUSH_TIME", "log().flushes()[i].duration_ms"),
+    _Row("write-stall-duration-{avg,total}", "STALL_MICROS", "log().stall_time().stalled_s"),
     _hit_ratio("block-cache-data-hit-ratio", "block.cache.data"),
     _hit_ratio("block-cache-index-hit-ratio", "block.cache.index"),
     _hit_ratio("block-cache-filter-hit-ratio", "block.cache.filter"),
-    _Row(
-        "bytes-read-compaction-rate",
-        "COMPACT_READ_BYTES",
-        "store.log().compactions()[i].input_bytes",
-        "rocksdbTotalBytesReadByCompaction",
-    ),
+    _Row("bytes-read-compaction-rate", "COMPACT_READ_BYTES", "log().compactions()[i].input_bytes"),
     _Row(
         "bytes-written-compaction-rate",
         "COMPACT_WRITE_BYTES",
-        "store.log().compactions()[i].output_bytes",
-        "rocksdbTotalBytesWrittenByCompaction",
+        "log().compactions()[i].output_bytes",
     ),
-    _Row(
-        "compaction-time-{avg,min,max}",
-        "COMPACTION_TIME",
-        "store.log().compactions()[i].duration_ms",
-        "rocksdbTotalCompactionLatencyMs",
-    ),
+    _Row("compaction-time-{avg,min,max}", "COMPACTION_TIME", "log().compactions()[i].duration_ms"),
     _Row("number-open-files", "NO_FILE_OPENS, NO_FILE_CLOSES"),
     _Row("number-file-errors-total", "NO_FILE_ERRORS", _ticker("no.file.errors")),
 )
-_PROPERTIES = (
-    _Row("num-immutable-mem-table"),
-    _Row("cur-size-active-mem-table"),
-    _Row("cur-size-all-mem-tables", None, "store.memory().memtables_bytes"),
-    _Row("size-all-mem-tables"),
-    _Row("num-entries-active-mem-table"),
-    _Row("num-entries-imm-mem-tables"),
-    _Row("num-deletes-active-mem-table"),
-    _Row("num-deletes-imm-mem-tables"),
-    _Row("mem-table-flush-pending"),
-    _Row("num-running-flushes"),
-    _Row("compaction-pending"),
-    _Row("num-running-compactions"),
-    _Row(
-        "estimate-pending-compaction-bytes",
-        None,
-        "store.log().stats()[i].pending_compaction_bytes",
-    ),
-    _Row("total-sst-files-size", None, None, "rocksdbSstFileSize"),
-    _Row("live-sst-files-size", None, "store.summary().sst_bytes"),
-    _Row("num-live-versions"),
-    _Row("block-cache-capacity", None, "store.memory().block_cache_capacity_bytes"),
-    _Row("block-cache-usage", None, "store.memory().block_cache_usage_bytes"),
-    _Row(
-        "block-cache-pinned-usage",
-        None,
-        "store.memory().block_cache_pinned_bytes",
-        "rocksdbPinnedBlocksMemoryUsage",
-    ),
-    _Row("estimate-num-keys", None, "store.summary().estimated_rows"),
-    _Row("estimate-table-readers-mem", None, "store.memory().table_readers_bytes"),
-    _Row("background-errors"),
-)
+_PROPERTIES = {
+    "num-immutable-mem-table": None,
+    "cur-size-active-mem-table": None,
+    "cur-size-all-mem-tables": "memory().memtables_bytes",
+    "size-all-mem-tables": None,
+    "num-entries-active-mem-table": None,
+    "num-entries-imm-mem-tables": None,
+    "num-deletes-active-mem-table": None,
+    "num-deletes-imm-mem-tables": None,
+    "mem-table-flush-pending": None,
+    "num-running-flushes": None,
+    "compaction-pending": None,
+    "num-running-compactions": None,
+    "estimate-pending-compaction-bytes": "log().stats()[i].pending_compaction_bytes",
+    "total-sst-files-size": None,
+    "live-sst-files-size": "summary().sst_bytes",
+    "num-live-versions": None,
+    "block-cache-capacity": "memory().block_cache_capacity_bytes",
+    "block-cache-usage": "memory().block_cache_usage_bytes",
+    "block-cache-pinned-usage": "memory().block_cache_pinned_bytes",
+    "estimate-num-keys": "summary().estimated_rows",
+    "estimate-table-readers-mem": "memory().table_readers_bytes",
+    "background-errors": None,
+}
+_IN_SPARK = {
+    "bytes-written-{rate,total}": "rocksdbTotalBytesWritten",
+    "bytes-read-{rate,total}": "rocksdbTotalBytesRead",
+    "memtable-bytes-flushed-{rate,total}": "rocksdbTotalBytesWrittenByFlush",
+    "write-stall-duration-{avg,total}": "rocksdbWriterStallLatencyMs",
+    "bytes-read-compaction-rate": "rocksdbTotalBytesReadByCompaction",
+    "bytes-written-compaction-rate": "rocksdbTotalBytesWrittenByCompaction",
+    "compaction-time-{avg,min,max}": "rocksdbTotalCompactionLatencyMs",
+    "total-sst-files-size": "rocksdbSstFileSize",
+    "block-cache-pinned-usage": "rocksdbPinnedBlocksMemoryUsage",
+}
 
 _WHY_NOT_HERE = {
     "number-open-files": "Kafka Streams itself gives a constant -1 since 4.0",
@@ -198,16 +178,17 @@ def metric_names() -> Records[MetricName]:
     'unknown (a state of the writer at a moment, which nothing on disk keeps)'
     """
     statistics = [_metric("KIP-471", "2.4", row) for row in _STATISTICS]
-    properties = [_metric("KIP-607", "2.7", row) for row in _PROPERTIES]
+    rows = [_Row(name, f"rocksdb.{name}", place) for name, place in _PROPERTIES.items()]
+    properties = [_metric("KIP-607", "2.7", row) for row in rows]
     return Records([*statistics, *properties], "metrics of Kafka Streams")
 
 
 def _metric(kip: str, since: str, row: _Row) -> MetricName:
     unknown = {}
-    if row.in_records is None:
+    if row.in_store is None:
         unknown["in_records"] = _WHY_NOT_HERE.get(row.name, _MOMENT)
-    if row.in_spark is None:
+    if row.name not in _IN_SPARK:
         unknown["in_spark"] = _WHY_NOT_IN_SPARK.get(row.name, _SPARK_HAS_NONE)
-    in_rocksdb = row.in_rocksdb or f"rocksdb.{row.name}"
-    places = (row.name, in_rocksdb, row.in_records, row.in_spark)
+    in_records = None if row.in_store is None else f"store.{row.in_store}"
+    places = (row.name, row.in_rocksdb, in_records, _IN_SPARK.get(row.name))
     return MetricName(kip, since, "stream-state-metrics", *places, unknown)
