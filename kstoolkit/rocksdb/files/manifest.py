@@ -42,9 +42,8 @@ def check_manifest(scratch: Path, folder: Path) -> None:
     manifest = manifest_of(scratch)
     with translated(folder):
         if not manifest.is_file():
-            message = (
-                f"The store {folder} is damaged: {manifest.name}, which CURRENT names, is missing."
-            )
+            why = f"{manifest.name}, which CURRENT names, is missing"
+            message = f"The store {folder} is damaged: {why}."
             raise DamagedStoreError(message, hint=REBUILD_HINT)
         torn = torn_at(manifest)
     if torn is not None:
@@ -190,13 +189,25 @@ def _crc_of_byte(crc: int) -> int:
     return crc
 
 
-_DELETED_FILE, _FAMILY, _FAMILY_DROP, _BLOB_ADDED, _BLOB_GARBAGE = 6, 200, 202, 400, 401
-_NUMBERS = {2, 3, 4, 9, 10, 203, 300}
-"""Tags that are followed by a varint."""
-_NEW_FILES = {7: 0, 100: 0, 102: 1, 103: 0}
-"""Tags of files that are added, and whether a path's number stands before their sizes."""
-_TEXTS = {1, 201}
-_COMPACT_CURSOR = 5
+_DELETED_FILE, _FAMILY, _FAMILY_DROP = 6, 200, 202
+_SIZE_AT = {7: 2, 100: 2, 102: 3, 103: 2}
+"""Tags of files that are added, and which of their numbers is the size."""
+_FORMS = {
+    **dict.fromkeys((2, 3, 4, 9, 10, _FAMILY, 203, 300), "n"),
+    **dict.fromkeys((1, 201), "t"),
+    5: "nt",
+    _DELETED_FILE: "nn",
+    7: "nnntt",
+    100: "nnnttnn",
+    102: "nnnnttnn",
+    103: "nnnttnn",
+    _FAMILY_DROP: "",
+    400: "nnntt",
+    401: "nnn",
+}
+"""Which numbers and texts follow a tag."""
+_LAST_FIELD = {103: 1, 400: 0, 401: 0}
+"""Tags behind which more fields come, each a tag and a text, up to a tag that ends them."""
 _NEWER = 1 << 13  # from this tag on, a length says how much to skip
 
 
@@ -236,56 +247,28 @@ class _Edit:
 
     def read(self) -> None:
         while self.at < len(self.data):
-            self._field(self.number())
+            tag, numbers = self.number(), []
+            if tag not in _FORMS and tag < _NEWER:
+                raise ValueError(tag)
+            for kind in _FORMS.get(tag, "t"):
+                if kind == "n":
+                    numbers.append(self.number())
+                else:
+                    self.skip_text()
+            while tag in _LAST_FIELD and self.number() != _LAST_FIELD[tag]:
+                self.skip_text()
+            self._take(tag, numbers)
 
-    def _field(self, tag: int) -> None:
-        if tag in _NUMBERS:
-            self.number()
-        elif tag in _NEW_FILES:
-            self._new_file(tag)
-        elif tag in {_COMPACT_CURSOR, _DELETED_FILE}:
-            self._of_level(tag)
+    def _take(self, tag: int, numbers: list[int]) -> None:
+        if tag in _SIZE_AT:
+            level, number = numbers[:2]
+            self.added.append((number, level, numbers[_SIZE_AT[tag]]))
+        elif tag == _DELETED_FILE:
+            self.deleted.append(numbers[1])
         elif tag == _FAMILY:
-            self.family = self.number()
+            self.family = numbers[0]
         elif tag == _FAMILY_DROP:
             self.is_drop = True
-        elif tag in {_BLOB_ADDED, _BLOB_GARBAGE}:
-            self._blob(tag)
-        elif tag in _TEXTS or tag >= _NEWER:
-            self.skip_text()
-        else:
-            raise ValueError(tag)
-
-    def _of_level(self, tag: int) -> None:
-        self.number()
-        if tag == _DELETED_FILE:
-            self.deleted.append(self.number())
-        else:
-            self.skip_text()
-
-    def _new_file(self, tag: int) -> None:
-        level, number = self.number(), self.number()
-        if _NEW_FILES[tag]:
-            self.number()
-        self.added.append((number, level, self.number()))
-        for _ in range(2):  # the smallest and the largest key
-            self.skip_text()
-        if tag != 7:  # noqa: PLR2004 - the oldest form knows no sequence numbers
-            self.number(), self.number()
-        if tag == 103:  # noqa: PLR2004 - the newest has more fields, each with its length
-            self._more_fields(end=1)
-
-    def _blob(self, tag: int) -> None:
-        for _ in range(3):
-            self.number()
-        if tag == _BLOB_ADDED:
-            self.skip_text()
-            self.skip_text()
-        self._more_fields(end=0)
-
-    def _more_fields(self, end: int) -> None:
-        while self.number() != end:
-            self.skip_text()
 
 
 def listed_tables(manifest: Path) -> dict[int, ListedTable]:
