@@ -79,25 +79,19 @@ class Losses:
         return "; ".join(parts) or None
 
     def _of_tables(self) -> str:
-        count = len(self.tables)
-        why = set(self.tables.values())
-        what = (
-            ("is" if count == 1 else "are") + " missing" if why == {_MISSING} else "can't be read"
-        )
-        names = [
-            name if why == {_MISSING} else f"{name} {how}" for name, how in self.tables.items()
-        ]
+        count, missing = len(self.tables), set(self.tables.values()) == {_MISSING}
+        what = f"{'is' if count == 1 else 'are'} missing" if missing else "can't be read"
+        names = [name if missing else f"{name} {how}" for name, how in self.tables.items()]
+        lost = format_bytes(sum(self.sizes_bytes[name] for name in self.tables))
+        whole = format_bytes(sum(self.sizes_bytes.values()))
         more = f" and {count - _NAMED:,} more" if count > _NAMED else ""
         whose = "it" if count == 1 else "they"
         return (
             f"{count:,} of {counted(len(self.sizes_bytes), 'SST files')} {what} "
-            f"({', '.join(names[:_NAMED])}{more}{self._sizes()}): keys that {whose} held are "
-            "absent or show an older value, and deleted ones may be back"
+            f"({', '.join(names[:_NAMED])}{more}; {lost} of {whole}): "
+            f"keys that {whose} held are absent or show an older value, and deleted ones may be "
+            "back"
         )
-
-    def _sizes(self) -> str:
-        lost = sum(self.sizes_bytes[name] for name in self.tables)
-        return f"; {format_bytes(lost)} of {format_bytes(sum(self.sizes_bytes.values()))}"
 
     def _of_blocks(self) -> str:
         files = sorted({name for name, _ in self.blocks})
@@ -154,37 +148,28 @@ def _of_listed(
     scratch, left = manifest.parent, dict(listed)
     bad = {number: why for number, each in listed.items() if (why := _wrong(scratch, each))}
     while True:
-        _drop(manifest, [left.pop(number) for number in bad], list(bad.values()), losses)
+        drop_tables(manifest, [left.pop(number) for number in bad])
+        losses.tables |= {listed[number].name: why for number, why in bad.items()}
         if losses.tables and not left:
             raise fault  # of all files it is likelier that they lie elsewhere
         try:
             return families_past_bad_wal(scratch, folder, losses)
         except DamagedStoreError as error:
-            number = _named_table(error)
-            if number not in left:
+            named = _TABLE.findall(str(error.__cause__))
+            if not named or int(named[-1]) not in left:
                 raise
-            bad = {number: "can't be opened"}
-
-
-def _drop(manifest: Path, tables: list[ListedTable], whys: list[str], losses: Losses) -> None:
-    drop_tables(manifest, tables)
-    losses.tables |= {each.name: why for each, why in zip(tables, whys, strict=True)}
+            bad = {int(named[-1]): "can't be opened"}
 
 
 def _wrong(scratch: Path, table: ListedTable) -> str | None:
     """Return what is wrong with an SST file as a whole; None if nothing shows from outside."""
     file = scratch / table.name
     if not file.is_file():
-        return "is missing"
+        return _MISSING
     size_bytes = file.stat().st_size
     if size_bytes != table.size_bytes:
         return f"has {size_bytes:,} of its {table.size_bytes:,} bytes"
     return None if read_footer(file) else "ends as no SST file does"
-
-
-def _named_table(error: DamagedStoreError) -> int | None:
-    found = _TABLE.findall(str(error.__cause__))
-    return int(found[-1]) if found else None
 
 
 _PAUSE_S = 0.05

@@ -27,7 +27,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kstoolkit.errors import FormatError, InputError, KstoolkitError, Option, Sentence, naming
 from kstoolkit.rocksdb.faults import (
@@ -40,10 +39,6 @@ from kstoolkit.rocksdb.faults import (
 )
 from kstoolkit.rocksdb.files.options import option_files, option_in, parse_options, read_options
 from kstoolkit.rocksdb.files.ssts import NEWEST_READABLE, read_footer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _MANIFEST = re.compile(rb"MANIFEST-\d+\n?")
 _REMAINS = re.compile(r"\d+\.sst|MANIFEST-\d+")
@@ -118,13 +113,9 @@ def irregular_files(folder: Path) -> set[str]:
         return {
             each.name
             for each in entries
-            if _READ.fullmatch(each.name) and not each.is_file() and not _leads_nowhere(each)
+            if _READ.fullmatch(each.name) and not each.is_file()
+            if Path(each).exists()  # else it is gone by now, or a link to what is not there
         }
-
-
-def _leads_nowhere(entry: os.DirEntry[str]) -> bool:
-    """Return whether what was listed is gone by now, or is a link to what is not there."""
-    return not Path(entry).exists()
 
 
 def _stores_below(folder: Path) -> list[Path]:
@@ -294,13 +285,11 @@ def _wal_folder(folder: Path, told: str) -> Path | None:
     if any(each.suffix == ".log" and each.stem.isdigit() for each in folder.iterdir()):
         return None  # moved here, WAL and all
     message = f"The store {folder} keeps its WAL in {told} (wal_dir), which is not there."
-    hint = naming(
+    hint = (
         "Mount that folder, or name the one that has its .log files now with {others}; "
-        "{none} opens the store without the rows that are in its WAL alone.",
-        others=_OTHERS,
-        none=_NO_OTHERS,
+        "{none} opens the store without the rows that are in its WAL alone."
     )
-    raise MissingFolderError(message, hint=hint)
+    raise MissingFolderError(message, hint=naming(hint, others=_OTHERS, none=_NO_OTHERS))
 
 
 def _folders_in_log(folder: Path) -> tuple[list[str], str]:
@@ -309,7 +298,8 @@ def _folders_in_log(folder: Path) -> tuple[list[str], str]:
         with suppress(OSError), log.open("rb") as file:
             head = file.read(_HEAD_BYTES)
             wal = _WAL.search(head)
-            return _texts(_TABLES.findall(head)), os.fsdecode(wal[1]) if wal else ""
+            tables = dict.fromkeys(map(os.fsdecode, _TABLES.findall(head)))
+            return list(tables), os.fsdecode(wal[1]) if wal else ""
     return [], ""
 
 
@@ -320,10 +310,6 @@ def _possible_logs(folder: Path) -> list[Path]:
     with suppress(OSError):
         return [elsewhere / name for name in logs_of(folder, elsewhere)]
     return []
-
-
-def _texts(found: Iterable[bytes]) -> list[str]:
-    return [os.fsdecode(each) for each in dict.fromkeys(found)]
 
 
 def _is_there(told: Path) -> bool:
@@ -392,21 +378,14 @@ def elsewhere_perhaps(
     """Return an error that says where a missing file may lie, if anything tells."""
     if shared_names(folder):
         message = f"{folder} is a snapshot of Spark's: it has no SST files of its own."
-        hint = naming(
+        hint = (
             "They lie in the checkpoint, in the folder SSTs beside the snapshot's .zip: give "
-            "{folders}.",
-            folders=_SPARKS,
+            "{folders}."
         )
-        return MissingFolderError(message, hint=hint)
+        return MissingFolderError(message, hint=naming(hint, folders=_SPARKS))
     if others.gone:
         message = f"The store {folder} has files in {', '.join(others.gone)}, which is not there."
-        hint = naming(
-            "Mount it, or name the folder that they are in now with {others}.", others=_OTHERS
-        )
-        return MissingFolderError(message, hint=hint)
-    hint = naming(
-        "{before} If it has more folders (cf_paths, db_paths), give them as {others}.",
-        before=error.hint,
-        others=_OTHERS,
-    )
-    return MissingFileError(error.message, hint=hint)
+        hint = "Mount it, or name the folder that they are in now with {others}."
+        return MissingFolderError(message, hint=naming(hint, others=_OTHERS))
+    hint = "{before} If it has more folders (cf_paths, db_paths), give them as {others}."
+    return MissingFileError(error.message, hint=naming(hint, before=error.hint, others=_OTHERS))

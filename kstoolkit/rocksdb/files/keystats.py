@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.files.ssts import Sst
 
+    Row = tuple[bytes, bytes]
+
 
 _RUNS = 64
 """Runs of neighbouring rows in a sample: each costs a seek, which may read a block."""
@@ -135,17 +137,13 @@ def _why(*, no_rows: bool, no_files: bool) -> dict[str, str]:
     return (rowless if no_rows else {}) | (fileless if no_files else {})
 
 
-def _sampled(
-    handle: Rdict, ssts: Sequence[Sst], sample: int
-) -> tuple[list[tuple[bytes, bytes]], bool]:
+def _sampled(handle: Rdict, ssts: Sequence[Sst], sample: int) -> tuple[list[Row], bool]:
     """Return all rows if they are few enough; else runs that are spread over the files."""
     first = list(islice(rows_of(handle), sample + 1))
     if len(first) <= sample:
         return first, True
     starts = _starts(ssts, [key for key, _ in first])
-    if not starts:
-        return first[:sample], False
-    return list(_runs(handle, starts, sample)), False
+    return list(_runs(handle, starts, sample)) if starts else first[:sample], False
 
 
 def _starts(ssts: Sequence[Sst], seen: Sequence[bytes]) -> list[bytes]:
@@ -197,7 +195,7 @@ def _text(number: int, digits: list[int]) -> bytes:
     return bytes(text)
 
 
-def _runs(handle: Rdict, starts: list[bytes], sample: int) -> Iterator[tuple[bytes, bytes]]:
+def _runs(handle: Rdict, starts: list[bytes], sample: int) -> Iterator[Row]:
     """Yield rows from each start up to the next one; what a run leaves over goes to the others."""
     ends: list[bytes | None] = [*starts[1:], None]
     left = sample
@@ -213,7 +211,6 @@ def _runs(handle: Rdict, starts: list[bytes], sample: int) -> Iterator[tuple[byt
 def _sizes(sizes: list[int]) -> Sizes | None:
     if not sizes:
         return None
-    low, middle, nearly_all, high = (
-        int(each) for each in np.quantile(sizes, (0, 0.5, 0.99, 1), method="inverted_cdf")
-    )
+    quantiles = np.quantile(sizes, (0, 0.5, 0.99, 1), method="inverted_cdf")
+    low, middle, nearly_all, high = map(int, quantiles)
     return Sizes(low, middle, float(np.mean(sizes)), nearly_all, high)

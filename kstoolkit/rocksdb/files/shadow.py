@@ -113,17 +113,16 @@ def new_scratch_folder(
                 os.close(lock)
     except UnicodeEncodeError as error:
         message = f"No scratch folder can be used in {place!r}: its path is no UTF-8."
-        raise StoreResourceError(
-            message, hint=naming("{scratch} another one.", scratch=_SCRATCH)
-        ) from error
+        raise _unusable(message, "another one.") from error
     except OSError as error:
         message = f"No scratch folder can be made in {parent or 'TMPDIR'}: {error.strerror}."
-        hint = naming("{scratch} a folder that exists and that you may write to.", scratch=_SCRATCH)
-        raise StoreResourceError(message, hint=hint) from error
+        raise _unusable(message, "a folder that exists and that you may write to.") from error
     message = f"Each scratch folder made in {parent or 'TMPDIR'} is taken away at once."
-    raise StoreResourceError(
-        message, hint=naming("{scratch} a folder of your own.", scratch=_SCRATCH)
-    )
+    raise _unusable(message, "a folder of your own.")
+
+
+def _unusable(message: str, better: str) -> StoreResourceError:
+    return StoreResourceError(message, hint=naming(f"{{scratch}} {better}", scratch=_SCRATCH))
 
 
 def _clear_abandoned(parent: Path, *, prefix: str = _SHADOWS) -> None:
@@ -245,10 +244,8 @@ class Shadow:
             self._copy(original / name, name)
         self._take_immutable(original, others, aliases)
 
-    def _take_immutable(
-        self, original: Path, others: Sequence[Path], aliases: dict[str, str]
-    ) -> None:
-        for folder in (original, *others):
+    def _take_immutable(self, own: Path, others: Sequence[Path], aliases: dict[str, str]) -> None:
+        for folder in (own, *others):
             for name in _names(folder, _IMMUTABLE):
                 self._link(folder / name, name)
         for folder in others:
@@ -280,10 +277,7 @@ class Shadow:
                 f"{format_bytes(free)} are free there, and {format_bytes(_SPARE_BYTES)} are to be "
                 "left for others."
             )
-            hint = naming(
-                "{scratch} a folder on the store's own disk: no copies there.", scratch=_SCRATCH
-            )
-            raise StoreResourceError(message, hint=hint)
+            raise _unusable(message, "a folder on the store's own disk: no copies there.")
 
 
 def _names(folder: Path, wanted: re.Pattern[str]) -> list[str]:

@@ -297,20 +297,14 @@ def _figures_of(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
     try:
         properties = read_properties(path)
     except FormatError as error:
-        why = error.message.rstrip(".")
-        return {"format_version": version}, dict.fromkeys(
-            (*_OWN_FIGURES, *_no_version(version)), why
-        )
+        silent = [*_OWN_FIGURES, *(["format_version"] if version is None else [])]
+        return {"format_version": version}, dict.fromkeys(silent, error.message.rstrip("."))
     told: dict[str, Any] = {"properties": properties, "format_version": version}
     told |= {name: as_count(properties.get(key)) for name, key in _COUNTS.items()}
     told |= {name: _text(properties.get(key)) for name, key in _TEXTS.items()}
     told["created_at"] = _time(as_count(properties.get("rocksdb.file.creation.time")))
     silent = [name for name in _OWN_FIGURES if told[name] is None]
     return told, dict.fromkeys(silent, "the file does not say")
-
-
-def _no_version(version: int | None) -> tuple[str, ...]:
-    return ("format_version",) if version is None else ()
 
 
 def _text(value: bytes | None) -> str | None:
@@ -358,10 +352,9 @@ def levels_of(ssts: Sequence[Sst]) -> Records[Level]:
 def _level(family: str, level: int, files: list[Sst]) -> Level:
     entries = sum(each.num_entries for each in files)
     deletions = sum(each.num_deletions for each in files)
-    raw_bytes = known_total(
-        size for file in files for size in (file.raw_key_bytes, file.raw_value_bytes)
-    )
-    compression = _compression(files)
+    raw_bytes = known_total(size for f in files for size in (f.raw_key_bytes, f.raw_value_bytes))
+    kinds = {each.compression for each in files if each.compression}
+    compression = ", ".join(sorted(kinds)) or None
     told = {"raw_bytes": raw_bytes, "compression": compression}
     return Level(
         column_family=family,
@@ -377,8 +370,3 @@ def _level(family: str, level: int, files: list[Sst]) -> Level:
         largest_key=max(each.largest_key for each in files),
         unknown={name: "the files do not say" for name, each in told.items() if each is None},
     )
-
-
-def _compression(files: list[Sst]) -> str | None:
-    kinds = {each.compression for each in files if each.compression}
-    return ", ".join(sorted(kinds)) or None

@@ -135,7 +135,10 @@ def summary_of(
     entries = sum(each.num_entries for each in ssts)
     deletions = sum(each.num_deletions for each in ssts)
     told = _option_figures(options, list(families))
-    why = {"unflushed_entries": _NOT_WRITTEN} | _why(told, options)
+    silent = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
+    why = {"unflushed_entries": _NOT_WRITTEN}
+    why |= {name: silent for name, value in told.items() if value is None}
+    versions = {each.format_version for each in ssts if each.format_version is not None}
     if not entries:
         why["tombstone_density"] = "there are no SST files"
     return StoreSummary(
@@ -155,7 +158,7 @@ def summary_of(
         estimated_live_bytes=_total(families, "rocksdb.estimate-live-data-size"),
         num_unlisted_ssts=num_unlisted_ssts,
         damage=damage or NO_DAMAGE,
-        format_versions=_format_versions(ssts),
+        format_versions=tuple(sorted(versions)),
         unflushed_entries=None,
         wal_entries_replayed=_total(families, "rocksdb.num-entries-active-mem-table"),
         table_readers_bytes=_total(families, "rocksdb.estimate-table-readers-mem"),
@@ -163,10 +166,6 @@ def summary_of(
         unknown=why,
         **told,
     )
-
-
-def _format_versions(ssts: Sequence[Sst]) -> tuple[int, ...]:
-    return tuple(sorted({each.format_version for each in ssts if each.format_version is not None}))
 
 
 def _option_figures(
@@ -185,11 +184,6 @@ def _of_all(options: Records[OptionsSection], families: list[str], name: str) ->
     """Return an option of several column families: each value once."""
     values = {option_in(options, "CFOptions", name, family) for family in families}
     return ", ".join(sorted(each for each in values if each)) or None
-
-
-def _why(told: Mapping[str, str | None], options: object | None) -> dict[str, str]:
-    why = _NO_OPTIONS if options is None else "the OPTIONS file does not say"
-    return {name: why for name, value in told.items() if value is None}
 
 
 def _total(families: Mapping[str, Rdict], name: str) -> int | None:
