@@ -135,16 +135,18 @@ class Flush(BackgroundJob):
     @classmethod
     def of_job(cls, job: JobEvents) -> Flush:
         """Build the record of what was logged of a job."""
+        renamed = "total_num_input_entries"  # by RocksDB 10.4
+        entries = "num_entries" if "num_entries" in job.started else renamed
         values = _job_figures(job) | {
             "reason": "Recovery" if job.recovers else text_in(job.started, "flush_reason"),
             "num_memtables": number_in(job.started, "num_memtables"),
-            "num_entries": number_in(job.started, _entries_in(job.started)),
+            "num_entries": number_in(job.started, entries),
             "num_deletes": number_in(job.started, "num_deletes"),
             "input_bytes": number_in(job.started, "total_data_size"),
             "memory_bytes": number_in(job.started, "memory_usage"),
             "output_bytes": 0 if job.failed else job.written_bytes,
             "num_files_out": 0 if job.failed else job.num_files,
-            "cpu_ms": None if job.cpu_micros is None else job.cpu_micros / 1000,
+            "cpu_ms": _in_ms(job.cpu_micros),
             "compression": text_in(job.finished, "output_compression") or job.compression,
         }
         return cls(**values, store=job.store, unknown=job.why_unknown(values))
@@ -157,15 +159,9 @@ class Flush(BackgroundJob):
     @property
     def sentence(self) -> str:
         """What happened, for people."""
-        number = self.num_entries
-        entries = "? entries" if number is None else counted(number, "entries")
         into = unfinished(self) or f"to {format_bytes(self.output_bytes)}"
+        entries = _count(self.num_entries, "entries")
         return f"{entries} of {format_bytes(self.input_bytes)} {into} ({self.reason})"
-
-
-def _entries_in(started: Event) -> str:
-    """Return what the number of entries is called, which RocksDB 10.4 renamed."""
-    return "num_entries" if "num_entries" in started else "total_num_input_entries"
 
 
 _INPUT_LEVEL = re.compile(r"files_L([0-9]{1,3})")
@@ -277,17 +273,14 @@ class Compaction(BackgroundJob):
     @property
     def sentence(self) -> str:
         """What happened, for people."""
-        files, size = _files(self.num_files_in), format_bytes(self.input_bytes)
+        files, size = _count(self.num_files_in, "files"), format_bytes(self.input_bytes)
+        to_level = "L?" if self.to_level is None else f"L{self.to_level}"
         if self.moved:
-            return f"{files}, {size}, to L{_shown(self.to_level)} as they were"
+            return f"{files}, {size}, to {to_level} as they were"
         levels = "+".join(f"L{level}" for level in self.from_levels or ()) or "L?"
-        dropped = self.num_records_dropped
-        drops = "? records" if dropped is None else counted(dropped, "records")
-        out = f"{format_bytes(self.output_bytes)}, {drops} dropped"
-        return (
-            f"{files}, {size}, {levels} to L{_shown(self.to_level)}: "
-            f"{unfinished(self) or out} ({self.reason})"
-        )
+        dropped = _count(self.num_records_dropped, "records")
+        how = unfinished(self) or f"{format_bytes(self.output_bytes)}, {dropped} dropped"
+        return f"{files}, {size}, {levels} to {to_level}: {how} ({self.reason})"
 
 
 def _files_by_level(event: Event) -> dict[int, int]:
@@ -299,16 +292,12 @@ def _files_by_level(event: Event) -> dict[int, int]:
     }
 
 
-def _files(number: int | None) -> str:
-    return "? files" if number is None else counted(number, "files")
+def _count(number: int | None, kind: str) -> str:
+    return f"? {kind}" if number is None else counted(number, kind)
 
 
 def _in_ms(micros: int | None) -> float | None:
     return None if micros is None else micros / 1000
-
-
-def _shown(level: int | None) -> str:
-    return "?" if level is None else str(level)
 
 
 _MOST_OPEN = 1000
@@ -373,7 +362,7 @@ class JobEvents:
             began = number_in(self.started, "time_micros")
             ended = number_in(self.finished, "time_micros")
             lasted = None if began is None or ended is None else ended - began
-        return None if lasted is None else lasted / 1000
+        return _in_ms(lasted)
 
     def add_file(self, event: Event) -> None:
         """Take in a file that it wrote."""
@@ -421,7 +410,7 @@ class _Joined:
     def __init__(self, store: str | None) -> None:
         self._store = store
         self._running: dict[int | None, JobEvents] = {}
-        self._families: dict[int, str] = {}
+        self._families: dict[int | None, str] = {}
         self._compacted: dict[tuple[str | None, int | None], str] = {}
         self._last_family: str | None = None
         self._session: str | None = None
@@ -492,8 +481,8 @@ class _Joined:
             earlier = self._running.pop(next(iter(self._running)))
         if earlier is not None:
             yield earlier.record()
-        job = JobEvents(number, name.removesuffix("_started"), self._store, started=event)
-        job.column_family = text_in(event, "cf_name") or self._family(number)
+        job = self._job(number, name.removesuffix("_started"), event)
+        job.started = event
         self._running[number] = job
 
     def _end(self, name: str, number: int | None, event: Event) -> Iterator[Flush | Compaction]:
@@ -503,18 +492,18 @@ class _Joined:
             yield job.record()
             job = None
         if job is None:
-            job = JobEvents(number, kind, self._store, num_files=None, written_bytes=None)
-            job.column_family = text_in(event, "cf_name") or self._family(number)
+            job = self._job(number, kind, event)
+            job.num_files = job.written_bytes = None
         job.finished = event
         if kind == "compaction":
-            job.status = self._compacted.pop(
-                (job.column_family, number_in(event, "output_level")), None
-            )
+            level = number_in(event, "output_level")
+            job.status = self._compacted.pop((job.column_family, level), None)
         if not job.recovers or job.num_files:
             yield job.record()
 
-    def _family(self, number: int | None) -> str | None:
-        return None if number is None else self._families.get(number)
+    def _job(self, number: int | None, kind: str, event: Event) -> JobEvents:
+        family = text_in(event, "cf_name") or self._families.get(number)
+        return JobEvents(number, kind, self._store, column_family=family)
 
 
 _ENDLESS = "RocksDB logs where a stall begins, not where it ends; stall_time() has their sum"
@@ -524,10 +513,7 @@ _CONDITION = {"Stopping": "stopped", "Stalling": "delayed"}
 _CAUSES = (
     ("memtable limit", re.compile(r"we have ([0-9]{1,18}) immutable memtables")),
     ("L0 file count limit", re.compile(r"we have ([0-9]{1,18}) level-0 files")),
-    (
-        "pending compaction bytes",
-        re.compile(r"of estimated pending compaction bytes ([0-9]{1,20})"),
-    ),
+    ("pending compaction bytes", re.compile(r"estimated pending compaction bytes ([0-9]{1,20})")),
 )
 _MESSAGE = re.compile(r"(Stopping|Stalling) writes because ")
 _LIMIT = re.compile(r"max_write_buffer_number is set to ([0-9]{1,18})")

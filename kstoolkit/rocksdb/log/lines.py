@@ -96,7 +96,7 @@ def lines_of(text: str) -> list[LogLine]:
     if _NATIVE_MARK in text:
         return _of_spark(text)
     foreign = _LOG4J_TIME.match(text) or text.startswith('{"ts"')
-    return [] if foreign else [_continued(text)]
+    return [] if foreign else [LogLine(text, continued=True)]
 
 
 def _time_of(text: str) -> datetime | None:
@@ -104,10 +104,6 @@ def _time_of(text: str) -> datetime | None:
     begins = _json_parts(text)[0] if text.startswith("{") else text
     found = _HEAD.match(begins) or _LOG4J_TIME.match(begins)
     return _moment(found.groups()[:7]) if found else None
-
-
-def _continued(text: str) -> LogLine:
-    return LogLine(text, continued=True)
 
 
 def _of_rocksdb(rest: str, written: datetime | None) -> LogLine:
@@ -140,7 +136,7 @@ def _of_spark(text: str) -> list[LogLine]:
         in_utc=original is None and bool(time and time[8]),
         store=store[1] if store else None,
     )
-    return [line, *map(_continued, others)]
+    return [line, *(LogLine(each, continued=True) for each in others)]
 
 
 def _original(text: str) -> tuple[datetime | None, str]:
@@ -298,9 +294,8 @@ def text_lines(file: Path) -> Iterator[str]:
         raise InputError(message, hint="Is it still being packed? Then read it later.") from error
     except OSError as error:
         message = f"{file} can't be read: {error.strerror}."
-        raise InputError(message, hint="Its owner may have rotated it: read the log again.") from (
-            error
-        )
+        hint = "Its owner may have rotated it: read the log again."
+        raise InputError(message, hint=hint) from error
 
 
 def _unpacked(file: Path) -> BinaryIO:
@@ -559,13 +554,8 @@ class _LogHead:
     def record(self, path: Path) -> LogFile:
         """Return what the head said."""
         began = self._clock.utc(self._first) if self._first else None
-        values = {
-            "rocksdb_version": self._version,
-            "compiled": self._compiled,
-            "began_at": began,
-            "utc_offset": self._offset(began),
-            "level": self._level,
-        }
+        told = (self._version, self._compiled, began, self._offset(began), self._level)
+        values = dict(zip(_FIGURES, told, strict=True))
         whys = self._whys()
         unknown = {name: whys[name] for name, value in values.items() if value is None}
         return LogFile(
@@ -586,23 +576,15 @@ class _LogHead:
         if self._first is None:
             return dict.fromkeys(_FIGURES, "the file holds no line of RocksDB")
         no_head = "the file doesn't begin with RocksDB's header"
-        return {
-            "rocksdb_version": no_head,
-            "compiled": no_head,
-            "began_at": NO_ZONE,
-            "utc_offset": NO_ZONE,
-            "level": _HEADER_ONLY,
-        }
+        whys = (no_head, no_head, NO_ZONE, NO_ZONE, _HEADER_ONLY)
+        return dict(zip(_FIGURES, whys, strict=True))
 
     def _show(self, line: LogLine) -> None:
         """Note how much the writer logs: what it logged is no more severe than its level."""
-        level = line.level
-        if level == "info" and not (line.native or _OF_LEVEL_INFO.match(line.text)):
+        if line.level == "info" and not (line.native or _OF_LEVEL_INFO.match(line.text)):
             return  # a header looks the same
-        if level != "header" and (
-            self._level is None or _LEVELS.index(level) < _LEVELS.index(self._level)
-        ):
-            self._level = level
+        if line.level != "header":
+            self._level = min(line.level, self._level or line.level, key=_LEVELS.index)
 
     def _read(self, text: str) -> None:
         family, option = _OPTIONS_OF_FAMILY.match(text), _OPTION.fullmatch(text)

@@ -276,10 +276,9 @@ class _Dump:
             self._keep("uptime_s", _decimal_in(uptime[1]))
         elif stall:
             seconds = int(stall[2]) * 3600 + int(stall[3]) * 60 + (_decimal_in(stall[4]) or 0)
-            for name, value in zip(
-                _stall_names(stall[1]), (seconds, _decimal_in(stall[5])), strict=True
-            ):
-                self._keep(name, value)
+            stalled_s, stalled_percent = _stall_names(stall[1])
+            self._keep(stalled_s, seconds)
+            self._keep(stalled_percent, _decimal_in(stall[5]))
         elif pending:
             self._pending[self._family] = int(pending[1])
         elif counts:
@@ -454,10 +453,8 @@ def write_amplification(
     amplification = (flushed + compacted) / flushed if flushed else None
     first, last = min(times, default=None), max(times, default=None)
     values = (first, last, len(flushes), flushed, len(merges), compacted, amplification)
-    unknown = {
-        name: _NO_FLUSH for name, value in zip(figures, values, strict=True) if value is None
-    }
-    return WriteAmplification(*values, unknown=unknown)
+    lacking = [name for name, value in zip(figures, values, strict=True) if value is None]
+    return WriteAmplification(*values, unknown=dict.fromkeys(lacking, _NO_FLUSH))
 
 
 def _check_aware(*times: datetime | None) -> None:

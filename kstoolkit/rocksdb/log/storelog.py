@@ -133,9 +133,8 @@ class StoreLog(Record):
 
     def stats(self) -> LogRows[StatsDump]:
         """Return the dumps of statistics."""
-        return LogRows(
-            list(stats_dumps(self.stamped_lines())), "dumps of statistics", self._untold("info")
-        )
+        found = list(stats_dumps(self.stamped_lines()))
+        return LogRows(found, "dumps of statistics", self._untold("info"))
 
     def stall_time(self) -> StallTime:
         """Return for how long writers waited in all, as the dumps of statistics tell."""
@@ -174,16 +173,14 @@ class StoreLog(Record):
         return why_untold(needed, self.files, self.options_level)
 
     def __repr__(self) -> str:
-        parts = (
-            f"RocksDB {self.rocksdb_version or 'of unknown version'}",
-            f"{self.num_files} file{'s' if self.num_files > 1 else ''}",
-            format_bytes(self.size_bytes),
-            f"level {(self.level or self.options_level or 'unknown').upper()}",
-            "since an unknown time"
-            if self.began_at is None
-            else f"since {self.began_at:%F %T} UTC",
+        began = self.began_at
+        return (
+            f"StoreLog(RocksDB {self.rocksdb_version or 'of unknown version'}, "
+            f"{self.num_files} file{'s' if self.num_files > 1 else ''}, "
+            f"{format_bytes(self.size_bytes)}, "
+            f"level {(self.level or self.options_level or 'unknown').upper()}, "
+            f"since {'an unknown time' if began is None else f'{began:%F %T} UTC'})"
         )
-        return f"StoreLog({', '.join(parts)})"
 
 
 def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> StoreLog:
@@ -215,13 +212,9 @@ def read_log(path: str | os.PathLike[str], *, zone: tzinfo | None = None) -> Sto
     """
     place = Path(path)
     files = _heads(log_files(place), zone)
-    values = {
-        "rocksdb_version": _last(files, "rocksdb_version"),
-        "compiled": _last(files, "compiled"),
-        "began_at": next((file.began_at for file in files if file.began_at), None),
-        "utc_offset": _last(files, "utc_offset"),
-        "level": _last(files, "level"),
-    }
+    names = ("rocksdb_version", "compiled", "began_at", "utc_offset", "level")
+    values = {name: _last(files, name) for name in names}
+    values["began_at"] = next((file.began_at for file in files if file.began_at), None)
     whys = files[-1].unknown
     unknown = {name: whys.get(name, NO_ZONE) for name, value in values.items() if value is None}
     level = logged_level(place if place.is_dir() else place.parent)
