@@ -50,6 +50,7 @@ from kstoolkit.rocksdb.lab.workloads import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from kstoolkit.rocksdb.lab.workloads import Row
     from kstoolkit.rocksdb.profiles.profile import Profile
 
 
@@ -252,10 +253,8 @@ class _Child:
             return TrialFailed(message, hint=f"It had {_END_S:.0f} s; give it a smaller workload.")
         writes = self.seen.moments[-1]["writes"] if self.seen.moments else 0
         message = f"The profile {self.name!r} lets no write through, after {writes:,} or some more."
-        hint = (
-            "What stops them is never lifted: raise level0_stop_writes_trigger, or its rate limit."
-        )
-        return TrialFailed(message, hint=hint)
+        way = "raise level0_stop_writes_trigger, or its rate limit"
+        return TrialFailed(message, hint=f"What stops them is never lifted: {way}.")
 
     def _look(self) -> int:
         """Return what the store takes on the disk."""
@@ -385,7 +384,7 @@ def compare_profiles(
     return _comparison(planned, found, levels)
 
 
-def _workload(given: str | Workload | Iterable[tuple[bytes, bytes | None]]) -> Workload:
+def _workload(given: str | Workload | Iterable[Row]) -> Workload:
     if isinstance(given, Workload):
         return given
     return Workload(given) if isinstance(given, str) else Workload(REPLAYED, rows=given)
@@ -444,9 +443,7 @@ def _kept(
     return replace(workload, writes=keep_rows(rows, path, disk_bytes=disk_bytes)), path
 
 
-def _unless_cancelled(
-    rows: Iterable[tuple[bytes, bytes | None]], listener: Listener
-) -> Iterator[tuple[bytes, bytes | None]]:
+def _unless_cancelled(rows: Iterable[Row], listener: Listener) -> Iterator[Row]:
     """Yield the rows, and look now and then whether the listener wants no more of them."""
     for number, row in enumerate(rows):
         if number % BATCH_ROWS == 0 and listener.is_cancelled():
@@ -455,9 +452,7 @@ def _unless_cancelled(
         yield row
 
 
-def _comparison(
-    workload: Workload, found: dict[str, Watched], levels: list[LevelWork]
-) -> Comparison:
+def _comparison(workload: Workload, found: dict[str, Watched], work: list[LevelWork]) -> Comparison:
     trials = [trial_of(name, seen) for name, seen in found.items()]
     moments = [moment_of(name, told) for name, seen in found.items() for told in seen.moments]
-    return Comparison(workload, trials, Records(moments, "moments"), Records(levels, "levels"))
+    return Comparison(workload, trials, Records(moments, "moments"), Records(work, "levels"))

@@ -6,6 +6,7 @@ RocksDB's log says which level was flushed and compacted into.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -247,73 +248,45 @@ class LevelWork(Record):
         )
 
 
-@dataclass(slots=True)
-class _Sums:
-    flushes: int = 0
-    compactions: int = 0
-    moves: int = 0
-    read_bytes: int = 0
-    written_bytes: int = 0
-    duration_ms: float = 0.0
-
-    def flush(self, done: Flush) -> None:
-        self.flushes += 1
-        self.written_bytes += done.output_bytes or 0
-        self.duration_ms += done.duration_ms or 0.0
-
-    def compaction(self, done: Compaction) -> None:
-        if done.moved:
-            self.moves += 1
-            return
-        self.compactions += 1
-        self.read_bytes += done.input_bytes or 0
-        self.written_bytes += done.output_bytes or 0
-        self.duration_ms += done.duration_ms or 0.0
-
-
 def work_by_level(profile: str, path: Path) -> list[LevelWork]:
     """Return a record for each level that something was written or moved to."""
     log = read_log(path)
-    sums: dict[int, _Sums] = {}
-    for flush in log.flushes():
-        sums.setdefault(0, _Sums()).flush(flush)
+    levels: dict[int, list[Flush | Compaction]] = {0: [*log.flushes()]}
     for each in log.compactions():
         if each.to_level is not None:
-            sums.setdefault(each.to_level, _Sums()).compaction(each)
-    return [
-        LevelWork(
-            profile=profile,
-            level=level,
-            num_flushes=of.flushes,
-            num_compactions=of.compactions,
-            num_moves=of.moves,
-            read_bytes=of.read_bytes,
-            written_bytes=of.written_bytes,
-            duration_ms=of.duration_ms,
-        )
-        for level, of in sorted(sums.items())
-    ]
+            levels.setdefault(each.to_level, []).append(each)
+    return [_work(profile, level, jobs) for level, jobs in sorted(levels.items()) if jobs]
 
 
-_NOTHING_WRITTEN = "nothing was written"
-_NOTHING_LIVE = "no row can be read at the end"
-_NO_GETS = "nothing was asked for"
-_NO_LOOKS = "no such block was looked for in a cache"
+def _work(profile: str, level: int, jobs: list[Flush | Compaction]) -> LevelWork:
+    num = Counter(each.kind for each in jobs)
+    writers = [each for each in jobs if each.kind != "move"]
+    return LevelWork(
+        profile=profile,
+        level=level,
+        num_flushes=num["flush"],
+        num_compactions=num["compaction"],
+        num_moves=num["move"],
+        read_bytes=sum(each.input_bytes or 0 for each in writers if each.kind == "compaction"),
+        written_bytes=sum(each.output_bytes or 0 for each in writers),
+        duration_ms=sum((each.duration_ms or 0.0 for each in writers), 0.0),
+    )
+
+
 _NOTHING_FLUSHED = "nothing was flushed: what was written still fitted the memtables"
 _WHY = {
     "write_amplification": _NOTHING_FLUSHED,
     "read_amplification": "no get found anything",
-    "space_amplification": _NOTHING_LIVE,
-    "peak_space_amplification": _NOTHING_LIVE,
-    "blocks_per_get": _NO_GETS,
-    "data_block_hit_ratio": _NO_LOOKS,
-    "index_block_hit_ratio": _NO_LOOKS,
-    "filter_block_hit_ratio": _NO_LOOKS,
+    "space_amplification": "no row can be read at the end",
+    "peak_space_amplification": "no row can be read at the end",
+    "blocks_per_get": "nothing was asked for",
+    **{
+        f"{kind}_block_hit_ratio": "no such block was looked for in a cache"
+        for kind in ("data", "index", "filter")
+    },
     "filter_usefulness": "no filter was asked",
-    "put_p50_us": _NOTHING_WRITTEN,
-    "put_p99_us": _NOTHING_WRITTEN,
-    "get_p50_us": _NO_GETS,
-    "get_p99_us": _NO_GETS,
+    **dict.fromkeys(("put_p50_us", "put_p99_us"), "nothing was written"),
+    **dict.fromkeys(("get_p50_us", "get_p99_us"), "nothing was asked for"),
     "peak_resident_bytes": "only Linux tells it, in /proc/self/status",
 }
 _WHY_NOT_THEN = {
@@ -401,9 +374,8 @@ class Comparison(Records[Trial]):
             if each.profile == profile:
                 return each
         message = f"There is no trial of a profile {profile!r}."
-        raise ConfigurationError(
-            message, hint=f"There are {', '.join(each.profile for each in self)}."
-        )
+        hint = f"There are {', '.join(each.profile for each in self)}."
+        raise ConfigurationError(message, hint=hint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values: workload, trials, series, levels."""

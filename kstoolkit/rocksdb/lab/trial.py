@@ -134,30 +134,20 @@ class _Histogram:
     most: float
 
 
-@dataclass(frozen=True, slots=True)
 class _TrialStatistics:
     """RocksDB's counts since the store was opened, by its names without ``rocksdb.``."""
 
-    counts: dict[str, int]
-    histograms: dict[str, _Histogram]
-
-    @classmethod
-    def of_text(cls, text: str) -> _TrialStatistics:
-        """Read what ``Options.get_statistics`` returns."""
-        counts = {name.removeprefix("rocksdb."): int(n) for name, n in _TICKER.findall(text)}
-        histograms = {
+    def __init__(self, options: Options) -> None:
+        text = options.get_statistics() or ""
+        self.counts = {n.removeprefix("rocksdb."): int(count) for n, count in _TICKER.findall(text)}
+        self.histograms = {
             name.removeprefix("rocksdb."): _Histogram(int(count), int(total), float(most))
             for name, most, count, total in _HISTOGRAM.findall(text)
         }
-        return cls(counts, histograms)
 
     def count(self, *names: str) -> int:
         """Return the sum of some counts."""
         return sum(self.counts[name] for name in names)
-
-    def histogram(self, name: str) -> _Histogram:
-        """Return a histogram."""
-        return self.histograms[name]
 
 
 def _stall_counts(*texts: str) -> dict[str, int]:
@@ -180,7 +170,7 @@ def _number_of(store: Rdict, name: str) -> int:
 
 def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
     """Return the figures of a moment, but for its time and disk."""
-    tickers = _tickers(options)
+    tickers = _TrialStatistics(options)
     written = tickers.count("flush.write.bytes", "compact.write.bytes")
     return {
         "writes": meter.writes,
@@ -198,11 +188,6 @@ def _moment_now(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]
         "put_p99_us": meter.puts.since_asked_us(99),
         "get_p99_us": meter.asks.since_asked_us(99),
     }
-
-
-def _at_end(store: Rdict, options: Options, meter: _Meter) -> dict[str, Any]:
-    """Return the figures of a whole trial, but for what its content and its process tell."""
-    return _done(meter) | _worked(_tickers(options), meter) | _stood(store)
 
 
 def _content(store: Rdict, options: ReadOptions) -> dict[str, Any]:
@@ -256,13 +241,13 @@ def _done(meter: _Meter) -> dict[str, Any]:
 
 def _worked(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
     flushed, compacted = tickers.count("flush.write.bytes"), tickers.count("compact.write.bytes")
-    stalls = tickers.histogram("db.write.stall")
+    stalls = tickers.histograms["db.write.stall"]
     return _read(tickers, meter) | {
-        "num_flushes": tickers.histogram("db.flush.micros").count,
+        "num_flushes": tickers.histograms["db.flush.micros"].count,
         "flush_bytes": flushed,
         "compaction_write_bytes": compacted,
         "compaction_read_bytes": tickers.count("compact.read.bytes"),
-        "compaction_ms": tickers.histogram("compaction.times.micros").total / 1e3,
+        "compaction_ms": tickers.histograms["compaction.times.micros"].total / 1e3,
         "wal_bytes": tickers.count("wal.bytes"),
         "stall_ms": tickers.count("stall.micros") / 1e3,
         "num_stalls": stalls.count,
@@ -281,7 +266,7 @@ def _read(tickers: _TrialStatistics, meter: _Meter) -> dict[str, Any]:
     ratios = {kind: _ratio(hits[kind], hits[kind] + misses[kind]) for kind in _BLOCKS}
     return {
         "read_amplification": _ratio(max(read, 0), meter.got_bytes),
-        "blocks_per_get": _ratio(tickers.histogram("read.block.get.micros").count, meter.gets),
+        "blocks_per_get": _ratio(tickers.histograms["read.block.get.micros"].count, meter.gets),
         "filter_usefulness": _ratio(useful + true, useful + positives),
     } | {f"{kind}_block_hit_ratio": ratio for kind, ratio in ratios.items()}
 
@@ -312,10 +297,6 @@ def _by_level(store: Rdict) -> dict[str, list[int]]:
     counts = np.bincount(levels)
     sums = [int(sizes[levels == level].sum()) for level in range(len(counts))]
     return {"level_files": counts.tolist(), "level_bytes": sums}
-
-
-def _tickers(options: Options) -> _TrialStatistics:
-    return _TrialStatistics.of_text(options.get_statistics() or "")
 
 
 def _ratio(above: float, below: float) -> float | None:
@@ -355,19 +336,18 @@ class _TriedStore:
         _tell({"written": True})
         self._tell_moment()
         settled, settle_s = self._settle() if finished else (False, 0.0)
-        figures = _at_end(self.store, self.options, self.meter)
+        worked = _worked(_TrialStatistics(self.options), self.meter)
+        figures = _done(self.meter) | worked | _stood(self.store)
         self._tell_moment()
-        return (
-            figures
-            | _content(self.store, self.profile.read_options())
-            | {
-                "finished": finished,
-                "settled": settled,
-                "settle_s": settle_s,
-                "peak_resident_bytes": _peak_resident_bytes(),
-                "unset": self.profile.not_in_rocksdict(),
-            }
-        )
+        return {
+            **figures,
+            **_content(self.store, self.profile.read_options()),
+            "finished": finished,
+            "settled": settled,
+            "settle_s": settle_s,
+            "peak_resident_bytes": _peak_resident_bytes(),
+            "unset": self.profile.not_in_rocksdict(),
+        }
 
     def _write(self) -> bool:
         """Write the workload, with gets in between; return whether that came to its end."""

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from kstoolkit.rocksdb.profiles.profile import Profile
 
+    Draws = np.random.Generator
+    Places = NDArray[np.int64]
+    Row = tuple[bytes, bytes | None]
+
 
 BATCH_ROWS = 1_000
 REPLAYED = "replayed"
@@ -95,9 +99,8 @@ class Workload:
             message = f"No workload is called {self.kind!r}."
             raise ConfigurationError(message, hint=f"There are {', '.join(known)}.")
         if (self.kind == REPLAYED) != (self.rows is not None):
-            message = (
-                f"The workload is {self.kind!r}, with{'out' if self.rows is None else ''} rows."
-            )
+            rows = "without rows" if self.rows is None else "with rows"
+            message = f"The workload is {self.kind!r}, {rows}."
             raise ConfigurationError(message, hint=f"Rows belong to {REPLAYED!r}, and to it alone.")
         for name, least in {"writes": 1, "keys": 1, "value_bytes": 1, "seed": 0}.items():
             self._check(name, least, None, whole=True)
@@ -112,9 +115,8 @@ class Workload:
         if not fits or not least <= value <= (sys.float_info.max if most is None else most):
             limits = f"{least} or more" if most is None else f"{least} to {most}"
             message = f"A workload's {name} is {value!r}."
-            raise ConfigurationError(
-                message, hint=f"Give a {'whole' if whole else 'finite'} number, {limits}."
-            )
+            hint = f"Give a {'whole' if whole else 'finite'} number, {limits}."
+            raise ConfigurationError(message, hint=hint)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the rows, as plain values."""
@@ -122,12 +124,9 @@ class Workload:
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        told = (
-            "its rows"
-            if self.kind == REPLAYED
-            else f"{counted(self.writes, 'writes')}, {counted(self.keys, 'keys')}, "
-            f"values of {counted(self.value_bytes, 'bytes')}"
-        )
+        drawn = f"{counted(self.writes, 'writes')}, {counted(self.keys, 'keys')}"
+        sized = f"{drawn}, values of {counted(self.value_bytes, 'bytes')}"
+        told = "its rows" if self.kind == REPLAYED else sized
         read = "read" if self.reads_per_write == 1 else "reads"
         reads = f"{self.reads_per_write:g} {read} a write, seed {self.seed}"
         return f"Workload({self.kind}, {told}, {reads})"
@@ -146,36 +145,28 @@ def generated(workload: Workload) -> Iterator[Operations]:
         yield Operations(keys, values)
 
 
-def _uniform(
-    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
-) -> list[bytes]:
+def _uniform(workload: Workload, draws: Draws, place: Places) -> list[bytes]:
     return _spread(draws.integers(0, workload.keys, len(place)))
 
 
-def _skewed(
-    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
-) -> list[bytes]:
+def _skewed(workload: Workload, draws: Draws, place: Places) -> list[bytes]:
     # keys**u is below n with probability log(n) / log(keys): each key about 1/n as often.
     drawn = np.power(float(workload.keys), draws.random(len(place))).astype(np.int64) - 1
     return _spread(np.minimum(drawn, workload.keys - 1))
 
 
-def _overwritten(
-    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
-) -> list[bytes]:
+def _overwritten(workload: Workload, draws: Draws, place: Places) -> list[bytes]:
     hot = max(round(workload.keys * _HOT_SHARE), 1)
     return _spread(draws.integers(0, hot, len(place)))
 
 
-def _time_ordered(
-    workload: Workload, draws: np.random.Generator, place: NDArray[np.int64]
-) -> list[bytes]:
+def _time_ordered(workload: Workload, draws: Draws, place: Places) -> list[bytes]:
     window = place * _WINDOWS // workload.writes
     window = np.maximum(window - (draws.random(len(place)) < _LATE_SHARE), 0)
     return _pairs(window * _WINDOW_MS, _mixed(draws.integers(0, workload.keys, len(place))))
 
 
-_DRAWS: dict[str, Callable[[Workload, np.random.Generator, NDArray[np.int64]], list[bytes]]] = {
+_DRAWS: dict[str, Callable[[Workload, Draws, Places], list[bytes]]] = {
     "uniform": _uniform,
     "skewed": _skewed,
     "time_ordered": _time_ordered,
@@ -256,17 +247,15 @@ class AskedKeys:
             return []
         places = self._draws.integers(0, len(self._kept), number)
         absent = self._draws.random(number) < self._absent_share
-        return [
-            self._kept[place] + _ABSENT if gone else self._kept[place]
-            for place, gone in zip(places, absent, strict=True)
-        ]
+        drawn = zip(places, absent, strict=True)
+        return [self._kept[place] + (_ABSENT if gone else b"") for place, gone in drawn]
 
 
 _BATCH_BYTES = 4 << 20
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
 
-def keep_rows(rows: Iterable[tuple[bytes, bytes | None]], path: Path, *, disk_bytes: int) -> int:
+def keep_rows(rows: Iterable[Row], path: Path, *, disk_bytes: int) -> int:
     """Write rows to a file of Arrow's stream format; return how many."""
     number = 0
     with path.open("wb") as file, pa.ipc.new_stream(file, _SCHEMA) as stream:
@@ -289,7 +278,7 @@ def kept_rows(path: Path) -> Iterator[Operations]:
             yield Operations(batch.column("key").to_pylist(), batch.column("value").to_pylist())
 
 
-def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Operations]:
+def _batches(rows: Iterable[Row]) -> Iterator[Operations]:
     """Yield the rows, so many at a time that neither their number nor their bytes are large."""
     batch, size = Operations([], []), 0
     for number, row in enumerate(rows, 1):
@@ -304,7 +293,7 @@ def _batches(rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[Operations]
         yield batch
 
 
-def _checked(row: object, number: int) -> tuple[bytes, bytes | None]:
+def _checked(row: object, number: int) -> Row:
     match row:
         case bytes(key), (bytes() | None) as value:
             return key, value

@@ -18,7 +18,7 @@ def test_what_a_real_store_counts_is_read(tmp_path: Path) -> None:
         store.put(b"%03d" % number, b"value")
         store.get(b"%03d" % number)
     store.flush()
-    tickers = _TrialStatistics.of_text(options.get_statistics() or "")
+    tickers = _TrialStatistics(options)
     counts = _stall_counts(
         str(store.property_value("rocksdb.cf-write-stall-stats")),
         str(store.property_value("rocksdb.db-write-stall-stats")),
@@ -26,7 +26,7 @@ def test_what_a_real_store_counts_is_read(tmp_path: Path) -> None:
     store.close()
     assert tickers.count("number.keys.written", "number.keys.read") == 200
     assert tickers.count("flush.write.bytes") > 100
-    assert tickers.histogram("db.get.micros").count == 100
+    assert tickers.histograms["db.get.micros"].count == 100
     assert counts["l0_file_count_limit_stops"] == 0
     assert counts["write_buffer_manager_limit_stops"] == 0
     assert len(counts) == 11
