@@ -39,12 +39,7 @@ def pattern_expression(pattern: str) -> str:
     return "".join(anything.get(character) or re.escape(character) for character in pattern)
 
 
-_CACHE_OPTIONS = (
-    "block_cache_bytes",
-    "block_cache_shared",
-    "strict_capacity_limit",
-    "high_pri_pool_ratio",
-)
+_CACHE_OPTIONS = "block_cache_bytes block_cache_shared strict_capacity_limit high_pri_pool_ratio"
 _LARGEST_INT = 2**31 - 1
 
 
@@ -63,16 +58,12 @@ class _CacheObjects:
 
 def _cache_objects(profile: OptionSet) -> _CacheObjects:
     """Return what to make for the memory of a profile."""
-    values = [getattr(profile, name) for name in _CACHE_OPTIONS]
-    own = _left(profile)
-    manager = None
+    own, manager, cache = _left(profile), None, None
+    differs = any(getattr(profile, name) != own[name] for name in _CACHE_OPTIONS.split())
     if profile.write_buffer_manager_bytes and profile.write_buffer_manager_in_cache:
         stall = _literal(bool(profile.write_buffer_manager_allow_stall))
         manager = _literal(profile.write_buffer_manager_bytes), stall
-    cache = None
-    if profile.block_cache_bytes and (
-        manager is not None or values != [own[name] for name in _CACHE_OPTIONS]
-    ):
+    if profile.block_cache_bytes and (manager or differs):
         strict, share = bool(profile.strict_capacity_limit), profile.high_pri_pool_ratio or 0.0
         arguments = f"{profile.block_cache_bytes}L, -1, {_literal(strict)}, {share}"
         cache = f"new LRUCache({arguments})"
@@ -103,8 +94,7 @@ def not_in_java(profile: OptionSet) -> dict[str, str]:
     width = profile.universal_max_merge_width
     if width is not None and _LARGEST_INT < width != own["universal_max_merge_width"]:
         found["universal_max_merge_width"] = f"RocksJava takes up to {_LARGEST_INT}"
-    unknown = {name: f"unknown ({why})" for name, why in profile.unknown.items()}
-    return found | unknown
+    return found | {name: f"unknown ({why})" for name, why in profile.unknown.items()}
 
 
 def _left(profile: OptionSet) -> dict[str, Any]:
@@ -131,7 +121,7 @@ def _statement(name: str, value: Any) -> str:
     if name == "bloom_bits_per_key":
         bloom = f"owned(new BloomFilter({value}))" if value else "null"
         return f"{receiver}.setFilterPolicy({bloom});"
-    setter = option.java or _setter(name)
+    setter = option.java or _setter(option.called or name)
     if isinstance(value, tuple):
         levels = ", ".join(option.words[word].in_java for word in value)
         return f"{receiver}.{setter}(List.of({levels}));"
@@ -203,27 +193,12 @@ def _is_name(text: object) -> bool:
     return _CLASS_NAME.fullmatch(text) is not None and not reserved
 
 
-_ROCKSDB_CLASSES = (
-    "BlockBasedTableConfig",
-    "BloomFilter",
-    "Cache",
-    "ChecksumType",
-    "CompactionOptionsFIFO",
-    "CompactionOptionsUniversal",
-    "CompactionPriority",
-    "CompactionStyle",
-    "CompressionType",
-    "DataBlockIndexType",
-    "IndexType",
-    "InfoLogLevel",
-    "LRUCache",
-    "Options",
-    "RateLimiter",
-    "RocksObject",
-    "Statistics",
-    "WriteBufferManager",
-)
-_USED = {*_ROCKSDB_CLASSES, "ArrayList", "List", "Map", "RocksDBConfigSetter"}
+_ROCKSDB_CLASSES = """
+BlockBasedTableConfig BloomFilter Cache ChecksumType CompactionOptionsFIFO
+CompactionOptionsUniversal CompactionPriority CompactionStyle CompressionType DataBlockIndexType
+IndexType InfoLogLevel LRUCache Options RateLimiter RocksObject Statistics WriteBufferManager
+"""
+_USED = {*_ROCKSDB_CLASSES.split(), "ArrayList", "List", "Map", "RocksDBConfigSetter"}
 _USED |= {"Object", "Override", "String"}
 _SOURCE = """\
 {package}{imports}
@@ -278,9 +253,7 @@ def java_setter(class_name: str, profiles: Sequence[tuple[str, OptionSet]]) -> s
     _check_class_name(class_name, used=_USED)
     package, _, name = class_name.rpartition(".")
     shared = _shared(profiles)
-    methods = "".join(
-        _method(number, profile, shared) for number, (_, profile) in enumerate(profiles)
-    )
+    methods = "".join(_method(at, profile, shared) for at, (_, profile) in enumerate(profiles))
     fields = _fields(shared)
     return _SOURCE.format(
         package=f"package {package};\n\n" if package else "",
@@ -367,7 +340,7 @@ def _choice(patterns: list[str]) -> str:
 
 def _imports(text: str) -> str:
     always = ["BlockBasedTableConfig", "Options", "RocksObject"]
-    used = [each for each in _ROCKSDB_CLASSES if re.search(rf"\b{each}\b", text)]
+    used = [each for each in _ROCKSDB_CLASSES.split() if re.search(rf"\b{each}\b", text)]
     classes = [
         "java.util.ArrayList",
         "java.util.List",

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError, FormatError, InputError
-from kstoolkit.rocksdb.files.options import option_in, parse_options
+from kstoolkit.rocksdb.files.options import option_files, option_in, parse_options
 
 if TYPE_CHECKING:
     import os
@@ -144,8 +144,10 @@ class Option:
         RocksDB 9.8.4's own value; the smallest and largest that makes sense (None: no limit).
     words
         Its named values, if it has such; else none.
+    called
+        What stands in setters' names, where that isn't the option's name.
     java, rocksdict
-        Their setters, where these aren't called ``set``, or ``set_``, and the option's name.
+        RocksJava's setter, and the rest of rocksdict's, where these differ otherwise.
     not_in_java
         Why a ``RocksDBConfigSetter`` can't or mustn't set it, if so.
     in_rocksdict
@@ -160,6 +162,7 @@ class Option:
     most: float | None = None
     inside: str | None = None
     words: Words = field(default_factory=dict)
+    called: str | None = None
     java: str | None = None
     not_in_java: str | None = None
     rocksdict: str | None = None
@@ -199,9 +202,14 @@ class OptionSet:
     ``bytes_per_sync`` of 0 becomes 1 MiB.
 
     OPTIONS files hold no objects and no calls, so what is set of these doesn't come back from one:
-    the cache, the write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and
-    write options. What rocksdict has no setter for, ``not_in_rocksdict`` says; and its filter
-    doesn't write its bits.
+    the cache (all of ``block_cache_`` and ``strict_capacity_limit``, ``high_pri_pool_ratio``), the
+    write-buffer manager, ``rate_limit_bytes_per_second``, ``statistics``, read and write options.
+    rocksdict has no setter for some more, leaves RocksDB's own value, and says so in
+    ``not_in_rocksdict``: ``strict_capacity_limit``, ``high_pri_pool_ratio``,
+    ``whole_key_filtering``, ``optimize_filters_for_memory``,
+    ``cache_index_and_filter_blocks_with_high_priority``, ``compaction_pri``, ``ttl``,
+    ``periodic_compaction_seconds``, ``delayed_write_rate``, ``allow_fallocate``,
+    ``avoid_flush_during_shutdown``, ``info_log_level``; and its filter doesn't write its bits.
 
     Parameters
     ----------
@@ -233,7 +241,7 @@ class OptionSet:
     max_write_buffer_number: int | None = _family(2, least=2, spark=("maxWriteBufferNumber", 1))
     min_write_buffer_number_to_merge: int | None = _family(1, least=1, not_in_java=_NOT_MERGED)
     memtable_prefix_bloom_size_ratio: float | None = _family(
-        0.0, most=0.25, rocksdict="set_memtable_prefix_bloom_ratio"
+        0.0, most=0.25, rocksdict="memtable_prefix_bloom_ratio"
     )
     memtable_whole_key_filtering: bool | None = _family(default=False)
 
@@ -251,9 +259,7 @@ class OptionSet:
     block_size: int | None = _table(4096, least=1, spark=("blockSizeKB", 1 << 10))
     block_restart_interval: int | None = _table(16, least=1)
     format_version: int | None = _table(6, most=7, spark=("formatVersion", 1))
-    checksum: str | None = _table(
-        "xxh3", words=_CHECKSUMS, java="setChecksumType", rocksdict="set_checksum_type"
-    )
+    checksum: str | None = _table("xxh3", words=_CHECKSUMS, called="checksum_type")
     bloom_bits_per_key: float | None = _table(0.0)
     whole_key_filtering: bool | None = _table(default=True, in_rocksdict=False)
     optimize_filters_for_memory: bool | None = _table(default=True, in_rocksdict=False)
@@ -268,23 +274,16 @@ class OptionSet:
     partition_filters: bool | None = _table(default=False)
     metadata_block_size: int | None = _table(4096, least=1)
     data_block_index_type: str | None = _table("binary_search", words=_DATA_INDEXES)
-    data_block_hash_table_util_ratio: float | None = _table(
-        0.75, rocksdict="set_data_block_hash_ratio"
-    )
+    data_block_hash_table_util_ratio: float | None = _table(0.75, rocksdict="data_block_hash_ratio")
 
     # Compaction.
     compaction_style: str | None = _family("level", words=_STYLES)
     compaction_pri: str | None = _family(
-        "min_overlapping_ratio",
-        words=_PRIORITIES,
-        java="setCompactionPriority",
-        in_rocksdict=False,
+        "min_overlapping_ratio", words=_PRIORITIES, called="compaction_priority", in_rocksdict=False
     )
     disable_auto_compactions: bool | None = _family(default=False)
     num_levels: int | None = _family(7, least=1)
-    level0_file_num_compaction_trigger: int | None = _family(
-        4, least=1, rocksdict="set_level_zero_file_num_compaction_trigger"
-    )
+    level0_file_num_compaction_trigger: int | None = _family(4, least=1)
     target_file_size_base: int | None = _family(64 << 20, least=1)
     target_file_size_multiplier: int | None = _family(1, least=1)
     max_bytes_for_level_base: int | None = _family(256 << 20, least=1)
@@ -301,29 +300,18 @@ class OptionSet:
 
     # Compression: of all levels; of each, from level 0 on; of the last.
     compression: str | None = _family(
-        "snappy",
-        words=_COMPRESSION,
-        java="setCompressionType",
-        rocksdict="set_compression_type",
-        spark=("compression", 1),
+        "snappy", words=_COMPRESSION, called="compression_type", spark=("compression", 1)
     )
     compression_per_level: tuple[str, ...] | None = _family((), words=_COMPRESSION)
     bottommost_compression: str | None = _family(
-        "same",
-        words=_BOTTOMMOST,
-        java="setBottommostCompressionType",
-        rocksdict="set_bottommost_compression_type",
+        "same", words=_BOTTOMMOST, called="bottommost_compression_type"
     )
 
     # Work in the background, and when writers must wait for it.
     max_background_jobs: int | None = _store(2, least=1)
     max_subcompactions: int | None = _store(1, least=1)
-    level0_slowdown_writes_trigger: int | None = _family(
-        20, rocksdict="set_level_zero_slowdown_writes_trigger"
-    )
-    level0_stop_writes_trigger: int | None = _family(
-        36, rocksdict="set_level_zero_stop_writes_trigger"
-    )
+    level0_slowdown_writes_trigger: int | None = _family(20)
+    level0_stop_writes_trigger: int | None = _family(36)
     soft_pending_compaction_bytes_limit: int | None = _family(64 << 30)
     hard_pending_compaction_bytes_limit: int | None = _family(256 << 30)
     delayed_write_rate: int | None = _store(0, in_rocksdict=False)
@@ -358,8 +346,11 @@ class OptionSet:
     purpose: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        for what, text in (("name", self.name), ("purpose", self.purpose)):
-            _check_text(what, text)
+        texts: dict[str, object] = {"name": self.name, "purpose": self.purpose}
+        for what, text in texts.items():
+            if not isinstance(text, str):
+                message = f"A profile's {what} is {text!r}, which is no text."
+                raise ConfigurationError(message, hint=f"Give one, such as {what}='mine'.")
         for option, value in _checked(self).items():
             object.__setattr__(self, option, value)
 
@@ -380,27 +371,18 @@ OPTIONS: dict[str, Option] = {
 """Every option by name, in the order of a profile's."""
 
 
-def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str):
-        message = f"A profile's {name} is {value!r}, which is no text."
-        raise ConfigurationError(message, hint=f"Give one, such as {name}='mine'.")
-
-
 def _checked(profile: OptionSet) -> dict[str, Any]:
     """Return the options that RocksDB itself would set otherwise, with what it would set."""
     values = profile.options()
     for name, option in OPTIONS.items():
-        _check_known(name, values[name], profile.unknown)
         if values[name] is not None:
             _check(name, values[name], option)
+        elif name not in profile.unknown:
+            message = f"{name} is None, and why it is unknown isn't said."
+            hint = f"Give a value, or unknown={{{name!r}: 'why'}}."
+            raise ConfigurationError(message, hint=hint)
     _check_together(values)
     return _sanitized(values)
-
-
-def _check_known(name: str, value: Any, unknown: Mapping[str, str]) -> None:
-    if value is None and name not in unknown:
-        message = f"{name} is None, and why it is unknown isn't said."
-        raise ConfigurationError(message, hint=f"Give a value, or unknown={{{name!r}: 'why'}}.")
 
 
 def _check(name: str, value: Any, option: Option) -> None:
@@ -428,11 +410,11 @@ def _check_words(name: str, value: Any, words: Words) -> None:
 
 
 def _check_range(name: str, value: float, option: Option) -> None:
-    if value < option.least:
-        message = f"{name} is {value}; the least that RocksDB takes is {option.least}."
-        raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
+    limit = f"the least that RocksDB takes is {option.least}" if value < option.least else ""
     if option.most is not None and value > option.most:
-        message = f"{name} is {value}; the most that RocksDB takes is {option.most}."
+        limit = f"the most that RocksDB takes is {option.most}"
+    if limit:
+        message = f"{name} is {value}; {limit}."
         raise ConfigurationError(message, hint=f"RocksDB's own value is {option.default}.")
 
 
@@ -440,17 +422,15 @@ def _check_together(values: dict[str, Any]) -> None:
     _check_order(values, "level0_slowdown_writes_trigger", "level0_file_num_compaction_trigger")
     _check_order(values, "level0_stop_writes_trigger", "level0_slowdown_writes_trigger")
     if values["hard_pending_compaction_bytes_limit"]:  # zero is no limit
-        _check_order(
-            values, "hard_pending_compaction_bytes_limit", "soft_pending_compaction_bytes_limit"
-        )
+        hard, soft = (f"{how}_pending_compaction_bytes_limit" for how in ("hard", "soft"))
+        _check_order(values, hard, soft)
     if values["index_type"] == "hash_search" and values["prefix_bytes"] == 0:
         message = "index_type is 'hash_search', which needs a prefix, and prefix_bytes is 0."
         hint = "Set prefix_bytes to the length of what your lookups have in common."
         raise ConfigurationError(message, hint=hint)
-    if values["partition_filters"] and values["index_type"] not in {"two_level_search", None}:
-        message = (
-            f"partition_filters needs index_type 'two_level_search', not {values['index_type']!r}."
-        )
+    index = values["index_type"]
+    if values["partition_filters"] and index not in {"two_level_search", None}:
+        message = f"partition_filters needs index_type 'two_level_search', not {index!r}."
         raise ConfigurationError(message, hint="Set both, or neither.")
     if values["write_buffer_manager_in_cache"] and values["block_cache_bytes"] == 0:
         message = "The write-buffer manager is to take its budget from a block cache of 0 bytes."
@@ -561,7 +541,6 @@ def _number(name: str, text: str, default: Any) -> float:
     return value if isinstance(default, float) else int(value)
 
 
-_FILE_NAME = re.compile(r"OPTIONS-(\d+)")
 _INSIDE = re.compile(r"(\w+)=([^;{}]*)")
 _BLOOM = re.compile(r"(?:rocksdb\.)?bloomfilter:(?P<bits>[\d.]+)(?::.*)?")
 _PREFIX = re.compile(r"(?:rocksdb\.FixedPrefix\.|fixed:)(?P<length>\d+)")
@@ -616,14 +595,13 @@ def _options_file(path: Path) -> Path:
         if not path.is_dir():
             message = f"There is no {path}."
             raise InputError(message, hint=_HINT)
-        files = list(path.iterdir())
+        files = option_files(path)
     except OSError as error:
         raise _unreadable(path, error) from error
-    numbered = {int(match[1]): file for file in files if (match := _FILE_NAME.fullmatch(file.name))}
-    if not numbered:
+    if not files:
         message = f"The folder {path} has no OPTIONS file."
         raise InputError(message, hint=_HINT)
-    return numbered[max(numbered)]
+    return files[0]
 
 
 def _text(file: Path) -> str:

@@ -61,8 +61,11 @@ _LARGEST_MEMTABLE_BYTES = 64 << 20
 
 def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
     """Return what :func:`kstoolkit.rocksdb.profiles.named.bounded_memory` sets, with its name."""
-    _check_whole("total_bytes", total_bytes)
-    _check_whole("stores", stores)
+    given: dict[str, object] = {"total_bytes": total_bytes, "stores": stores}
+    for name, value in given.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            message = f"{name} is {value!r}, which is no whole number."
+            raise ConfigurationError(message, hint="Such as bounded_memory(512 << 20, stores=8).")
     if stores < 1:
         message = f"There can't be {stores} stores."
         raise ConfigurationError(message, hint="Give how many are open at once, such as stores=8.")
@@ -87,21 +90,15 @@ def bounded_options(total_bytes: int, stores: int) -> dict[str, Any]:
         "write_buffer_size": memtable_bytes,
         "cache_index_and_filter_blocks": True,
         "pin_l0_filter_and_index_blocks_in_cache": True,
-        "bloom_bits_per_key": 10.0,
-        "compression": "lz4",
-        "disable_wal": True,
+        **_FILTERED,
     }
-
-
-def _check_whole(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        message = f"{name} is {value!r}, which is no whole number."
-        raise ConfigurationError(message, hint="Such as bounded_memory(512 << 20, stores=8).")
 
 
 _NEVER = 2**30  # as RocksDB's own PrepareForBulkLoad has it (options/options.cc)
 _TOTAL_BYTES = 512 << 20
 
+_OURS = {"compression": "lz4", "disable_wal": True}
+_FILTERED = {"bloom_bits_per_key": 10.0, **_OURS}
 _PRESETS: dict[str, dict[str, Any]] = {
     "kafka_streams": {
         "purpose": "For comparison: what Kafka Streams 4.3 sets without a RocksDBConfigSetter.",
@@ -119,11 +116,9 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "prefix_bytes": 4,
         "memtable_prefix_bloom_size_ratio": 0.1,
         "memtable_whole_key_filtering": True,
-        "bloom_bits_per_key": 10.0,
         "index_type": "hash_search",
         "data_block_index_type": "binary_and_hash",
-        "compression": "lz4",
-        "disable_wal": True,
+        **_FILTERED,
     },
     "write_heavy": {
         "purpose": "For stores that are written far more than read, with memory and disk to spare.",
@@ -137,9 +132,7 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "max_background_jobs": 4,
         "max_subcompactions": 2,
         "bytes_per_sync": 1 << 20,
-        "bloom_bits_per_key": 10.0,
-        "compression": "lz4",
-        "disable_wal": True,
+        **_FILTERED,
     },
     "bulk_load": {
         "purpose": "For filling a store once: nothing is compacted and nothing waits meanwhile.",
@@ -153,17 +146,14 @@ _PRESETS: dict[str, dict[str, Any]] = {
         "hard_pending_compaction_bytes_limit": 0,
         "max_background_jobs": 4,
         "bytes_per_sync": 1 << 20,
-        "compression": "lz4",
-        "disable_wal": True,
+        **_OURS,
     },
     "low_disk": {
         "purpose": "For small disks: levels, which hold little twice, and strong compression.",
         "block_size": 16 << 10,
-        "bloom_bits_per_key": 10.0,
         "optimize_filters_for_hits": True,
-        "compression": "lz4",
         "bottommost_compression": "zstd",
-        "disable_wal": True,
+        **_FILTERED,
     },
 }
 PRESET_NAMES = (*_PRESETS, "bounded_memory")

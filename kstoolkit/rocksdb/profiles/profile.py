@@ -119,6 +119,10 @@ class Profile(OptionSet, Viewed):
         ConfigurationError
             If there is none of this name.
 
+        Notes
+        -----
+        An option that is unknown on one side is told; one that is unknown on both is not.
+
         Examples
         --------
         >>> found = Profile().diff(Profile(compression="lz4"))
@@ -126,7 +130,14 @@ class Profile(OptionSet, Viewed):
         ('compression', 'snappy', 'lz4')
         """
         chosen = other if isinstance(other, Profile) else Profile(**named_options(other))
-        return differences(self, chosen)
+        names, others = (self.name or "left", chosen.name or "right"), chosen.options()
+        rows = []
+        for option, value in self.options().items():
+            if value != others[option]:
+                whys = {"left": self.unknown.get(option), "right": chosen.unknown.get(option)}
+                unknown = {side: why for side, why in whys.items() if why is not None}
+                rows.append(OptionDifference(option, *names, value, others[option], unknown))
+        return Records(rows, "options that differ")
 
     def to_rocksdict(self, *, shared: SharedMemory | None = None) -> rocksdict.Options:
         """Return options for rocksdict, raw bytes in and out.
@@ -213,11 +224,8 @@ class Profile(OptionSet, Viewed):
         """
         import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
-        own = Profile().options()
-        rows = [
-            (name, value, own[name], self.unknown.get(name))
-            for name, value in self.options().items()
-        ]
+        own, values = Profile().options(), self.options()
+        rows = [(name, values[name], own[name], self.unknown.get(name)) for name in own]
         columns = ["option", "value", "rocksdb", "why_unknown"]
         return pd.DataFrame(rows, columns=columns, dtype=object)
 
@@ -270,31 +278,6 @@ class OptionDifference(Record):
         left = value_text(self.left, self.unknown.get("left"))
         right = value_text(self.right, self.unknown.get("right"))
         return f"{self.option}: {left} ({self.left_name}), {right} ({self.right_name})"
-
-
-def differences(left: Profile, right: Profile) -> Records[OptionDifference]:
-    """Return each option in which the profiles differ, in the order of the options.
-
-    An option that is unknown on one side is told; one that is unknown on both is not.
-    """
-    names = left.name or "left", right.name or "right"
-    others = right.options()
-    rows = [
-        OptionDifference(
-            option,
-            *names,
-            value,
-            others[option],
-            {
-                side: profile.unknown[option]
-                for side, profile in (("left", left), ("right", right))
-                if option in profile.unknown
-            },
-        )
-        for option, value in left.options().items()
-        if value != others[option]
-    ]
-    return Records(rows, "options that differ")
 
 
 def value_text(value: Any, why_unknown: str | None = None) -> str:
@@ -350,12 +333,11 @@ class ProfileMap:
 
     def for_store(self, name: str) -> Profile:
         """Return the profile of the store of this name."""
-        fits = (
+        return next(
             profile
             for pattern, profile in self.profiles
             if re.fullmatch(pattern_expression(pattern), name, re.DOTALL)
         )
-        return next(fits)
 
     def to_java(self, class_name: str) -> str:
         """Return one Kafka Streams ``RocksDBConfigSetter`` that sets all of them.

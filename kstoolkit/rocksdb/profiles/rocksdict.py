@@ -71,7 +71,8 @@ def not_in_rocksdict(profile: OptionSet) -> dict[str, str]:
     if _universal_changes(profile) and (profile.universal_max_merge_width or 0) > _LARGEST_WIDTH:
         said = f"rocksdict takes up to 2**31 - 1; it leaves {_LARGEST_WIDTH}"
         lacking["universal_max_merge_width"] = said
-    return lacking | _unknown(profile)
+    left_so = "RocksDB's own value is left"
+    return lacking | {name: f"unknown ({w}); {left_so}" for name, w in profile.unknown.items()}
 
 
 def read_options(profile: OptionSet) -> ReadOptions:
@@ -158,7 +159,8 @@ def _plain(known: dict[str, Any], *places: OptionPlace) -> dict[str, Any]:
 
 def _set(options: Options | BlockBasedOptions, name: str, value: Any) -> None:
     option = OPTIONS[name]
-    setter: Callable[[Any], None] = getattr(options, option.rocksdict or f"set_{name}")
+    called = option.rocksdict or option.called or name.replace("level0", "level_zero")
+    setter: Callable[[Any], None] = getattr(options, f"set_{called}")
     setter(_word(name, value) if option.words else value)
 
 
@@ -170,13 +172,6 @@ def _or_own(profile: OptionSet, name: str) -> int:
     value: int | None = getattr(profile, name)
     own: int = OPTIONS[name].default
     return own if value is None else value
-
-
-def _unknown(profile: OptionSet) -> dict[str, str]:
-    return {
-        name: f"unknown ({why}); RocksDB's own value is left"
-        for name, why in profile.unknown.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)

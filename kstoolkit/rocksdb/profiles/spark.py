@@ -105,12 +105,8 @@ def _why_not(name: str, left: Any) -> str:
 def _left(*, bounded: bool) -> dict[str, Any]:
     """Return what Spark leaves where nothing is configured."""
     own = OptionSet().options() | SPARK | dict.fromkeys(SPARK_UNKNOWN)
-    if bounded:
-        own |= {
-            "cache_index_and_filter_blocks": True,
-            "pin_l0_filter_and_index_blocks_in_cache": True,
-        }
-    return own
+    blocks = ("cache_index_and_filter_blocks", "pin_l0_filter_and_index_blocks_in_cache")
+    return own | (dict.fromkeys(blocks, True) if bounded else {})
 
 
 def _is_bounded(profile: OptionSet) -> bool:
