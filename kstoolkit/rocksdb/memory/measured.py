@@ -268,8 +268,7 @@ def memory_parts(
     usage = sum(each.usage_bytes for each in caches)
     if memtables_in_cache is None:
         memtables_in_cache = any(each.charged_with_memtables for each in caches)
-    parts = [0 if memtables_in_cache else every, usage, readers]
-    total = known_total(parts)
+    total = known_total([0 if memtables_in_cache else every, usage, readers])
     process, arrow = process_memory(), pa.total_allocated_bytes()
     rest = None if None in {process.rss_bytes, total} else _less(process.rss_bytes, total, arrow)
     values: dict[str, int | None] = {
@@ -283,7 +282,8 @@ def memory_parts(
     }
     needed, whys = _of_writer(plan, writer)
     values |= needed
-    whys |= process.unknown
+    silent = [name for name, value in values.items() if value is None]
+    whys = dict.fromkeys(silent, "RocksDB or the system does not tell it") | whys | process.unknown
     return MemoryParts(
         path=path,
         block_cache_usage_bytes=usage,
@@ -294,11 +294,7 @@ def memory_parts(
         memtables_in_cache=memtables_in_cache,
         arrow_bytes=arrow,
         plan=plan,
-        unknown={
-            name: whys.get(name, "RocksDB or the system does not tell it")
-            for name, value in values.items()
-            if value is None
-        },
+        unknown={name: whys[name] for name in silent},
         **values,
     )
 
@@ -307,8 +303,8 @@ def _of_writer(
     plan: MemoryPlan | None, writer: ProcessMemory | None
 ) -> tuple[dict[str, int | None], dict[str, str]]:
     """Return the figures on the writer, and why some are unknown."""
-    formula = None if plan is None or lacking(plan) else plan.total_bytes
     no_formula = _NO_OPTIONS if plan is None else lacking(plan)
+    formula = None if plan is None or no_formula else plan.total_bytes
     rss, pss = (None, None) if writer is None else (writer.rss_bytes, writer.pss_bytes)
     silent = {} if writer is None else writer.unknown
     no_rss = silent.get("rss_bytes", _NO_PID)
@@ -329,9 +325,8 @@ def _of_writer(
 
 def lacking(plan: MemoryPlan) -> str:
     """Return why the formula can't be worked out; nothing if it can."""
-    return "; ".join(
-        f"{term}: {plan.unknown[term]}" for term in _MAIN_TERMS if term in plan.unknown
-    )
+    lacking_terms = [term for term in _MAIN_TERMS if term in plan.unknown]
+    return "; ".join(f"{term}: {plan.unknown[term]}" for term in lacking_terms)
 
 
 def _sum(handles: Collection[Rdict], name: str) -> int | None:

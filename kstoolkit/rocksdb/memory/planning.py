@@ -112,12 +112,11 @@ class MemoryTerm(Record):
 def _memtable_term(profile: Profile, given: _Given) -> MemoryTerm:
     """Return the memtables: of each instance, or what a write-buffer manager leaves all of them."""
     budget = profile.write_buffer_manager_bytes
-    if budget and profile.write_buffer_manager_in_cache:
-        origin = given.origin("write_buffer_manager_bytes")
-        return _term("memtables", f"{_INSIDE}, which pays for them", origin, 0, 1, shared=True)
     if budget:
-        origin = given.origin("write_buffer_manager_bytes")
-        return _term("memtables", "write_buffer_manager_bytes", origin, budget, 1, shared=True)
+        formula, origin = "write_buffer_manager_bytes", given.origin("write_buffer_manager_bytes")
+        if profile.write_buffer_manager_in_cache:
+            formula, budget = f"{_INSIDE}, which pays for them", 0
+        return _term("memtables", formula, origin, budget, 1, shared=True)
     names = ("write_buffer_size", "max_write_buffer_number")
     size, number = profile.write_buffer_size, profile.max_write_buffer_number
     each = None if size is None or number is None else size * number * given.column_families
@@ -280,13 +279,18 @@ class MemoryPlan(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures and the terms as plain values, as ``--json`` prints them."""
-        told = super(MemoryPlan, self).to_dict()
-        return {name: value for name, value in told.items() if name != "given"}
+        told = Record.to_dict(self)
+        del told["given"]
+        return told
 
     def __str__(self) -> str:
         least = "at least " if self._lacking() else ""
         head = f"{least}{self._total()} for {counted(self.instances, 'RocksDB instances')}"
-        return "\n".join([f"{head}{self._kind()}", *(f"  {term}" for term in self.terms)])
+        if self.is_bound and self.is_strict:
+            head += "; a bound, however many stores"
+        elif self.is_bound:
+            head += "; a soft bound, however many stores: blocks in use may go beyond it"
+        return "\n".join([head, *(f"  {term}" for term in self.terms)])
 
     def __repr__(self) -> str:
         told = [counted(self.instances, "instances"), self._total()]
@@ -295,13 +299,6 @@ class MemoryPlan(Record):
         told += [f"without {', '.join(lacking)} (unknown)"] if lacking else []
         return f"MemoryPlan({', '.join(told)})"
 
-    def _kind(self) -> str:
-        if not self.is_bound:
-            return ""
-        if self.is_strict:
-            return "; a bound, however many stores"
-        return "; a soft bound, however many stores: blocks in use may go beyond it"
-
     def _lacking(self) -> list[str]:
         return [name for name in self.unknown if name != "each_bytes"]
 
@@ -309,8 +306,7 @@ class MemoryPlan(Record):
         return f"{format_bytes(self.total_bytes)} ({format_count(self.total_bytes)} bytes)"
 
     def _repr_html_(self) -> str:
-        figures = super(MemoryPlan, self)._repr_html_()
-        return figures + self.terms._repr_html_()
+        return Record._repr_html_(self) + self.terms._repr_html_()
 
 
 def plan_memory(
@@ -377,12 +373,8 @@ def plan_memory(
         "max_write_buffer_number": memtables,
         "block_cache_bytes": block_cache_bytes,
     }
-    data = {
-        "keys": keys,
-        "key_bytes": key_bytes,
-        "value_bytes": value_bytes,
-        "iterators": iterators,
-    }
+    data = {"keys": keys, "key_bytes": key_bytes, "value_bytes": value_bytes}
+    data["iterators"] = iterators
     for name, size in (sizes | data).items():
         if size is not None:
             check_whole(name, size, least=0, hint=_SIZES)
@@ -503,6 +495,7 @@ def logged_cache(options: Iterable[LoggedOption]) -> LoggedCache | None:
     )
 
 
+_CACHE = ("block_cache_bytes", "strict_capacity_limit")
 _KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
 
 
@@ -531,11 +524,14 @@ def plan_for(
         instances=instances,
         column_families=column_families,
         base=_origin_of(base),
-        origins={} if told is None else _cache_origins(told),
+        origins={} if told is None else dict.fromkeys(_CACHE, told.origin),
         iterators=iterators,
         **_of_data(ssts),
     )
-    return _plan_of(_with_cache(base, told) if told else _with_unknown_cache(base), given)
+    if told is None:
+        return _plan_of(_with_unknown_cache(base), given)
+    cached = dict(zip(_CACHE, (told.capacity_bytes, told.is_strict), strict=True))
+    return _plan_of(base.changed(**cached), given)
 
 
 def _with_unknown_cache(profile: Profile) -> Profile:
@@ -543,37 +539,22 @@ def _with_unknown_cache(profile: Profile) -> Profile:
     name = "block_cache_bytes"
     if profile.block_cache_bytes is not None or name not in profile.unknown:
         return profile
-    why = naming(
-        "{before}, nor does the writer's log tell of one: give {profile}",
-        before=profile.unknown[name],
-        profile=Option("profile", "..."),
-    )
-    return profile.changed(unknown={name: why})
-
-
-def _with_cache(profile: Profile, cache: LoggedCache) -> Profile:
-    return profile.changed(
-        block_cache_bytes=cache.capacity_bytes, strict_capacity_limit=cache.is_strict
-    )
-
-
-def _cache_origins(cache: LoggedCache) -> dict[str, str]:
-    return dict.fromkeys(("block_cache_bytes", "strict_capacity_limit"), cache.origin)
+    why = "{before}, nor does the writer's log tell of one: give {profile}"
+    told = naming(why, before=profile.unknown[name], profile=Option("profile", "..."))
+    return profile.changed(unknown={name: told})
 
 
 def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
     """Return what the files say of index and filter blocks, and of the keys to estimate them by."""
-    blocks = {
+    found = {
         "index_bytes": known_total(each.index_bytes for each in ssts),
         "filter_bytes": known_total(each.filter_bytes for each in ssts),
     }
     entries = sum(each.num_entries for each in ssts)
     keys = known_total(each.raw_key_bytes for each in ssts)
     values = known_total(each.raw_value_bytes for each in ssts)
-    if not entries or keys is None or values is None:
-        return blocks
-    return blocks | {
-        "keys": entries,
-        "key_bytes": max(0, round(keys / entries) - _KEY_TRAILER_BYTES),
-        "value_bytes": round(values / entries),
-    }
+    if entries and keys is not None and values is not None:
+        found["keys"] = entries
+        found["key_bytes"] = max(0, round(keys / entries) - _KEY_TRAILER_BYTES)
+        found["value_bytes"] = round(values / entries)
+    return found
