@@ -142,13 +142,9 @@ def _others(folder: Path, given: Sequence[str | PathLike[str]] | None) -> OtherF
     for each in places:
         if not each.is_dir():
             message = f"There is no folder {each} that the store {folder} could have files in."
-            raise MissingFolderError(
-                message,
-                hint=naming(
-                    "{other_folders} takes folders that there are.",
-                    other_folders=Option("other_folders", flag="--other-folder"),
-                ),
-            )
+            option = Option("other_folders", flag="--other-folder")
+            hint = naming("{option} takes folders that there are.", option=option)
+            raise MissingFolderError(message, hint=hint)
     return OtherFolders(tables=places)
 
 

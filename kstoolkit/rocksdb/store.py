@@ -59,41 +59,6 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.memory.planning import LoggedCache
 
 
-class _Families:
-    """The column families of one store, until it is closed."""
-
-    def __init__(self, path: Path, handles: dict[str, Rdict]) -> None:
-        self._path = path
-        self._handles = handles
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Their names; none once the store is closed."""
-        return tuple(self._handles)
-
-    def chosen(self, name: str | None = None) -> dict[str, Rdict]:
-        """Return all column families, or the one of a name."""
-        self.check_open()
-        if name is None:
-            return self._handles
-        if name not in self._handles:
-            message = f"No column family {name!r} in {self._path}."
-            raise ColumnFamilyError(message, hint=f"It has: {', '.join(self._handles)}.")
-        return {name: self._handles[name]}
-
-    def check_open(self) -> None:
-        """Check that the store is open."""
-        if not self._handles:
-            message = f"The store {self._path} is closed."
-            raise StoreClosedError(message, hint="Open it again.")
-
-    def close(self) -> None:
-        """Close them all, the database last: rocksdict keeps it open for the others."""
-        handles, self._handles = self._handles, {}
-        for handle in reversed(handles.values()):
-            handle.close()
-
-
 _NAMED = 5  # column families in its representation
 
 
@@ -131,7 +96,7 @@ class Store:
         losses: Losses | None = None,
     ) -> None:
         self.path = path
-        self._families = _Families(path, families)
+        self._families = families
         self._shadow = shadow
         self._footprint = footprint
         self._losses = losses
@@ -145,7 +110,7 @@ class Store:
     @property
     def column_families(self) -> tuple[str, ...]:
         """The names of the column families, ``default`` first; empty once it is closed."""
-        return self._families.names
+        return tuple(self._families)
 
     @cached_property
     def main_family(self) -> str:
@@ -160,7 +125,7 @@ class Store:
 
     def summary(self, cf: str | None = None) -> StoreSummary:
         """Return the store, or a column family, at a glance; the folder's sizes are all of it."""
-        families = self._families.chosen(cf)
+        families = self._chosen(cf)
         files = self.ssts(cf)
         with translated(self.path):
             return summary_of(
@@ -180,7 +145,7 @@ class Store:
 
     def ssts(self, cf: str | None = None) -> Records[Sst]:
         """Return the SST files, of all column families or one, by level and key."""
-        chosen = self._families.chosen(cf)
+        chosen = self._chosen(cf)
         kept = [each for each in self._ssts if each.column_family in chosen]
         return type(self._ssts)(kept, self._ssts.kind)
 
@@ -194,7 +159,7 @@ class Store:
         FormatError
             If it has one that is none.
         """
-        self._families.check_open()
+        self._check_open()
         if self._options is None:
             message = f"The store {self.path} has no OPTIONS file."
             raise NoStoreError(message, hint="RocksDB writes one at each open; was it removed?")
@@ -218,7 +183,7 @@ class Store:
             At a row that can't be read.
         """
         name = cf or self.main_family
-        handle = self._families.chosen(name)[name]
+        handle = self._chosen(name)[name]
         with translated(self.path):
             return key_stats_of(
                 name, handle, self.ssts(name), sample=sample, prefix_bytes=prefix_bytes, top=top
@@ -233,7 +198,7 @@ class Store:
             If it lies where the store can't be read.
         """
         name = cf or self.main_family
-        handle = self._families.chosen(name)[name]
+        handle = self._chosen(name)[name]
         with translated(self.path):
             value: bytes | None = handle.get(key)
             return value
@@ -268,7 +233,7 @@ class Store:
             that was opened with ``partly``, only if ``reverse``: else such rows are passed over.
         """
         name = cf or self.main_family
-        handle = self._families.chosen(name)[name]
+        handle = self._chosen(name)[name]
         if self._losses is None or reverse:
             rows = rows_of(handle, prefix=prefix, start=start, reverse=reverse)
         else:
@@ -278,7 +243,7 @@ class Store:
     def profile(self, cf: str | None = None) -> Profile | None:
         """Return what the main column family or one was last opened with; None if nothing tells."""
         name = cf or self.main_family
-        self._families.chosen(name)
+        self._chosen(name)
         if self._options is None:
             return None
         found = Profile.from_options(self._shadow.path, column_family=name)
@@ -300,7 +265,7 @@ class Store:
         InputError
             If there is no log, or it can't be read.
         """
-        self._families.check_open()
+        self._check_open()
         return read_log(self.path, zone=zone)
 
     def compactions(self) -> LogRows[Compaction]:
@@ -339,7 +304,7 @@ class Store:
             If there is no such process, or no such profile.
         """
         writer = None if pid is None else process_memory(pid)
-        handles = self._families.chosen()
+        handles = self._chosen()
         plan = plan_for(
             self.profile() if profile is None else profile,
             self.ssts(),
@@ -367,7 +332,9 @@ class Store:
     def close(self) -> None:
         """Close the store, and remove what was made to read it; a second time does nothing."""
         self._view.close()
-        self._families.close()
+        families, self._families = self._families, {}
+        for handle in reversed(families.values()):  # the database last: it stays open for others
+            handle.close()
         self._shadow.close()
 
     def __enter__(self) -> Self:
@@ -386,16 +353,31 @@ class Store:
         if self._losses is not None and pass_over(error, self._losses) is None:
             self._losses.beside.append(f"not all could be read: {error.message.rstrip('.')}")
 
+    def _chosen(self, cf: str | None = None) -> dict[str, Rdict]:
+        """Return all column families, or the one of a name."""
+        self._check_open()
+        if cf is None:
+            return self._families
+        if cf not in self._families:
+            message = f"No column family {cf!r} in {self.path}."
+            raise ColumnFamilyError(message, hint=f"It has: {', '.join(self._families)}.")
+        return {cf: self._families[cf]}
+
+    def _check_open(self) -> None:
+        if not self._families:
+            message = f"The store {self.path} is closed."
+            raise StoreClosedError(message, hint="Open it again.")
+
     def _while_open(self, rows: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
         with translated(self.path):
             for row in rows:
                 yield row
-                self._families.check_open()
+                self._check_open()
 
     @cached_property
     def _ssts(self) -> Records[Sst]:
         with translated(self.path):
-            return ssts_of(self._shadow.path, self._families.chosen())
+            return ssts_of(self._shadow.path, self._chosen())
 
     @cached_property
     def _options(self) -> Records[OptionsSection] | None:
