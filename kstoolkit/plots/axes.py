@@ -85,17 +85,10 @@ _LONGEST = 28
 
 
 def shown(text: str, longest: int = _LONGEST) -> str:
-    r"""Return a text from the data as a figure can show it.
+    r"""Return a text from the data as a figure can show it, in so many characters at most.
 
     Unseen characters, those that turn the direction of text among them, and those that the font
     lacks are shown by their code points; a long text loses its middle.
-
-    Parameters
-    ----------
-    text
-        Any text.
-    longest
-        At most so many characters.
 
     Examples
     --------
@@ -134,12 +127,8 @@ def new_axes(ax: Axes | None = None, size_inches: tuple[float, float] = SIZE_INC
     """Return ``ax``, or the only Axes of a new figure of pyplot's, without a face.
 
     A notebook shows what pyplot holds at the end of a cell, and a script with ``pyplot.show()``;
-    whoever draws elsewhere gives the Axes of a figure of his own.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``ax`` is something else than Axes with an x and a y.
+    whoever draws elsewhere gives the Axes of a figure of his own: Axes with an x and a y, else
+    :class:`~kstoolkit.errors.ConfigurationError` is raised.
     """
     if ax is None:
         ax = _new_figure(size_inches).add_subplot()
@@ -174,13 +163,6 @@ def beside_pyplot() -> Iterator[None]:
     """Make new figures that pyplot doesn't know, in this thread: for pages and panels.
 
     Each plot then has the size that suits it, and nothing has to be closed.
-
-    Examples
-    --------
-    >>> with beside_pyplot():
-    ...     figure = new_axes().figure
-    >>> figure.canvas.manager is None
-    True
     """
     token = _BESIDE_PYPLOT.set(True)
     try:
@@ -199,14 +181,8 @@ def _quiet(ax: Axes) -> None:
 def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
     """Say what is seen; what has a label becomes a legend between the title and the data.
 
-    Parameters
-    ----------
-    ax
-        The Axes, with all that is drawn.
-    text
-        Taken literally: a dollar sign in it begins no formula.
-    num_columns
-        How many entries of the legend stand beside each other; by default all.
+    A dollar sign in the text begins no formula. ``num_columns`` is how many entries of the legend
+    stand beside each other; by default all.
     """
     _, labels = ax.get_legend_handles_labels()
     columns = num_columns or max(len(labels), 1)
@@ -214,18 +190,10 @@ def title(ax: Axes, text: str, *, num_columns: int | None = None) -> None:
     style: dict[str, Any] = {"color": INK, "fontsize": _NORMAL, "fontweight": "bold"}
     ax.set_title(text, loc="left", pad=6 + 14 * lines, parse_math=False, **style)
     if labels:
-        legend = ax.legend(
-            loc="lower left",
-            bbox_to_anchor=(0, 1),
-            ncols=columns,
-            borderaxespad=0.2,
-            borderpad=0,
-            handlelength=1.2,
-            columnspacing=1.4,
-            frameon=False,
-            fontsize=SMALL,
-            labelcolor=INK,
-        )
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": columns}
+        pads = {"borderaxespad": 0.2, "borderpad": 0, "handlelength": 1.2, "columnspacing": 1.4}
+        look: dict[str, Any] = {"frameon": False, "fontsize": SMALL, "labelcolor": INK}
+        legend = ax.legend(**place, **pads, **look)
         for text_of_label in legend.get_texts():
             text_of_label.set_parse_math(False)
 
@@ -252,15 +220,23 @@ def empty(ax: Axes, text: str, seen: str) -> Axes:
     return ax
 
 
-def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
-    """Return Axes that say what there are none of, or why that is unknown.
+def captioned(ax: Axes, seen: str, *, x: str = "", y: str = "", notes: Sequence[str] = ()) -> Axes:
+    """Return Axes that say what is seen, what they measure, and what was left out."""
+    label(ax, x=x, y=y, notes=notes)
+    head(ax, seen)
+    return ax
 
-    Examples
-    --------
-    >>> from kstoolkit.records import Records
-    >>> plot_nothing(Records((), "levels")).get_title(loc="left")
-    'No levels'
-    """
+
+def say(
+    ax: Axes, text: str, place: tuple[Any, Any], apart: tuple[float, float], **style: Any
+) -> None:
+    """Write small text, taken literally, so many points apart from a place."""
+    look: dict[str, Any] = {"color": INK, "fontsize": SMALL, "va": "center", "parse_math": False}
+    ax.annotate(text, place, apart, textcoords="offset points", **(look | style))
+
+
+def plot_nothing(records: Records[Any], *, ax: Axes | None = None) -> Axes:
+    """Return Axes that say what there are none of, or why that is unknown."""
     ax = new_axes(ax)
     why = getattr(records, "unknown", None)  # as rows out of a log have it
     nothing(ax, f"no {records.kind}" if why is None else f"{records.kind}: unknown")
@@ -330,13 +306,7 @@ _MOST_LISTED = 3
 
 
 def legend_name(text: str) -> str:
-    """Return a name for a legend, which leaves out what begins with an underscore.
-
-    Examples
-    --------
-    >>> legend_name("_mine"), legend_name("mine")
-    (' _mine', 'mine')
-    """
+    """Return a name for a legend, which leaves out what begins with an underscore."""
     name = shown(text)
     return f" {name}" if name.startswith("_") else name
 
@@ -354,6 +324,11 @@ def wrapped(notes: Iterable[str]) -> list[str]:
         for note in notes
         for line in textwrap.wrap(shown(note, _MOST_LINES * _LONGEST_LINE - 20), _LONGEST_LINE)
     ]
+
+
+def few_of(note: str, number: int, total: int) -> list[str]:
+    """Return a note of how many there are of how many; none if there are all of them."""
+    return [note.format(format_count(number), format_count(total))] if number < total else []
 
 
 def listed(names: Sequence[str]) -> str:
@@ -500,6 +475,11 @@ def printed(figure: str, value: float) -> str:
     return text if unit in {"times", "share"} else f"{text} {unit}"
 
 
+def in_seconds(value: float) -> str:
+    """Return seconds, to a tenth."""
+    return f"{value:,.1f} s"
+
+
 def print_axis(axis: Axis, figure: str) -> None:
     """Let an axis print values as the figure's unit asks for."""
     unit = unit_of(figure)
@@ -543,13 +523,9 @@ def picture(
 ) -> _Picture:
     r"""Return what ``draw`` draws, on Axes that it is given or makes.
 
-    Parameters
-    ----------
-    draw
-        Draws: ``record.plot``, or another function of Axes. Given None it makes its own, of the
-        size that suits it, and returns them.
-    size_inches
-        Width and height, of which an inch is 96 CSS pixels; None leaves them to ``draw``.
+    ``draw`` is ``record.plot``, or another function of Axes: given None it makes its own, of the
+    size that suits it, and returns them. Of ``size_inches``, width and height, an inch is 96 CSS
+    pixels.
 
     Examples
     --------

@@ -76,19 +76,13 @@ _DRAWN_BY: dict[str, str] = {
 """The function of each class, as ``module.function`` in this package.
 
 A class of records counts for those derived from it; ``Records[Level]`` stands for several records
-of one kind, ``Records[Records]`` for none of any. Where two classes have one name, the module is
-named too. Names, not classes: what is not drawn is not imported.
+of one kind, ``Records[Records]`` for none of any. Names, not classes: what is not drawn is not
+imported.
 """
 
 
 def draw(record: object, ax: Axes | None = None, **options: Any) -> Axes:
-    """Return the plot of a record, or of several of one kind.
-
-    Raises
-    ------
-    ConfigurationError
-        If nothing of this kind can be drawn, or there is no such option.
-    """
+    """Return the plot of a record, or of several of one kind, if there is such."""
     function = drawer(record)
     known = inspect.signature(function).parameters
     for name in options:
@@ -100,32 +94,20 @@ def draw(record: object, ax: Axes | None = None, **options: Any) -> Axes:
 
 
 def drawer(record: object) -> Callable[..., Axes]:
-    """Return the function that draws a record.
-
-    Raises
-    ------
-    ConfigurationError
-        If nothing of this kind can be drawn.
-    """
-    for name in _names(record):
-        if name in _DRAWN_BY:
-            module, _, function = _DRAWN_BY[name].rpartition(".")
-            found: Callable[..., Axes] = getattr(
-                import_module(f"kstoolkit.plots.{module}"), function
-            )
-            return found
-    message = f"There is no plot of {type(record).__name__}."
-    raise ConfigurationError(message, hint="to_pandas() gives the figures, for a plot of your own.")
+    """Return the function that draws a record, if one does."""
+    name = next((each for each in _names(record) if each in _DRAWN_BY), None)
+    if name is None:
+        message = f"There is no plot of {type(record).__name__}."
+        hint = "to_pandas() gives the figures, for a plot of your own."
+        raise ConfigurationError(message, hint=hint)
+    module, function = _DRAWN_BY[name].split(".")
+    found: Callable[..., Axes] = getattr(import_module(f"kstoolkit.plots.{module}"), function)
+    return found
 
 
 def _names(record: object) -> list[str]:
-    names = [name for each in type(record).__mro__ for name in (_whole(each), each.__name__)]
+    names = [each.__name__ for each in type(record).__mro__]
     if not isinstance(record, Records):
         return names
     of = type(record[0]).__mro__ if len(record) else (Records,)
     return [*names, *(f"Records[{each.__name__}]" for each in of)]
-
-
-def _whole(kind: type) -> str:
-    """Return a class's name with its module's, as ``records.Records``."""
-    return f"{kind.__module__.removeprefix('kstoolkit.')}.{kind.__name__}"

@@ -12,15 +12,15 @@ import numpy as np
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
-    SMALL,
+    captioned,
     empty,
-    head,
+    few_of,
     height,
     in_bytes,
-    label,
     listed,
     new_axes,
     plot_nothing,
+    say,
     shown,
     wrapped,
 )
@@ -28,16 +28,16 @@ from kstoolkit.plots.marks import (
     THICKNESS,
     Bar,
     BarPart,
+    draw_memory,
     draw_spans,
     look_of,
     name_rows,
     say_beside,
 )
-from kstoolkit.plots.memory import draw_memory
 from kstoolkit.plots.palette import COUNTED, FLAGGED, INK
 from kstoolkit.records import counted
 from kstoolkit.rocksdb.memory.planning import profile_given
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     import os
@@ -98,23 +98,10 @@ def plot_levels(
 ) -> Axes:
     """Return a plot of how many bytes stand on each level of each column family, in how many files.
 
+    ``profile`` is what the store is written with: its options as ``store.profile()`` gives them,
+    the name of a profile, or where the store lies. Each level gets a mark at the size that RocksDB
+    means it to have, if its compaction style has such; column families of other options may differ.
     More than 40 levels are thinned to the largest, and the figure says so.
-
-    Parameters
-    ----------
-    levels
-        As ``store.levels()`` gives them.
-    profile
-        The options that the store is written with, as ``store.profile()`` gives them, or the name
-        of a profile, or where the store lies: each level gets a mark at the size that RocksDB means
-        it to have, if its compaction style has such. Column families of other options may differ.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    InputError
-        If there is no such profile.
     """
     if not len(levels):
         return plot_nothing(levels, ax=ax)
@@ -127,15 +114,11 @@ def plot_levels(
     ax = new_axes(ax, (7.2, height(len(drawn), lines)))
     _draw(ax, drawn, near)
     in_bytes(ax.xaxis)
-    label(ax, x="SST files of the level", notes=lines)
-    head(ax, _levels_seen(levels))
-    return ax
+    return captioned(ax, _levels_seen(levels), x="SST files of the level", notes=lines)
 
 
 def _largest(levels: Sequence[Level]) -> list[Level]:
-    if len(levels) <= _MOST_ROWS:
-        return list(levels)
-    least = sorted(each.size_bytes for each in levels)[-_MOST_ROWS]
+    least = sorted((each.size_bytes for each in levels), reverse=True)[:_MOST_ROWS][-1]
     return [each for each in levels if each.size_bytes >= least][:_MOST_ROWS]
 
 
@@ -158,12 +141,10 @@ def _said(level: Level) -> str:
     files = f"{counted(level.num_files, 'files')}, {format_bytes(level.size_bytes)}"
     if level.compression == "NoCompression":
         return f"{files}, not compressed"
+    if level.raw_bytes is None:
+        return files
     kind = shown(level.compression or "compression")
-    return (
-        files
-        if level.raw_bytes is None
-        else f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
-    )
+    return f"{files}; {format_bytes(level.raw_bytes)} before {kind}"
 
 
 def _names(drawn: Sequence[Level]) -> list[str]:
@@ -194,8 +175,7 @@ def _level_notes(
 ) -> list[str]:
     whys = {why: None for each in drawn for why in each.unknown.values()}
     notes = [f"sizes before compression, of some levels: unknown ({why})" for why in whys]
-    if len(levels) > len(drawn):
-        notes.append(f"the {len(drawn)} largest of {format_count(len(levels))} levels are drawn")
+    notes += few_of("the {} largest of {} levels are drawn", len(drawn), len(levels))
     known = [size for size in meant if size is not None]
     if known and any(each.level == 0 for each in drawn):
         notes.append(_NO_TARGET)
@@ -211,9 +191,8 @@ def _levels_seen(levels: Sequence[Level]) -> str:
     total = sum(each.size_bytes for each in levels)
     entries = sum(each.num_entries for each in levels)
     deleted = sum(each.num_deletions for each in levels)
-    top = [each for each in levels if each.level == 0] or [
-        max(levels, key=lambda each: each.size_bytes)
-    ]
+    largest = max(levels, key=lambda each: each.size_bytes)
+    top = [each for each in levels if each.level == 0] or [largest]
     held = sum(each.size_bytes for each in top)
     files = counted(sum(each.num_files for each in top), "files")
     tombstones = f", {deleted / entries:.0%} tombstones" if entries and deleted else ""
@@ -229,10 +208,7 @@ _FAR_APART = 50
 
 
 def plot_key_stats(stats: KeyStats, *, ax: Axes | None = None) -> Axes:
-    """Return a plot of how the sizes of keys and values are spread; see :func:`plot_sizes`.
-
-    ``stats.hot_prefixes.plot()`` shows the hottest prefixes.
-    """
+    """Return a plot of how the sizes of keys and values are spread; see :func:`plot_sizes`."""
     named = {"keys": stats.key_sizes, "values": stats.value_sizes}
     sizes = {name: each for name, each in named.items() if each is not None}
     rows = counted(stats.num_sampled, "rows")
@@ -256,31 +232,15 @@ def plot_sizes(sizes: Sizes, *, ax: Axes | None = None) -> Axes:
     >>> plot_sizes(Sizes(8, 16, 18.5, 40, 64)).get_title(loc="left")
     'From 8 B to 64 B; half of them up to 16 B'
     """
-    low, middle, high = (
-        format_bytes(each) for each in (sizes.min_bytes, sizes.median_bytes, sizes.max_bytes)
-    )
-    return _draw_row_sizes(
-        {"sizes": sizes}, f"From {low} to {high}; half of them up to {middle}", [], ax
-    )
+    ends = f"From {format_bytes(sizes.min_bytes)} to {format_bytes(sizes.max_bytes)}"
+    seen = f"{ends}; half of them up to {format_bytes(sizes.median_bytes)}"
+    return _draw_row_sizes({"sizes": sizes}, seen, [], ax)
 
 
 def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Axes:
-    """Return a plot of the hottest prefixes of keys, each with its share of the sampled rows.
-
-    More than 40 are thinned to the hottest, and the figure says so.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.files.keystats import HotPrefix
-    >>> from kstoolkit.records import Records
-    >>> ax = plot_prefixes(Records([HotPrefix(b"user", 30, 0.75)], "prefixes"))
-    >>> ax.get_title(loc="left")
-    'The hottest prefix, user, has 75 % of the sampled rows; 1 prefix has 75 %'
-    """
+    """Return a plot of the hottest prefixes of keys, at most 40, and their shares of the rows."""
     some = sorted(prefixes, key=lambda each: -each.num_rows)[:_MOST_PREFIXES]
-    notes = []
-    if len(some) < len(prefixes):
-        notes.append(f"the {len(some)} hottest of {format_count(len(prefixes))} prefixes are drawn")
+    notes = few_of("the {} hottest of {} prefixes are drawn", len(some), len(prefixes))
     said: list[tuple[float, float, str]] = []
     ax = new_axes(ax, (7.2, height(len(some), notes, 0)))
     for row, each in enumerate(some):
@@ -289,15 +249,11 @@ def plot_prefixes(prefixes: Records[HotPrefix], *, ax: Axes | None = None) -> Ax
         said.append((100 * each.share, row, text))
     name_rows(ax, [_key_text(each.prefix) for each in some])
     say_beside(ax, said)
-    label(ax, x="% of the sampled rows", notes=notes)
-    together = _percent(sum(each.share for each in prefixes))
     has = "has" if len(prefixes) == 1 else "together have"
+    together = f"{has} {_percent(sum(each.share for each in prefixes))}"
     hottest = f"{_key_text(some[0].prefix)}, has {_percent(some[0].share)} of the sampled rows"
-    head(
-        ax,
-        f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {has} {together}",
-    )
-    return ax
+    seen = f"The hottest prefix, {hottest}; {counted(len(prefixes), 'prefixes')} {together}"
+    return captioned(ax, seen, x="% of the sampled rows", notes=notes)
 
 
 def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
@@ -307,12 +263,9 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
         "blob files": summary.blob_bytes,
         "WAL": summary.wal_bytes,
     }
-    rest = summary.apparent_bytes - sum(parts.values())
+    parts["the rest"] = summary.apparent_bytes - sum(parts.values())
     bars = [
-        Bar(
-            "its files",
-            tuple(BarPart(name, size) for name, size in (parts | {"the rest": rest}).items()),
-        ),
+        Bar("its files", tuple(BarPart(name, size) for name, size in parts.items())),
         Bar("taken from the disk", (BarPart("blocks of the file system", summary.disk_bytes),)),
     ]
     rows = "unknown" if summary.estimated_rows is None else counted(summary.estimated_rows, "rows")
@@ -330,7 +283,7 @@ def plot_summary(summary: StoreSummary, *, ax: Axes | None = None) -> Axes:
 
 
 def _key_text(key: bytes) -> str:
-    """Return a key as text if it is one, else in hexadecimal digits, short enough for a figure."""
+    """Return a key as text if it is one, else in hexadecimal digits."""
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -356,32 +309,24 @@ def _draw_row_sizes(
         box: Style = {"height": 0.3, "facecolor": f"{COUNTED}66", "edgecolor": COUNTED, "zorder": 2}
         name = None if row else "99 of 100"
         ax.barh(row, each.p99_bytes - each.min_bytes, left=each.min_bytes, label=name, **box)
-        for kind, value, marker, color in (
-            ("median", each.median_bytes, "D", FLAGGED),
-            ("mean", each.mean_bytes, "o", COUNTED),
+        for kind, values, marker, color in (
+            ("median", [each.median_bytes], "D", FLAGGED),
+            ("mean", [each.mean_bytes], "o", COUNTED),
             ("least and largest", [each.min_bytes, each.max_bytes], "|", INK),
         ):
-            values = value if isinstance(value, list) else [value]
             style: Style = {"linestyle": "none", "color": color, "zorder": 3, "markersize": 6}
             ax.plot(values, [row] * len(values), marker, label=None if row else kind, **style)
-        _say_size(ax, row, each.max_bytes)
+        say(ax, format_bytes(each.max_bytes), (each.max_bytes, row), (7, 0))
     name_rows(ax, list(sizes))
     if highest > _FAR_APART * least:
-        ax.set_xscale("symlog", linthresh=max(least, 1), base=2)
-        lines = ["logarithmic axis", *lines]
-    ax.set_xlim(0, highest * (4 if highest > _FAR_APART * least else 1.2) or 1)
-    if highest <= _FAR_APART * least:
-        in_bytes(ax.xaxis)
-    else:
+        ax.set_xscale("symlog", linthresh=least, base=2)
+        ax.set_xlim(0, 4 * highest)
         _powers(ax, highest)
-    label(ax, x="size", notes=lines)
-    head(ax, said)
-    return ax
-
-
-def _say_size(ax: Axes, row: int, size: int) -> None:
-    place: Style = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
-    ax.annotate(format_bytes(size), (size, row), color=INK, fontsize=SMALL, **place)
+        lines = ["logarithmic axis", *lines]
+    else:
+        ax.set_xlim(0, 1.2 * highest or 1)
+        in_bytes(ax.xaxis)
+    return captioned(ax, said, x="size", notes=lines)
 
 
 def _powers(ax: Axes, highest: float) -> None:
@@ -396,23 +341,9 @@ _MOST_FILES = 2_000
 def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -> Axes:
     """Return a plot of SST files: a mark for each at its size, or a span over its keys.
 
-    More than 2,000 files are thinned to the largest, more than 40 rows to the first, and the figure
-    says so.
-
-    Parameters
-    ----------
-    ssts
-        As ``store.ssts()`` gives them.
-    by
-        ``"size"``, or ``"keys"``: a span from the smallest key to the largest. Files of level 0 lie
-        over each other, so each has a row of its own; those of a level below share one.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is neither.
+    ``by`` is ``"size"``, or ``"keys"``: a span from the smallest key to the largest. Files of level
+    0 lie over each other, so each has a row of its own; those of a level below share one. More than
+    2,000 files are thinned to the largest, more than 40 rows to the first, and the figure says so.
     """
     if by not in {"size", "keys"}:
         message = f"SST files can't be drawn by {by!r}."
@@ -422,7 +353,8 @@ def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -
     largest = sorted(ssts, key=lambda each: -each.size_bytes)[:_MOST_FILES]
     files = sorted(largest, key=lambda each: (each.column_family, each.level))
     rows = _rows(files, alone=by == "keys")
-    notes = _sst_notes(ssts, files, rows)
+    notes = few_of("the {} largest of {} files", len(files), len(ssts))
+    notes += few_of("the first {} of {} rows are drawn", _MOST_ROWS, len(set(rows.values())))
     files = [each for each in files if rows[each.name, each.column_family][0] < _MOST_ROWS]
     names = list(dict.fromkeys(rows[each.name, each.column_family] for each in files))
     lines = wrapped(notes)
@@ -430,9 +362,8 @@ def plot_ssts(ssts: Records[Sst], *, by: str = "size", ax: Axes | None = None) -
     (_draw_sst_sizes if by == "size" else _draw_keys)(ax, files, rows)
     name_rows(ax, [name for _, name in names])
     keys = "keys in order, at even distances: where files begin and end"
-    label(ax, x="size of a file" if by == "size" else keys, notes=lines)
-    head(ax, _ssts_seen(ssts))
-    return ax
+    x = "size of a file" if by == "size" else keys
+    return captioned(ax, _ssts_seen(ssts), x=x, notes=lines)
 
 
 _Rows = dict[tuple[str, str], tuple[int, str]]
@@ -474,16 +405,6 @@ def _draw_keys(ax: Axes, files: Sequence[Sst], rows: _Rows) -> None:
     ax.set_xlim(-1, len(keys))
     ends = {0: keys[0], len(keys) - 1: keys[-1]}
     ax.set_xticks(list(ends), [_key_text(key) for key in ends.values()], parse_math=False)
-
-
-def _sst_notes(ssts: Sequence[Sst], files: Sequence[Sst], rows: _Rows) -> list[str]:
-    notes = []
-    if len(ssts) > len(files):
-        notes.append(f"the {format_count(len(files))} largest of {format_count(len(ssts))} files")
-    num_rows = len(set(rows.values()))
-    if num_rows > _MOST_ROWS:
-        notes.append(f"the first {_MOST_ROWS} of {format_count(num_rows)} rows are drawn")
-    return notes
 
 
 def _ssts_seen(ssts: Sequence[Sst]) -> str:

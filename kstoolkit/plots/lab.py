@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
     capital,
-    head,
+    captioned,
+    few_of,
     height,
     in_bytes,
-    label,
     legend_lines,
     legend_name,
     listed,
@@ -29,12 +29,12 @@ from kstoolkit.plots.marks import (
     Bar,
     BarPart,
     draw_lines,
+    draw_memory,
     look_of,
     name_rows,
     say_beside,
     unknown_look,
 )
-from kstoolkit.plots.memory import draw_memory
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.lab.results import Moment, Trial
 from kstoolkit.units import format_bytes
@@ -57,25 +57,11 @@ def plot_moments(
     profile: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Return a plot of a figure of each trial over time.
+    """Return a plot of a figure of each trial over time, as ``comparison.series`` has it.
 
-    Parameters
-    ----------
-    moments
-        As ``comparison.series`` has them.
-    figure
-        One of a moment: ``"disk_bytes"``, ``"level_bytes"``, ``"level_files"``,
-        ``"write_amplification"``, ``"pending_compaction_bytes"``, ``"memtable_bytes"``,
-        ``"stall_ms"`` ... Those of levels have a line for each.
-    profile
-        Whose trial; None: all of them.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If a moment has no such figure, or there is no such profile.
+    ``figure`` is one of a moment: ``"disk_bytes"``, ``"level_bytes"``, ``"level_files"``,
+    ``"write_amplification"``, ``"pending_compaction_bytes"``, ``"memtable_bytes"``, ``"stall_ms"``
+    ... Those of levels have a line for each. ``profile`` is whose trial; by default all are drawn.
     """
     _check_figures(Moment, [figure])
     if not len(moments):
@@ -89,10 +75,10 @@ def plot_moments(
     notes += [f"{shown(name)}: unknown at every moment" for name in unknown]
     ax.set_ylim(bottom=0)
     print_axis(ax.yaxis, figure)
-    label(ax, x="seconds since the store was opened", y=with_unit(figure), notes=wrapped(notes))
     whose = "" if profile is None else f" of {shown(profile)}"
-    head(ax, f"{capital(words_of(figure))}{whose}{_most(series, figure)}")
-    return ax
+    seen = f"{capital(words_of(figure))}{whose}{_most(series, figure)}"
+    x = "seconds since the store was opened"
+    return captioned(ax, seen, x=x, y=with_unit(figure), notes=wrapped(notes))
 
 
 def _of_profile(moments: Records[Moment], profile: str | None) -> list[Moment]:
@@ -136,10 +122,7 @@ def _most(series: dict[str, list[tuple[float, float]]], figure: str) -> str:
 
 
 def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes:
-    """Return a plot of what flushes and compactions wrote to each level, profile by profile.
-
-    More than 40 levels are thinned to the first, and the figure says so.
-    """
+    """Return a plot of what was written to each level, profile by profile: of 40 levels at most."""
     if not len(work):
         return plot_nothing(work, ax=ax)
     several = len({each.profile for each in work}) > 1
@@ -151,9 +134,7 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
         )
         for each in work
     ]
-    notes = []
-    if len(bars) > _MOST_LEVELS:
-        notes.append(f"the first {_MOST_LEVELS} of {len(bars):,} levels are drawn")
+    notes = few_of("the first {} of {} levels are drawn", _MOST_LEVELS, len(bars))
     total = format_bytes(sum(each.written_bytes for each in work))
     most = max(work, key=lambda each: each.written_bytes)
     said = f"{total} written; the most, {format_bytes(most.written_bytes)}, to L{most.level}"
@@ -162,31 +143,23 @@ def plot_level_work(work: Records[LevelWork], *, ax: Axes | None = None) -> Axes
 
 
 def _jobs(work: LevelWork) -> str:
-    parts = {
-        "flushes": work.num_flushes,
-        "compactions": work.num_compactions,
-        "moves": work.num_moves,
-    }
+    parts = {"flushes": work.num_flushes, "compactions": work.num_compactions}
+    parts["moves"] = work.num_moves
     return ", ".join(counted(number, kind) for kind, number in parts.items() if number)
+
+
+_NUMBERS = {"int", "float", "tuple[int, ...]"}
 
 
 def _check_figures(record: type[Any], named: Sequence[str]) -> None:
     """Check that a record of the lab has figures of these names that are numbers."""
-    known = [
-        each.name
-        for each in fields(record)
-        if "source" in each.metadata and _is_number(str(each.type))
-    ]
+    figures = [each for each in fields(record) if "source" in each.metadata]
+    known = [each.name for each in figures if str(each.type).removesuffix(" | None") in _NUMBERS]
     wrong = [name for name in named if name not in known]
     if wrong or not named:
-        message = (
-            f"A {record.__name__.lower()} has no figure {wrong[0] if wrong else ''!r} to draw."
-        )
+        name = wrong[0] if wrong else ""
+        message = f"A {record.__name__.lower()} has no figure {name!r} to draw."
         raise ConfigurationError(message, hint=f"There are {', '.join(known)}.")
-
-
-def _is_number(kind: str) -> bool:
-    return kind.removesuffix(" | None") in {"int", "float", "tuple[int, ...]"}
 
 
 FIGURES = {
@@ -213,22 +186,9 @@ def plot_comparison(
 ) -> Axes:
     """Return a plot of what a workload cost under each profile, figure by figure.
 
-    More than 40 bars are thinned to the first profiles, and the figure says so.
-
-    Parameters
-    ----------
-    trials
-        As :func:`~kstoolkit.compare_profiles` gives them.
-    figures
-        ``"amplification"``, ``"stalls"``, ``"memory"``, ``"latency"``, ``"disk"``; or names of
-        figures of a trial that have one unit.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If a trial has no such figure, or units differ.
+    ``figures`` are ``"amplification"``, ``"stalls"``, ``"memory"``, ``"latency"``, ``"disk"``, or
+    the names of figures of a trial that have one unit. More than 40 bars are thinned to the first
+    profiles, and the figure says so.
     """
     chosen = _chosen(figures)
     if not len(trials):
@@ -236,12 +196,10 @@ def plot_comparison(
     some = list(trials)[: max(_MOST_BARS // len(chosen), 1)]
     rows = len(chosen) * len(some)
     notes = _whys(some, chosen)
-    if len(some) < len(trials):
-        notes.append(f"the first {len(some)} of {len(trials):,} profiles are drawn")
+    notes += few_of("the first {} of {} profiles are drawn", len(some), len(trials))
     lines = wrapped(notes)
-    ax = new_axes(
-        ax, (7.2, height(1, lines, legend_lines([each.profile for each in some])) + 0.17 * rows)
-    )
+    legend = legend_lines([each.profile for each in some])
+    ax = new_axes(ax, (7.2, height(1, lines, legend) + 0.17 * rows))
     longest = max(getattr(each, name) or 0 for each in some for name in chosen)
     stub = 0.05 * (longest or 1)
     said = [
@@ -255,9 +213,8 @@ def plot_comparison(
     say_beside(ax, said)
     print_axis(ax.xaxis, chosen[0])
     unit = unit_of(chosen[0])
-    label(ax, x={"bytes": "", "count": ""}.get(unit, unit), notes=lines)
-    head(ax, _trials_seen(some, chosen))
-    return ax
+    x = "" if unit in {"bytes", "count"} else unit
+    return captioned(ax, _trials_seen(some, chosen), x=x, notes=lines)
 
 
 def plot_trial(
@@ -311,13 +268,9 @@ def _trials_seen(trials: Sequence[Trial], chosen: Sequence[str]) -> str:
     for name in chosen[:3]:
         known = [each for each in trials if getattr(each, name) is not None]
         if known:
-            best = min(known, key=lambda each: getattr(each, name))
-            like = [
-                each.profile
-                for each in known
-                if _figure_text(each, name) == _figure_text(best, name)
-            ]
-            least.append(f"{words_of(name)} {_figure_text(best, name)} with {listed(like)}")
+            best = _figure_text(min(known, key=lambda each: getattr(each, name)), name)
+            like = [each.profile for each in known if _figure_text(each, name) == best]
+            least.append(f"{words_of(name)} {best} with {listed(like)}")
     return f"Least of {counted(len(trials), 'profiles')}: {'; '.join(least) or 'all unknown'}"
 
 
@@ -343,16 +296,8 @@ def plot_step(
 ) -> Axes:
     """Return a plot of what each level of some trials has, each trial at a moment of its own.
 
-    More than 6 trials are thinned to the first, and the figure says so.
-
-    Parameters
-    ----------
-    moments
-        At least one; one a trial.
-    among
-        Other moments that are looked at before or after: the axes reach as far as theirs.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
+    There is at least one moment, one a trial; of more than 6, the first are drawn, and the figure
+    says so. The axes reach as far as those ``among`` which are looked at before or after.
     """
     some = list(moments)[:_MOST_TRIALS]
     every = [*some, *among]
@@ -369,9 +314,8 @@ def plot_step(
     in_bytes(ax.xaxis)
     if not any(each.level_files for each in every):
         ax.set_xticks([])
-    label(ax, x="SST files of the level", notes=_notes(some, moments))
-    head(ax, _moments_seen(some))
-    return ax
+    notes = _notes(some, moments)
+    return captioned(ax, _moments_seen(some), x="SST files of the level", notes=notes)
 
 
 def step_inches(moments: Sequence[Moment], among: Sequence[Moment] = ()) -> tuple[float, float]:
@@ -388,8 +332,7 @@ def _num_levels(moments: Sequence[Moment]) -> int:
 
 def _notes(some: Sequence[Moment], moments: Sequence[Moment]) -> list[str]:
     notes = [_rest(each, several=len(some) > 1) for each in some]
-    if len(some) < len(moments):
-        notes.append(f"the first {len(some)} of {len(moments):,} trials are drawn")
+    notes += few_of("the first {} of {} trials are drawn", len(some), len(moments))
     return wrapped(notes)
 
 

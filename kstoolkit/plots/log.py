@@ -16,13 +16,13 @@ import numpy as np
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
     capital,
+    captioned,
     days,
     empty,
-    head,
+    few_of,
     height,
+    in_seconds,
     in_time,
-    label,
-    legend_lines,
     new_axes,
     plot_nothing,
     print_axis,
@@ -36,19 +36,18 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import (
     Bar,
     BarPart,
-    draw_bars,
     draw_lines,
+    draw_memory,
     draw_spans,
-    labels_of,
+    draw_sums,
     name_rows,
-    stacked_notes,
+    part_of,
 )
-from kstoolkit.plots.memory import draw_memory, part_of
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, UNKNOWN_HATCH
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.log.jobs import Compaction, Flush, LogRows, Stall
 from kstoolkit.rocksdb.log.stats import StatsDump, write_amplification
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -79,24 +78,11 @@ def plot_dumps(
 ) -> Axes:
     """Return a plot of a figure over time, as the dumps of statistics in a log tell it.
 
-    In a log of several stores, those of the one with the most dumps are drawn.
-
-    Parameters
-    ----------
-    dumps
-        As ``log.stats()`` gives them.
-    figure
-        Of each level: ``"size_bytes"``, ``"num_files"``, ``"compaction_s"``, ``"num_compactions"``,
-        ``"write_amplification"``. Of the store: ``"stalled_s"``, ``"stalled_percent"``, the same
-        with ``interval_`` before it, ``"pending_compaction_bytes"``. Or one of RocksDB's counters,
-        if the writer kept them: ``"rocksdb.stall.micros"``.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such figure.
+    ``figure`` is of each level: ``"size_bytes"``, ``"num_files"``, ``"compaction_s"``,
+    ``"num_compactions"``, ``"write_amplification"``; of the store: ``"stalled_s"``,
+    ``"stalled_percent"``, the same with ``interval_`` before it, ``"pending_compaction_bytes"``; or
+    one of RocksDB's counters, if the writer kept them: ``"rocksdb.stall.micros"``. In a log of
+    several stores, those of the one with the most dumps are drawn.
     """
     _check_figure(figure, dumps)
     kept, notes = _of_one_store([each for each in dumps if each.at is not None])
@@ -115,9 +101,9 @@ def plot_dumps(
     ax.set_ylim(bottom=0)
     in_time(ax.xaxis)
     print_axis(ax.yaxis, figure)
-    label(ax, x="time of the dump, UTC", y=shown(with_unit(figure)), notes=wrapped(notes))
-    head(ax, f"{_last(series, figure)}; {counted(len(kept), 'dumps of statistics')}")
-    return ax
+    seen = f"{_last(series, figure)}; {counted(len(kept), 'dumps of statistics')}"
+    y, lines = shown(with_unit(figure)), wrapped(notes)
+    return captioned(ax, seen, x="time of the dump, UTC", y=y, notes=lines)
 
 
 def plot_dump(dump: StatsDump, *, ax: Axes | None = None) -> Axes:
@@ -146,9 +132,8 @@ def plot_level_stats(levels: Records[LevelStats], *, ax: Axes | None = None) -> 
         for each in held
     ]
     total = sum(each.size_bytes or 0 for each in held)
-    ratios = {
-        each.column_family: each.write_amplification for each in levels if each.level == "Sum"
-    }
+    sums = [each for each in levels if each.level == "Sum"]
+    ratios = {each.column_family: each.write_amplification for each in sums}
     known = {family: ratio for family, ratio in ratios.items() if ratio is not None}
     highest = max(known, key=lambda family: known[family], default=None)
     whose = f" of {shown(highest)}" if highest is not None and several else ""
@@ -193,7 +178,7 @@ def _values(dump: StatsDump, figure: str) -> dict[str, float]:
     rows = [each for each in dump.levels if each.level not in _SUMS]
     if figure == "write_amplification" and len({each.column_family for each in rows}) > 1:
         return _known(
-            (f"{each.column_family} {each.level}", each.write_amplification) for each in rows
+            (f"{each.column_family} {each.level}", getattr(each, figure)) for each in rows
         )
     return _known((each.level, getattr(each, figure)) for each in rows)
 
@@ -232,8 +217,8 @@ _SPREAD = "hatched: time between dumps of statistics in which writers waited, wi
 def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None = None) -> Axes:
     """Return Axes with what was done over time, a row for each level that files went to.
 
-    More than 2,000 jobs are thinned to those that took longest, and as many stalls or moves to some
-    at even distances; the figure says so.
+    Of more than 2,000 jobs the longest are drawn, of as many stalls or moves some at even
+    distances.
     """
     told = list(events)
     done = _done(told)
@@ -247,16 +232,13 @@ def _draw_timeline(events: Iterable[Event], ax: Axes | None, unknown: str | None
     ax.use_sticky_edges = False
     _draw_spans(ax, _longest(done.spans), rows)
     _draw_waits(ax, done.waits, rows)
-    moved = [(each.at, _row_of(each)) for each in done.moves]
-    _draw_marks(ax, "moved", "moved as they were", moved, rows)
+    _draw_marks(ax, "moved", "moved as they were", done.moves, rows)
     for condition in ("delayed", "stopped"):
-        begun = [(each.at, _row_of(each)) for each in done.stalls if each.condition == condition]
+        begun = [each for each in done.stalls if each.condition == condition]
         _draw_marks(ax, condition, f"writes {condition}", begun, rows)
     name_rows(ax, list(rows))
     in_time(ax.xaxis)
-    label(ax, x="time, UTC", notes=lines)
-    head(ax, _seen(told))
-    return ax
+    return captioned(ax, _seen(told), x="time, UTC", notes=lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,20 +311,17 @@ def _longest(jobs: Sequence[Job]) -> list[Job]:
 
 def _draw_spans(ax: Axes, jobs: Sequence[Job], rows: dict[str, int]) -> None:
     """Draw each job as a bar; an edge keeps the shortest ones to be seen."""
-    for kind, color, hatch in ((Flush, EXPECTED, ""), (Compaction, COUNTED, "")):
+    for kind, color in ((Flush, EXPECTED), (Compaction, COUNTED)):
+        mine = [each for each in jobs if isinstance(each, kind)]
         for failed in (False, True):
-            some = [each for each in jobs if isinstance(each, kind) and _failed(each) is failed]
+            some = [each for each in mine if (each.finished_at is None) is failed]
             if not some:
                 continue
             starts, ends = _in_days([span for each in some if (span := _span(each))])
             name = kind.__name__.lower() + (", not finished" if failed else "")
             look: Style = {"facecolor": "none" if failed else color, "edgecolor": color}
-            look |= {"hatch": UNKNOWN_HATCH if failed else hatch, "linewidth": 0.8, "label": name}
+            look |= {"hatch": UNKNOWN_HATCH if failed else "", "linewidth": 0.8, "label": name}
             draw_spans(ax, starts, ends, [rows[_row_of(each)] for each in some], height=0.6, **look)
-
-
-def _failed(job: Job) -> bool:
-    return job.finished_at is None
 
 
 def _draw_waits(ax: Axes, dumps: Sequence[StatsDump], rows: dict[str, int]) -> None:
@@ -353,30 +332,21 @@ def _draw_waits(ax: Axes, dumps: Sequence[StatsDump], rows: dict[str, int]) -> N
     for each in dumps:
         share = (each.interval_stalled_percent or 0) / 100
         if each.at is not None and share:
-            spans.append(
-                (each.at - timedelta(seconds=(each.interval_stalled_s or 0) / share), each.at)
-            )
+            covered = timedelta(seconds=(each.interval_stalled_s or 0) / share)
+            spans.append((each.at - covered, each.at))
             shares.append(share)
     starts, ends = _in_days(spans)
     bottom = rows[_WAITED] + 0.3
-    look: Style = {
-        "facecolor": f"{FLAGGED}44",
-        "edgecolor": FLAGGED,
-        "hatch": "xxx",
-        "linewidth": 0.6,
-    }
+    look: Style = {"facecolor": f"{FLAGGED}44", "edgecolor": FLAGGED, "hatch": "xxx"}
+    look |= {"linewidth": 0.6, "label": _WAITED, "align": "edge"}
     heights = -0.6 * np.clip(shares, 0.05, 1)
-    ax.bar(starts, heights, ends - starts, bottom=bottom, align="edge", label=_WAITED, **look)
+    ax.bar(starts, heights, ends - starts, bottom=bottom, **look)
 
 
 def _draw_marks(
-    ax: Axes,
-    kind: str,
-    name: str,
-    places: Sequence[tuple[datetime | None, str]],
-    rows: dict[str, int],
+    ax: Axes, kind: str, name: str, events: Sequence[Job | Stall], rows: dict[str, int]
 ) -> None:
-    dated = [(at, rows[row]) for at, row in places if at is not None]
+    dated = [(each.at, rows[_row_of(each)]) for each in events if each.at is not None]
     if not dated:
         return
     kept = np.unique(np.linspace(0, len(dated) - 1, min(len(dated), _MOST_MARKS)).astype(int))
@@ -397,13 +367,9 @@ def _in_days(spans: Sequence[tuple[datetime, datetime]]) -> tuple[Any, Any]:
 def _notes(done: _Done, unknown: str | None) -> list[str]:
     notes = [_BEGINS] if done.stalls else []
     notes += [_SPREAD] if done.waits else []
-    if len(done.spans) > _MOST_MARKS:
-        notes.append(
-            f"the {_MOST_MARKS:,} longest of {format_count(len(done.spans))} jobs are drawn"
-        )
-    for name, marks in (("moves", done.moves), ("stalls", done.stalls)):
-        if len(marks) > _MOST_MARKS:
-            notes.append(f"{name}: {_MOST_MARKS:,} of {format_count(len(marks))} are marked")
+    notes += few_of("the {} longest of {} jobs are drawn", _MOST_MARKS, len(done.spans))
+    notes += few_of("moves: {} of {} are marked", _MOST_MARKS, len(done.moves))
+    notes += few_of("stalls: {} of {} are marked", _MOST_MARKS, len(done.stalls))
     if done.num_undated:
         notes.append(f"{counted(done.num_undated, 'events')} without a time: not drawn")
     return notes + ([f"others: unknown ({unknown})"] if unknown else [])
@@ -425,19 +391,8 @@ def _seen(told: Sequence[Event]) -> str:
 def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes:
     """Return a plot of what the log tells: jobs and stalls over time, or writes by level.
 
-    Parameters
-    ----------
-    log
-        The log; it is read for this, line by line.
-    by
-        ``"time"``; or ``"level"``, for what flushes and compactions wrote to each.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is neither.
+    It is read for this, line by line. ``by`` is ``"time"``; or ``"level"``, for what flushes and
+    compactions wrote to each.
     """
     _check_log_by(by)
     events = log.events()
@@ -447,29 +402,7 @@ def plot_log(log: StoreLog, *, by: str = "time", ax: Axes | None = None) -> Axes
 
 
 def plot_log_rows(rows: Records[Any], *, by: str = "time", ax: Axes | None = None) -> Axes:
-    """Return a plot of rows out of a log: flushes, compactions, moves, stalls.
-
-    Parameters
-    ----------
-    rows
-        As a log's methods give them.
-    by
-        ``"time"``; or ``"level"``, for what flushes and compactions wrote to each.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is neither.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.log.jobs import Stall
-    >>> stall = Stall(None, None, "stopped", "memtable limit", 2, 2, None, None, None)
-    >>> plot_log_rows(LogRows([stall], "stalls")).get_title(loc="left")
-    '1 stall'
-    """
+    """Return a plot of rows out of a log, as its methods give them, by time or level."""
     _check_log_by(by)
     if not len(rows):
         return plot_nothing(rows, ax=ax)
@@ -519,32 +452,19 @@ def plot_writes(writes: WriteAmplification, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_stall_time(time: StallTime, *, ax: Axes | None = None) -> Axes:
-    """Return a plot of how long writers waited, of the time that dumps of statistics cover.
-
-    Examples
-    --------
-    >>> from kstoolkit.rocksdb.log.stats import StallTime
-    >>> plot_stall_time(StallTime(2, 1, 600.0, 30.0, 5.0)).get_title(loc="left")
-    'Writers waited 30.0 s of 600.0 s: 5.0 %'
-    """
+    """Return a plot of how long writers waited, of the time that dumps of statistics cover."""
     waited = part_of(time, "stalled_s", "waited")
     went_on = None
     if time.covered_s is not None and time.stalled_s is not None:
         went_on = max(time.covered_s - time.stalled_s, 0)
     parts = (waited,) if went_on is None else (BarPart("did not wait", went_on), waited)
-    bars = [Bar("writers", parts)]
-    lines = wrapped([*stacked_notes(bars), f"by {counted(time.num_dumps, 'dumps of statistics')}"])
-    ax = new_axes(
-        ax, (7.2, height(1, lines, legend_lines(labels_of(bars), [bar.name for bar in bars])))
-    )
-    draw_bars(ax, bars, _seconds)
-    label(ax, x="seconds", notes=lines)
     said = f"unknown ({waited.why_unknown})"
     if time.stalled_s is not None and time.covered_s is not None:
         share = f"{time.stalled_percent or 0:.1f} %"
-        said = f"{_seconds(time.stalled_s)} of {_seconds(time.covered_s)}: {share}"
-    head(ax, f"Writers waited {said}")
-    return ax
+        said = f"{in_seconds(time.stalled_s)} of {in_seconds(time.covered_s)}: {share}"
+    seen, notes = f"Writers waited {said}", [f"by {counted(time.num_dumps, 'dumps of statistics')}"]
+    bars = [Bar("writers", parts)]
+    return draw_sums(ax, bars, seen, notes, x="seconds", printed=in_seconds)
 
 
 def _amplified(writes: WriteAmplification) -> str:
@@ -555,10 +475,6 @@ def _amplified(writes: WriteAmplification) -> str:
         f"A flushed byte was written {writes.write_amplification:.1f} times in all: "
         f"{format_bytes(whole)} for {format_bytes(writes.flushed_bytes)}"
     )
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.1f} s"
 
 
 def _check_log_by(by: str) -> None:

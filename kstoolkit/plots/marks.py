@@ -22,7 +22,19 @@ import numpy as np
 from matplotlib.collections import PolyCollection
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.axes import SMALL, has_layout, legend_name, listed, new_axes, shown
+from kstoolkit.plots.axes import (
+    captioned,
+    has_layout,
+    height,
+    in_bytes,
+    legend_lines,
+    legend_name,
+    listed,
+    new_axes,
+    say,
+    shown,
+    wrapped,
+)
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK, LINES, PARTS, UNKNOWN_HATCH
 from kstoolkit.units import format_bytes, format_count
 
@@ -31,6 +43,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
+
+    from kstoolkit.records import Record
 
     Points = Sequence[tuple[float, float]]
     Floats = NDArray[np.float64]
@@ -45,12 +59,7 @@ MOST_MARKERS = 50
 class Bars:
     """Counts as steps: ``heights[i]`` events from ``edges_ms[i]`` to ``edges_ms[i + 1]``.
 
-    Parameters
-    ----------
-    edges_ms, heights
-        One edge more than heights; epoch ms, and events in a window.
-    num_windows, group
-        How many windows of the time shown there are, and how many stand behind one bar.
+    There are so many windows in the time shown; ``group`` of them stand behind one bar.
     """
 
     edges_ms: NDArray[np.int64]
@@ -84,19 +93,7 @@ class Marks:
 
 
 def ordered(times_ms: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return window starts and their counts, in the order of time.
-
-    Raises
-    ------
-    ConfigurationError
-        If they differ in length.
-
-    Examples
-    --------
-    >>> times, counts = ordered([60_000, 0], [7, 5])
-    >>> times.tolist(), counts.tolist()
-    ([0, 60000], [5, 7])
-    """
+    """Return window starts and their counts, in the order of time; there are as many of both."""
     times, values = np.asarray(times_ms, dtype=np.int64), np.asarray(counts, dtype=np.int64)
     if times.shape != values.shape or times.ndim != 1:
         message = f"{times.size} times and {values.size} counts do not make a series."
@@ -108,26 +105,8 @@ def ordered(times_ms: ArrayLike, counts: ArrayLike) -> tuple[NDArray[np.int64], 
 def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) -> Bars:
     """Return at most 500 bars over the time from the first window to the last.
 
-    Windows are grouped where there are more; a bar is as high as the highest of its group.
-    A window without a count is 0.
-
-    Parameters
-    ----------
-    times, counts
-        As :func:`ordered` gives them.
-    every_ms
-        Distance of window starts.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``every_ms`` is not positive.
-
-    Examples
-    --------
-    >>> bars = bars_of(*ordered([0, 180_000], [5, 7]), every_ms=60_000)
-    >>> bars.heights.tolist(), bars.group
-    ([5, 0, 0, 7], 1)
+    Windows, whose starts are ``every_ms`` apart, are grouped where there are more; a bar is as high
+    as the highest of its group. A window without a count is 0.
     """
     if every_ms <= 0:
         message = f"Windows {every_ms} ms apart have no length."
@@ -147,14 +126,7 @@ def bars_of(times: NDArray[np.int64], counts: NDArray[np.int64], every_ms: int) 
 def marks_of(
     times: NDArray[np.int64], counts: NDArray[np.int64], flagged_ms: ArrayLike, every_ms: int
 ) -> Marks:
-    """Return which of the windows are flagged, in the order of time.
-
-    Examples
-    --------
-    >>> marks = marks_of(*ordered([0, 60_000], [5, 7]), [60_000, 240_000], every_ms=60_000)
-    >>> marks.counts.tolist(), marks.num_unknown
-    ([7], 1)
-    """
+    """Return which of the windows are flagged, in the order of time."""
     flagged = np.unique(np.asarray(flagged_ms, dtype=np.int64))
     known = np.isin(times, flagged)
     num_unknown = int(np.setdiff1d(flagged, times).size)
@@ -193,35 +165,19 @@ _MOST_MARKERS = 12
 def draw_lines(ax: Axes, series: Mapping[str, Points]) -> list[str]:
     """Draw a line for each series, and return what was left out or drawn together.
 
-    Parameters
-    ----------
-    ax
-        The Axes.
-    series
-        For each name, x and y of points in the order of x. Those of one name in the legend differ
-        by colour, line style and marker.
+    Points are in the order of x. Names in the legend differ by colour, line style and marker.
     """
-    drawn = dict(list(series.items())[:_MOST_LINES])
-    notes = (
-        [f"not drawn: {listed(list(series)[_MOST_LINES:])}"] if len(series) > _MOST_LINES else []
-    )
+    drawn, left_out = dict(list(series.items())[:_MOST_LINES]), list(series)[_MOST_LINES:]
+    notes = [f"not drawn: {listed(left_out)}"] if left_out else []
     most = _MOST_POINTS // max(len(drawn), 1)
     for number, (name, points) in enumerate(drawn.items()):
         color, _, marker = LINES[number % len(LINES)]
         _, style, _ = LINES[(number + number // len(LINES)) % len(LINES)]
         kept, group = _thinned(np.asarray(points, dtype=np.float64).reshape(-1, 2), most)
-        every = max(1, len(kept) // _MOST_MARKERS)
-        ax.plot(
-            kept[:, 0],
-            kept[:, 1],
-            color=color,
-            linestyle=style,
-            marker=marker,
-            markersize=4,
-            markevery=every,
-            linewidth=1.4,
-            label=legend_name(name),
-        )
+        look: Style = {"color": color, "linestyle": style, "linewidth": 1.4}
+        look |= {"marker": marker, "markersize": 4}
+        look |= {"markevery": max(1, len(kept) // _MOST_MARKERS), "label": legend_name(name)}
+        ax.plot(kept[:, 0], kept[:, 1], **look)
         if group > 1:
             notes.append(
                 f"{legend_name(name).strip()}: {format_count(len(points))} points drawn as "
@@ -243,19 +199,7 @@ def _thinned(points: NDArray[np.float64], most: int) -> tuple[NDArray[np.float64
 def draw_spans(
     ax: Axes, starts: ArrayLike, ends: ArrayLike, rows: ArrayLike, *, height: float, **look: Any
 ) -> None:
-    """Draw spans from their starts to their ends, each in the middle of its row.
-
-    Parameters
-    ----------
-    ax
-        The Axes.
-    starts, ends, rows
-        One of each for every span.
-    height
-        How high they are; rows are 1 apart.
-    look
-        What a :class:`~matplotlib.collections.PolyCollection` takes, such as ``facecolor``.
-    """
+    """Draw spans, which look alike, from their starts to their ends in the middle of their rows."""
     left, right, middle = (np.asarray(each, dtype=np.float64) for each in (starts, ends, rows))
     low, high = middle - height / 2, middle + height / 2
     xs = np.stack([left, right, right, left], axis=1)
@@ -271,17 +215,7 @@ _UNKNOWN_HIGH = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Steps:
-    """Heights between edges; not-a-number where nothing is drawn.
-
-    Parameters
-    ----------
-    edges, heights
-        One edge more than heights.
-    color, hatch
-        How they are filled.
-    name
-        What they are, for the legend.
-    """
+    """Heights between edges, one more of these; not-a-number where nothing is drawn."""
 
     edges: Floats
     heights: Floats
@@ -292,24 +226,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Strip:
-    """One series with what belongs to it.
+    """One series: its name, at its left; its expected range and ceiling; what is said at its right.
 
-    Parameters
-    ----------
-    name
-        What stands beside it.
-    steps
-        What is drawn.
-    printed
-        Prints its highest value.
-    low, high, ceiling
-        The expected range, and a ceiling.
-    marks, marked
-        Where flagged values are, and their heights.
-    unknown
-        From where to where nothing is known.
-    said
-        What is said at its right.
+    ``marks`` are where flagged values are, ``marked`` their heights; ``unknown`` is from where to
+    where nothing is known; ``printed`` prints the highest value.
     """
 
     name: str
@@ -406,30 +326,19 @@ def _draw_marks(ax: Axes, strip: Strip, base: float, scale: float, once: set[str
     ax.plot(marks[highest], heights, color=FLAGGED, label=name, **style)
     if marked.size > 1:  # a number would lie on the next marker; the scale tells the highest
         return
-    ax.annotate(
-        strip.printed(float(marked[highest[0]])),
-        (marks[highest[0]], heights[0]),
-        xytext=(5, 0),
-        textcoords="offset points",
-        color=FLAGGED,
-        fontsize=SMALL,
-        fontweight="bold",
-        va="center",
-    )
+    text, place = strip.printed(float(marked[0])), (marks[0], heights[0])
+    say(ax, text, place, (5, 0), color=FLAGGED, fontweight="bold")
 
 
 def _say(ax: Axes, strip: Strip, base: float) -> None:
-    style: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
-    beside: Any = ax.get_yaxis_transform()
+    beside: Style = {"xycoords": ax.get_yaxis_transform()}
     middle = base + _HIGH / 2
     if strip.said and has_layout(ax):
-        ax.annotate(strip.said, (1, middle), (6, 0), beside, va="center", **style)
+        say(ax, strip.said, (1, middle), (6, 0), **beside)
     elif strip.said:  # what stands beside Axes that nobody moves lies on their neighbours
         said = strip.said.replace("\n", ", ")
-        ax.annotate(said, (1, base + 0.97), (-2, 0), beside, va="top", ha="right", **style)
-    ax.annotate(
-        strip.name, (0, middle), (-6, 0), beside, va="center", ha="right", weight="bold", **style
-    )
+        say(ax, said, (1, base + 0.97), (-2, 0), va="top", ha="right", **beside)
+    say(ax, strip.name, (0, middle), (-6, 0), ha="right", weight="bold", **beside)
 
 
 REST = "not accounted for"
@@ -464,51 +373,42 @@ class Bar:
         """What the parts that are drawn come to; one below 0 is not drawn."""
         return sum(max(part.size or 0, 0) for part in self.parts)
 
+    @property
+    def lacks(self) -> bool:
+        """Whether the size of a part is unknown."""
+        return any(part.size is None for part in self.parts)
 
-def labels_of(bars: Sequence[Bar]) -> list[str]:
+
+def _labels_of(bars: Sequence[Bar]) -> list[str]:
     """Return the names that the legend of some bars has."""
-    names = known(bars) if _needs_legend(bars) else []
-    return names + (["unknown"] if _has_unknown(bars) else [])
+    names = _known(bars) if _needs_legend(bars) else []
+    return names + ["unknown"] * any(bar.lacks for bar in bars)
 
 
-def known(bars: Sequence[Bar]) -> list[str]:
+def _known(bars: Sequence[Bar]) -> list[str]:
     """Return the names of all parts that are drawn, in order, each once."""
     parts = [part for bar in bars for part in bar.parts]
     return list(dict.fromkeys(part.name for part in parts if (part.size or 0) > 0))
 
 
-def draw_bars(
-    ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str] = format_bytes
-) -> None:
-    """Draw bars from top to bottom, each with its sum at its end.
-
-    Parameters
-    ----------
-    ax
-        The Axes.
-    bars
-        At least one.
-    printed
-        How to print a size.
-    """
+def _draw_bars(ax: Axes, bars: Sequence[Bar], printed: Callable[[float], str]) -> None:
+    """Draw bars, at least one, from top to bottom, each with its sum at its end."""
     longest = max(bar.sum for bar in bars)
     stub = _STUB * (longest or 1)
-    looks = _looks(known(bars))
+    looks = _looks(_known(bars))
     said: list[tuple[float, float, str]] = []
-    named: set[str] = set() if _needs_legend(bars) else set(known(bars))
+    named: set[str] = set() if _needs_legend(bars) else set(looks)
     for row, bar in enumerate(bars):
         end = 0.0
         for part in bar.parts:
             if part.size is not None and part.size > 0:
-                label = None if part.name in named else legend_name(part.name)
+                label = _label(named, part.name) and legend_name(part.name)
                 ax.barh(row, part.size, left=end, label=label, **looks[part.name])
-                named.add(part.name)
                 end += part.size
-        lacks = any(part.size is None for part in bar.parts)
-        if lacks:
+        if bar.lacks:
             ax.barh(row, stub, left=end, height=THICKNESS, **unknown_look())
-        said.append((end + stub * lacks, row, _sum(bar, printed, lacks=lacks)))
-    if _has_unknown(bars):
+        said.append((end + stub * bar.lacks, row, _sum(bar, printed)))
+    if any(bar.lacks for bar in bars):
         ax.barh(0, 0, label="unknown", height=THICKNESS, **unknown_look())
     name_rows(ax, [bar.name for bar in bars])
     say_beside(ax, said)
@@ -526,19 +426,13 @@ def name_rows(ax: Axes, names: Sequence[str], longest: int = 28) -> None:
 def say_beside(ax: Axes, said: Sequence[tuple[float, float, str]]) -> None:
     """Write texts to the right of where bars end, and make the x axis so long that all fit.
 
-    Parameters
-    ----------
-    ax
-        The Axes, whose rows have their names.
-    said
-        For each text: x, y and what to say.
+    ``said`` are x, y and what to say; the rows have their names already.
     """
     names = max((len(name.get_text()) for name in ax.get_yticklabels()), default=0)
     whole = _width_points(ax) - names * _CHAR_POINTS - 3 * _GAP_POINTS
     end = 0.0
     for x, y, text in said:
-        place: Style = {"xytext": (_GAP_POINTS, 0), "textcoords": "offset points", "va": "center"}
-        ax.annotate(text, (x, y), color=INK, fontsize=SMALL, parse_math=False, **place)
+        say(ax, text, (x, y), (_GAP_POINTS, 0))
         left = whole - len(text) * _CHAR_POINTS - _GAP_POINTS
         end = max(end, x * whole / max(left, whole / _MOST_ROOM))
     ax.set_xlim(0, 1.05 * end or 1)
@@ -550,7 +444,40 @@ def _width_points(ax: Axes) -> float:
     return width if len(ax.figure.axes) == 1 else width * ax.get_position().width
 
 
-def stacked_notes(bars: Sequence[Bar]) -> list[str]:
+def draw_sums(
+    ax: Axes | None,
+    bars: Sequence[Bar],
+    said: str,
+    notes: Sequence[str],
+    *,
+    x: str,
+    printed: Callable[[float], str] = format_bytes,
+) -> Axes:
+    """Return Axes with bars, each with its sum at its end, a title and notes."""
+    lines = wrapped([*_stacked_notes(bars), *notes])
+    legend = legend_lines(_labels_of(bars), [bar.name for bar in bars])
+    ax = new_axes(ax, (7.2, height(len(bars), lines, legend)))
+    _draw_bars(ax, bars, printed)
+    return captioned(ax, said, x=x, notes=lines)
+
+
+def draw_memory(
+    ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
+) -> Axes:
+    """Return Axes with bars of bytes, a title and notes."""
+    ax = draw_sums(ax, bars, said, notes, x=x)
+    if any(bar.sum for bar in bars):
+        in_bytes(ax.xaxis)
+    return ax
+
+
+def part_of(record: Record, figure: str, name: str) -> BarPart:
+    """Return a figure of a record as a part, with why it is unknown if it is."""
+    whys: dict[str, str] = getattr(record, "unknown", {})
+    return BarPart(name, getattr(record, figure), whys.get(figure, "not told"))
+
+
+def _stacked_notes(bars: Sequence[Bar]) -> list[str]:
     """Return what can't be drawn: parts that are unknown, with why, and those below 0."""
     whys: dict[str, dict[str, None]] = {}
     for bar in bars:
@@ -558,13 +485,11 @@ def stacked_notes(bars: Sequence[Bar]) -> list[str]:
             if part.size is None:
                 whys.setdefault(part.why_unknown, {})[part.name] = None
     unknown = [f"{listed(list(names))}: unknown ({why})" for why, names in whys.items()]
-    below = [
+    below = [(bar, part) for bar in bars for part in bar.parts if (part.size or 0) < 0]
+    return unknown + [
         f"{bar.name}, {part.name}: {format_bytes(part.size)}, below 0, and not drawn"
-        for bar in bars
-        for part in bar.parts
-        if (part.size or 0) < 0
+        for bar, part in below
     ]
-    return unknown + below
 
 
 def _needs_legend(bars: Sequence[Bar]) -> bool:
@@ -572,10 +497,10 @@ def _needs_legend(bars: Sequence[Bar]) -> bool:
     return any(len(bar.parts) > 1 for bar in bars)
 
 
-def _sum(bar: Bar, printed: Callable[[float], str], *, lacks: bool) -> str:
-    if lacks and not bar.sum:
+def _sum(bar: Bar, printed: Callable[[float], str]) -> str:
+    if bar.lacks and not bar.sum:
         return "unknown"
-    return f"{printed(bar.sum)}{' + unknown' if lacks else ''}{bar.remark}"
+    return f"{printed(bar.sum)}{' + unknown' if bar.lacks else ''}{bar.remark}"
 
 
 def look_of(number: int) -> Style:
@@ -604,10 +529,6 @@ def _looks(names: Sequence[str]) -> dict[str, Style]:
     return looks | {REST: pale | height}
 
 
-def _has_unknown(bars: Sequence[Bar]) -> bool:
-    return any(part.size is None for bar in bars for part in bar.parts)
-
-
 MOST_ROWS = 30
 """More rows than this can't be read; whoever draws more says which are left out."""
 _FEWEST = 3
@@ -616,17 +537,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPart:
-    """A piece of a bar.
-
-    Parameters
-    ----------
-    size
-        How long it is, in the axis's unit.
-    color, hatch
-        How it is filled; ``"none"`` is no colour.
-    name
-        What it is, for the legend.
-    """
+    """A piece of a bar, as long as the axis's unit says; ``name`` is for the legend."""
 
     size: float
     color: str = COUNTED
@@ -655,25 +566,16 @@ def rest_row(name: str, size: float, rows: Sequence[Row], said: str) -> Row:
     return Row(name, (RowPart(size=size, color="none", hatch="//"),), said)
 
 
-def row_axes(ax: Axes | None, number: int) -> Axes:
+def row_axes(ax: Axes | None, number: int = 0) -> Axes:
     """Return Axes with room for so many rows."""
     return new_axes(ax, (7.2, 1.1 + 0.21 * max(number, _FEWEST)))
 
 
-def draw_rows(ax: Axes, rows: Sequence[Row], *, log: bool = False, longest_name: int = 28) -> None:
-    """Draw rows, the first one at the top.
-
-    Parameters
-    ----------
-    ax
-        Where.
-    rows
-        At most 40 or so.
-    log
-        Whether lengths are on a logarithmic scale, which begins below 1.
-    longest_name
-        How many characters of a row's name are shown.
-    """
+def draw_rows(
+    ax: Axes | None, rows: Sequence[Row], *, log: bool = False, longest_name: int = 28
+) -> Axes:
+    """Draw rows, at most 40 or so, the first one at the top; a logarithmic scale begins below 1."""
+    ax = row_axes(ax, len(rows))
     once: set[str] = set()
     least = 0.5 if log else 0.0
     for place, row in enumerate(rows):
@@ -682,27 +584,23 @@ def draw_rows(ax: Axes, rows: Sequence[Row], *, log: bool = False, longest_name:
             if part.size:
                 _draw_part(ax, place, left, part, once, width=part.size - least * (left == least))
                 left = max(part.size, least) if left == least else left + part.size
-        said: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
-        ax.annotate(row.said, (left, place), (4, 0), va="center", parse_math=False, **said)
+        say(ax, row.said, (left, place), (4, 0))
     top = max((row.size for row in rows), default=0) or 8
     if log:
         ax.set_xscale("log")
     # Room for what is said at the end of the longest bar.
     longest = max((len(row.said) for row in rows), default=0)
     room = min(0.02 + longest * 0.013, 0.6)
-    ax.set_xlim(
-        least, least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
-    )
+    end = least * (max(top, 2) / least) ** (1 / (1 - room)) if log else top / (1 - room)
+    ax.set_xlim(least, end)
+    name_rows(ax, [row.name for row in rows], longest_name)
     ax.set_ylim(max(len(rows), _FEWEST) - 0.4, -0.6)
-    names = [shown(row.name, longest_name) for row in rows]
-    ax.set_yticks(range(len(rows)), names, parse_math=False)
-    ax.tick_params(axis="y", length=0)
+    return ax
 
 
 def _draw_part(
     ax: Axes, place: int, left: float, part: RowPart, once: set[str], *, width: float
 ) -> None:
-    name = None if part.name in once else part.name
-    once |= set() if part.name is None else {part.name}
+    name = _label(once, part.name)
     style: dict[str, Any] = {"facecolor": part.color, "edgecolor": INK, "linewidth": 0.5}
     ax.barh(place, width, 0.72, left, hatch=part.hatch, label=name, zorder=2, **style)

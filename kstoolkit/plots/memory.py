@@ -6,33 +6,21 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.plots.axes import (
-    head,
+    captioned,
+    few_of,
     height,
     in_bytes,
-    label,
-    legend_lines,
     listed,
     new_axes,
     shown,
     wrapped,
 )
-from kstoolkit.plots.marks import (
-    REST,
-    Bar,
-    BarPart,
-    draw_bars,
-    labels_of,
-    name_rows,
-    stacked_notes,
-    unknown_look,
-)
+from kstoolkit.plots.marks import REST, Bar, BarPart, draw_memory, name_rows, part_of, unknown_look
 from kstoolkit.plots.palette import LINES
 from kstoolkit.records import counted
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from matplotlib.axes import Axes
 
     from kstoolkit.operations.sparkmemory import (
@@ -42,12 +30,9 @@ if TYPE_CHECKING:
         SparkMemory,
         WorkersMemory,
     )
-    from kstoolkit.records import Record, Records
+    from kstoolkit.records import Records
     from kstoolkit.rocksdb.memory.measured import MemoryParts, ProcessMemory
     from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
-
-
-_WIDTH = 7.2
 
 
 def plot_memory(
@@ -59,21 +44,8 @@ def plot_memory(
 ) -> Axes:
     """Return a plot of what the formula says stores need, beside what was measured.
 
-    Parameters
-    ----------
-    plan
-        The formula; without it, that of ``measured``, if it has one.
-    measured
-        What a store takes in this process.
-    processes
-        Whether to draw all that the writer's process and this one take, too.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is neither a plan nor something measured.
+    ``plan`` is the formula; without it, that of ``measured``, which is what a store takes in this
+    process. ``processes`` draws all that the writer's process and this one take, too.
 
     Examples
     --------
@@ -143,12 +115,6 @@ def plot_process(process: ProcessMemory, *, ax: Axes | None = None) -> Axes:
     return draw_memory(ax, [Bar(who, tuple(parts))], said, [])
 
 
-def part_of(record: Record, figure: str, name: str) -> BarPart:
-    """Return a figure of a record as a part, with why it is unknown if it is."""
-    whys: dict[str, str] = getattr(record, "unknown", {})
-    return BarPart(name, getattr(record, figure), whys.get(figure, "not told"))
-
-
 def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
     """Return a plan as a bar: its terms, and of the unknown ones why.
 
@@ -161,27 +127,12 @@ def bar_of_plan(name: str, plan: MemoryPlan) -> Bar:
     return Bar(name, tuple(part_of(term, "total_bytes", term.term) for term in plan.terms))
 
 
-def draw_memory(
-    ax: Axes | None, bars: Sequence[Bar], said: str, notes: Sequence[str], x: str = "memory"
-) -> Axes:
-    """Return Axes with bars of bytes, a title and notes."""
-    lines = wrapped([*stacked_notes(bars), *notes])
-    lines_of_legend = legend_lines(labels_of(bars), [bar.name for bar in bars])
-    ax = new_axes(ax, (_WIDTH, height(len(bars), lines, lines_of_legend)))
-    draw_bars(ax, bars)
-    if any(bar.sum for bar in bars):
-        in_bytes(ax.xaxis)
-    label(ax, x=x, notes=lines)
-    head(ax, said)
-    return ax
-
-
 def _times(term: MemoryTerm) -> str:
     if not term.total_bytes:
         return f", {term.formula}" if term.total_bytes == 0 else ""
-    return (
-        ", shared by all" if term.shared else f" = {term.count:,} x {format_bytes(term.each_bytes)}"
-    )
+    if term.shared:
+        return ", shared by all"
+    return f" = {term.count:,} x {format_bytes(term.each_bytes)}"
 
 
 def _needs(plan: MemoryPlan) -> str:
@@ -206,17 +157,15 @@ def _inside(plan: MemoryPlan) -> list[str]:
 
 def _here(parts: MemoryParts) -> Bar:
     """Return what the store takes in this process; readers are index and filter blocks."""
-    memtables = [] if parts.memtables_in_cache else _memtables(parts)
-    cache = BarPart("block cache", parts.block_cache_usage_bytes)
-    readers = part_of(parts, "table_readers_bytes", "table readers")
-    return Bar("measured in this process", (*memtables, cache, readers))
-
-
-def _memtables(parts: MemoryParts) -> list[BarPart]:
-    return [
+    memtables = (
         part_of(parts, "memtables_bytes", "memtables"),
         part_of(parts, "memtables_pinned_bytes", "memtables, kept by iterators"),
-    ]
+    )
+    rest = (
+        BarPart("block cache", parts.block_cache_usage_bytes),
+        part_of(parts, "table_readers_bytes", "table readers"),
+    )
+    return Bar("measured in this process", rest if parts.memtables_in_cache else memtables + rest)
 
 
 def _processes(parts: MemoryParts) -> list[Bar]:
@@ -235,8 +184,7 @@ def _beside(parts: MemoryParts) -> list[str]:
     used, room = parts.block_cache_usage_bytes, parts.block_cache_capacity_bytes
     caches = counted(parts.num_block_caches, "block caches")
     notes = [f"{caches}: {format_bytes(used)} used of {format_bytes(room)}"]
-    notes += ["memtables: inside the block cache"] if parts.memtables_in_cache else []
-    return notes
+    return notes + ["memtables: inside the block cache"] * parts.memtables_in_cache
 
 
 _MOST_EXECUTORS = 20
@@ -256,9 +204,8 @@ _INSIDE_JAVA = (
 def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each of Spark's processes takes, and of RocksDB beside its formula."""
     terms = () if memory.plan is None else memory.plan.terms
-    formula = [
-        BarPart(f"{each.term} (formula)", each.total_bytes) for each in terms if each.total_bytes
-    ]
+    sizes = {f"{each.term} (formula)": each.total_bytes for each in terms if each.total_bytes}
+    formula = [BarPart(name, size) for name, size in sizes.items()]
     if memory.formula_bytes is None:
         formula = [part_of(memory, "formula_bytes", "RocksDB's formula")]
     bars = [
@@ -273,11 +220,8 @@ def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
         f"RocksDB {format_bytes(memory.state.rocksdb_bytes)} of it by Spark's estimate, "
         f"at most {format_bytes(memory.formula_bytes)} by the formula"
     )
-    whys = (
-        []
-        if memory.total_pss_bytes is not None
-        else [f"total: {memory.unknown['total_pss_bytes']}"]
-    )
+    lacks = memory.total_pss_bytes is None
+    whys = [f"total: {memory.unknown['total_pss_bytes']}"] if lacks else []
     return draw_memory(ax, bars, said, [*whys, _INSIDE_JAVA])
 
 
@@ -295,11 +239,10 @@ def plot_java(java: JavaMemory, *, ax: Axes | None = None) -> Axes:
 
 def plot_workers(workers: WorkersMemory, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what Spark's Python workers take: together, and counted once a fork."""
-    shared = None
+    parts = [part_of(workers, "pss_bytes", "together (PSS)")]
     if workers.rss_bytes is not None and workers.pss_bytes is not None:
         shared = workers.rss_bytes - workers.pss_bytes
-    parts = [part_of(workers, "pss_bytes", "together (PSS)")]
-    parts += [] if shared is None else [BarPart("shared pages, once more for each (RSS)", shared)]
+        parts.append(BarPart("shared pages, once more for each (RSS)", shared))
     number = "unknown" if workers.num_workers is None else counted(workers.num_workers, "workers")
     said = f"Python workers take {format_bytes(workers.pss_bytes)} together: {number}"
     return draw_memory(ax, [Bar("workers", tuple(parts))], said, [])
@@ -310,10 +253,7 @@ def plot_query_state(state: QueryState, *, ax: Axes | None = None) -> Axes:
     pinned, whole = state.rocksdb_pinned_bytes, state.rocksdb_bytes
     parts = [part_of(state, "rocksdb_bytes", "RocksDB")]
     if whole is not None and pinned is not None and whole >= pinned:
-        parts = [
-            BarPart("RocksDB", whole - pinned),
-            BarPart("RocksDB, blocks in use", pinned),
-        ]
+        parts = [BarPart("RocksDB", whole - pinned), BarPart("RocksDB, blocks in use", pinned)]
     bars = [
         Bar("in RocksDB", tuple(parts)),
         Bar("in the heap", (part_of(state, "heap_bytes", "heap"),)),
@@ -327,33 +267,28 @@ def plot_executors(executors: Records[ExecutorMemory], *, ax: Axes | None = None
     """Return a plot of the most that each executor has taken so far, figure by figure.
 
     The peaks need not have been at one moment, so they stand beside each other and are not added.
-    More than 20 executors are thinned to those with the largest heap, and the figure says so.
+    Of more than 20 executors, those with the largest heap are drawn, and the figure says so.
     """
     ranked = sorted(executors, key=lambda each: -(each.peak_heap_bytes or 0))[:_MOST_EXECUTORS]
     whys = {why: None for each in ranked for why in each.unknown.values()}
     notes = [f"not drawn where unknown ({why})" for why in whys]
-    if len(executors) > len(ranked):
-        notes.append(f"the {len(ranked)} with the largest heap, of {len(executors):,} executors")
+    notes += few_of("the {} with the largest heap, of {} executors", len(ranked), len(executors))
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(ranked), lines, 2)))
     rows = range(len(ranked))
-    stub = 0.05 * max((each.peak_heap_bytes or 0 for each in ranked), default=0) or 1
+    peak = max((each.peak_heap_bytes or 0 for each in ranked), default=0)
     for (figure, name), (color, _, marker) in zip(_PEAKS.items(), LINES, strict=True):
         told = [(row, value) for row in rows if (value := getattr(ranked[row], figure)) is not None]
         ax.plot([v for _, v in told], [r for r, _ in told], marker, color=color, label=name)
     for row in rows:
         if len(ranked[row].unknown) == len(_PEAKS):
-            ax.barh(row, stub, height=0.5, **unknown_look())
+            ax.barh(row, 0.05 * peak or 1, height=0.5, **unknown_look())
     name_rows(ax, [f"{each.executor} at {each.place}" for each in ranked])
     ax.set_xlim(left=0)
     in_bytes(ax.xaxis)
-    label(ax, x="peak since the executor started", notes=lines)
-    peak = max((each.peak_heap_bytes or 0 for each in ranked), default=0)
-    said = (
-        f"{counted(len(executors), 'executors')}; the largest heap was {format_bytes(peak or None)}"
-    )
-    head(ax, said)
-    return ax
+    heap = format_bytes(peak or None)
+    seen = f"{counted(len(executors), 'executors')}; the largest heap was {heap}"
+    return captioned(ax, seen, x="peak since the executor started", notes=lines)
 
 
 def _java_bar(java: JavaMemory, name: str) -> Bar:

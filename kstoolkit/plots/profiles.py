@@ -6,7 +6,18 @@ from fractions import Fraction
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.plots.axes import SMALL, empty, head, height, label, new_axes, shown, wrapped
+from kstoolkit.plots.axes import (
+    SMALL,
+    captioned,
+    empty,
+    few_of,
+    head,
+    height,
+    new_axes,
+    say,
+    shown,
+    wrapped,
+)
 from kstoolkit.plots.marks import name_rows
 from kstoolkit.plots.palette import COUNTED, EXPECTED, FLAGGED, INK
 from kstoolkit.records import counted
@@ -36,25 +47,7 @@ def plot_profile(
 ) -> Axes:
     """Return a plot of the options in which a profile differs from another, or RocksDB's own.
 
-    Parameters
-    ----------
-    profile
-        The profile.
-    beside
-        The other one, or its name; None: RocksDB's own options.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no profile of this name.
-
-    Examples
-    --------
-    >>> mine = Profile(name="mine", write_buffer_size=32 << 20)
-    >>> plot_profile(mine).get_title(loc="left")
-    "mine differs from RocksDB's own in 1 option"
+    ``beside`` is the other one, or its name; by default RocksDB's own options.
     """
     own = Profile(name="RocksDB's own")
     other = profile.diff(own if beside is None else beside)
@@ -76,25 +69,23 @@ def plot_difference(options: Records[OptionDifference], *, ax: Axes | None = Non
     some = list(options)[:_MOST_OPTIONS]
     left, right = shown(some[0].left_name), shown(some[0].right_name)
     notes = [f"beside each: {left}, then {right}"]
-    if len(some) < len(options):
-        notes.append(f"the first {_MOST_OPTIONS} of {len(options):,} options are drawn")
+    notes += few_of("the first {} of {} options are drawn", len(some), len(options))
     doublings = [_doublings(each) for each in some]
     if any(each is not None and abs(each) > _MOST_DOUBLINGS for each in doublings):
         notes.append(f"beyond {2**_MOST_DOUBLINGS} times: drawn at the edge")
     lines = wrapped(notes)
     ax = new_axes(ax, (7.2, height(len(some), lines)))
     ax.axvline(0, color=INK, linewidth=0.8)
-    _draw(ax, [_bounded(each) for each in doublings], some)
+    _draw(ax, doublings, some)
     for row, each in enumerate(some):
-        place: Style = {"va": "center", "color": INK, "fontsize": SMALL}
-        ax.text(_MOST_DOUBLINGS + 1, row, _values(each), parse_math=False, **place)
+        values = f"{_text(each.option, each.left)}, {_text(each.option, each.right)}"
+        say(ax, values, (_MOST_DOUBLINGS + 1, row), (0, 0))
     name_rows(ax, [each.option for each in some], _LONGEST_OPTION)
     ax.set_xlim(-_MOST_DOUBLINGS - 0.7, 2.6 * _MOST_DOUBLINGS)
     ticks = range(-_MOST_DOUBLINGS, _MOST_DOUBLINGS + 1, 4)
-    ax.set_xticks(list(ticks), [_times(each) for each in ticks])
-    label(ax, x=f"times {right}'s value", notes=lines)
-    head(ax, f"{left} differs from {right} in {counted(len(options), 'options')}")
-    return ax
+    ax.set_xticks(list(ticks), [f"{Fraction(2) ** each} x" for each in ticks])
+    seen = f"{left} differs from {right} in {counted(len(options), 'options')}"
+    return captioned(ax, seen, x=f"times {right}'s value", notes=lines)
 
 
 def _draw(ax: Axes, doublings: list[float | None], options: list[OptionDifference]) -> None:
@@ -110,8 +101,9 @@ def _draw(ax: Axes, doublings: list[float | None], options: list[OptionDifferenc
         elif value is None:
             kinds["other"][2].append((0, row))
         else:
-            ax.plot([0, value], [row, row], color=INK, linewidth=1)
-            kinds["larger" if value > 0 else "smaller"][2].append((value, row))
+            end = max(-_MOST_DOUBLINGS, min(_MOST_DOUBLINGS, value))
+            ax.plot([0, end], [row, row], color=INK, linewidth=1)
+            kinds["larger" if value > 0 else "smaller"][2].append((end, row))
     for kind, (marker, color, places) in kinds.items():
         face = "none" if kind == "unknown" else color
         style: Style = {"linestyle": "none", "markersize": 6, "markerfacecolor": face}
@@ -126,22 +118,6 @@ def _doublings(option: OptionDifference) -> float | None:
         return None
     left, right = values
     return log2(left / right) if left > 0 and right > 0 else None
-
-
-def _bounded(doublings: float | None) -> float | None:
-    if doublings is None:
-        return None
-    return max(-_MOST_DOUBLINGS, min(_MOST_DOUBLINGS, doublings))
-
-
-def _times(doublings: int) -> str:
-    ratio = Fraction(2) ** doublings
-    return f"{ratio} x"
-
-
-def _values(option: OptionDifference) -> str:
-    left, right = (_text(option.option, each) for each in (option.left, option.right))
-    return f"{left}, {right}"
 
 
 def _text(option: str, value: Any) -> str:
@@ -167,23 +143,11 @@ _LOOKS: dict[str, Style] = {
 def plot_advice(advice: Records[Advice], *, ax: Axes | None = None) -> Axes:
     """Return a plot of all rules: which give advice, which have none, which could not be judged.
 
-    Parameters
-    ----------
-    advice
-        As ``store.advice()`` gives it; of some pieces alone, no other rules are shown.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Examples
-    --------
-    >>> ax = plot_advice(AdviceList([], {"write amplification": "there is no log"}))
-    >>> print(ax.get_title(loc="left"))
-    No advice; 15 rules find nothing to set
-    otherwise, 1 rule could not be judged
+    Of some pieces of advice alone, no other rules are shown.
     """
     rows = _rows(advice)
     drawn = rows[:_MOST_ROWS]
-    more = [f"the first {_MOST_ROWS} of {len(rows):,} rows"] if len(rows) > _MOST_ROWS else []
+    more = few_of("the first {} of {} rows", len(drawn), len(rows))
     ax = new_axes(ax, (7.2, height(len(drawn), more)))
     name_rows(ax, [rule for rule, _, _ in drawn], _LONGEST_RULE)
     room = _LONGEST_LINE - max(len(name.get_text()) for name in ax.get_yticklabels())
@@ -193,9 +157,8 @@ def plot_advice(advice: Records[Advice], *, ax: Axes | None = None) -> Axes:
         if places:
             ax.plot([0.02] * len(places), places, **look, **style)
     for row, (_, _, text) in enumerate(drawn):
-        place: Style = {"va": "center", "color": INK, "fontsize": SMALL}
         cut = text if len(text) <= room else f"{text[: room - 1]}…"
-        ax.text(0.05, row, shown(cut, room), parse_math=False, **place)
+        say(ax, shown(cut, room), (0.05, row), (0, 0))
     ax.set_xlim(0, 1)
     ax.spines["bottom"].set_visible(False)
     ax.set_xticks([])
@@ -206,17 +169,14 @@ def plot_advice(advice: Records[Advice], *, ax: Axes | None = None) -> Axes:
 
 def _rows(advice: Records[Advice]) -> list[tuple[str, str, str]]:
     """Return each rule, its verdict and what to say of it: advice first, the unjudged last."""
-    given = [
-        (_rule(each), "set something otherwise", f"{each.option}: {each.direction}")
-        for each in advice
-    ]
+    advised = "set something otherwise"
+    given = [(_rule(each), advised, f"{each.option}: {each.direction}") for each in advice]
     if not isinstance(advice, AdviceList):
         return given
     unjudged = [(rule, "unknown", f"unknown ({why})") for rule, why in advice.unjudged.items()]
     spoken = {each.rule for each in advice} | set(advice.unjudged)
-    silent = [
-        (rule, "nothing to advise", "nothing to advise") for rule in RULES if rule not in spoken
-    ]
+    none = "nothing to advise"
+    silent = [(rule, none, none) for rule in RULES if rule not in spoken]
     return [*given, *silent, *unjudged]
 
 

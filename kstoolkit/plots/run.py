@@ -10,7 +10,17 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import REASONS
 from kstoolkit.pipeline.batches import NOT_KEPT
-from kstoolkit.plots.axes import empty, head, in_counts, label, nothing, shown, title
+from kstoolkit.plots.axes import (
+    captioned,
+    empty,
+    few_of,
+    in_counts,
+    in_seconds,
+    label,
+    nothing,
+    shown,
+    title,
+)
 from kstoolkit.plots.marks import (
     MOST_ROWS,
     Row,
@@ -52,16 +62,8 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     """Return how long each batch took, its events/s, what it wrote to state and what that held.
 
     The state's rows and memory after each batch are Spark's figures. At the right stands what the
-    last batch came to.
-
-    More than 400 batches are drawn in groups, each as high as its highest; the figure says so.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.batches import Batches, MicroBatch
-    >>> told = (MicroBatch(0, 0, 3.0, events=50), MicroBatch(1, 0, 2.0, events=500))
-    >>> plot_batches(Batches(told)).get_title(loc="left")
-    '2 batches, 550 events in 5.0 s; after the first: 250 events/s'
+    last batch came to. More than 400 batches are drawn in groups, each as high as its highest; the
+    figure says so.
     """
     axes = strip_axes(ax, _BATCH_STRIPS)
     if not len(batches):
@@ -70,9 +72,8 @@ def plot_batches(batches: Batches, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(-0.01 * len(batches), 1.01 * len(batches))
     draw_strips(axes, _batch_strips(batches, group))
     in_counts(axes.xaxis)
-    label(axes, x="batches, in their order", notes=_batch_notes(batches, group))
-    head(axes, _seen(batches))
-    return axes
+    notes = _batch_notes(batches, group)
+    return captioned(axes, _seen(batches), x="batches, in their order", notes=notes)
 
 
 def _batch_strips(batches: Batches, group: int) -> list[Strip]:
@@ -89,7 +90,7 @@ def _batch_strips(batches: Batches, group: int) -> list[Strip]:
         return _strip(name, heights, edges, look=look, printed=printed, last=last, **options)
 
     return [
-        strip("seconds", seconds, (COUNTED, None), _seconds, may_lack=False),
+        strip("seconds", seconds, (COUNTED, None), in_seconds, may_lack=False),
         strip("events/s", rate, PARTS[2], format_count, may_lack=False),
         strip("written\nto state", _floats(batches.state_bytes), written, format_bytes),
         strip("state rows", _floats(rows), state, format_count),
@@ -133,10 +134,8 @@ def _batch_notes(batches: Batches, group: int) -> list[str]:
     notes = []
     if group > 1:
         number = -(-len(batches) // group)
-        notes.append(
-            f"{format_count(len(batches))} batches drawn as {number} bars: each is the highest of "
-            f"{group} batches"
-        )
+        drawn = f"{format_count(len(batches))} batches drawn as {number} bars"
+        notes.append(f"{drawn}: each is the highest of {group} batches")
     gone, untold = (_unknown_of(each) for each in (batches.state_bytes, batches.state))
     if gone:
         notes.append(f"written to state: {gone} (Spark has removed the files since)")
@@ -147,15 +146,14 @@ def _batch_notes(batches: Batches, group: int) -> list[str]:
 
 def _unknown_of(figures: Sequence[object | None]) -> str:
     number = sum(each is None for each in figures)
-    if not number:
-        return ""
-    return "unknown of one batch" if number == 1 else f"unknown of {format_count(number)} batches"
+    batches = "one batch" if number == 1 else f"{format_count(number)} batches"
+    return f"unknown of {batches}" if number else ""
 
 
 def _seen(batches: Batches) -> str:
     events, seconds = (sum(getattr(b, name) for b in batches) for name in ("events", "seconds"))
     number = counted(len(batches), "batches")
-    seen = f"{number}, {format_count(events)} events in {seconds:,.1f} s"
+    seen = f"{number}, {format_count(events)} events in {in_seconds(seconds)}"
     spent = sum(each.seconds for each in batches[1:])
     if not spent:
         return seen
@@ -168,30 +166,8 @@ def plot_run(
 ) -> Axes:
     """Return a run batch by batch; of a user, the counts at every level of the cascade.
 
-    Parameters
-    ----------
-    run
-        The run.
-    user, action
-        Whose counts, and of what; all actions together if only the user is given.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is an action without a user.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from kstoolkit.pipeline.run import Run
-    >>> from kstoolkit.pipeline.runfolder import RunFolder, Settings
-    >>> folder = RunFolder(Path(tempfile.mkdtemp()))
-    >>> folder.save(Settings(("1 hour",), 1, {}, "event", "files", 1, "[]", "events"))
-    >>> plot_run(Run(folder)).get_title(loc="left")
-    'No batches'
+    ``user`` and ``action`` are whose counts, and of what; all actions together if only the user is
+    given.
     """
     if user is not None:
         return plot_history(run.history(user, action=action), ax=ax)
@@ -202,58 +178,31 @@ def plot_run(
 
 
 def plot_summary(summary: RunSummary, *, ax: Axes | None = None) -> Axes:
-    """Return a run's sums on a logarithmic scale: events, late ones, dead letters by reason.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.batches import MicroBatch, RunSummary
-    >>> summary = RunSummary.of([MicroBatch(0, 0, 2.0, events=500)], 1024)
-    >>> plot_summary(summary).get_title(loc="left")
-    '500 events: 0 late, 0 dead letters, 0 findings'
-    """
+    """Return a run's sums on a logarithmic scale: events, late ones, dead letters by reason."""
     rows = [
         _summary_row("events", summary.events, 0),
         _summary_row("records into the shuffle", summary.counters_in, 0),
         _summary_row("changelog records", summary.changelog_records, 0),
     ]
-    rows += [
-        _summary_row(f"late for {window}", number, 1) for window, number in summary.late.items()
-    ]
+    rows += [_summary_row(f"late for {each}", late, 1) for each, late in summary.late.items()]
     rows += _by_reason(summary.dead_letters)
     rows.append(_summary_row("findings reported", summary.findings, 3))
-    axes = row_axes(ax, len(rows))
-    draw_rows(axes, rows, log=True, longest_name=64)
-    label(axes, x="records (logarithmic)")
-    _in_powers(axes)
+    axes = draw_rows(ax, rows, log=True, longest_name=64)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     late, dead = sum(summary.late.values()), sum(summary.dead_letters.values())
     events = format_count(summary.events)
     seen = f"{events} events: {format_count(late)} late, {format_count(dead)} dead letters"
-    head(axes, f"{seen}, {format_count(summary.findings)} findings")
-    return axes
-
-
-def _in_powers(axes: Axes) -> None:
-    """Print the powers of ten of a logarithmic axis as counts."""
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_count(value)))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    seen += f", {format_count(summary.findings)} findings"
+    return captioned(axes, seen, x="records (logarithmic)")
 
 
 def plot_dead_letters(letters: DeadLetters, *, ax: Axes | None = None) -> Axes:
-    """Return how many records could not be counted, by reason, the most frequent first.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from kstoolkit.events.event import DeadLetters
-    >>> letters = DeadLetters(pa.table({"reason": ["no_user"]}))
-    >>> plot_dead_letters(letters).get_title(loc="left")
-    '1 dead letter for 1 reason'
-    """
+    """Return how many records could not be counted, by reason, the most frequent first."""
     rows = _by_reason(letters.by_reason, None)
-    axes = row_axes(ax, len(rows))
     if not rows:
-        return empty(axes, "no dead letters", "No dead letters")
-    draw_rows(axes, rows, longest_name=64)
+        return empty(row_axes(ax), "no dead letters", "No dead letters")
+    axes = draw_rows(ax, rows, longest_name=64)
     in_counts(axes.xaxis)
     label(axes, x="records")
     title(axes, f"{counted(len(letters), 'dead letters')} for {counted(len(rows), 'reasons')}")
@@ -267,23 +216,12 @@ def _by_reason(letters: Mapping[str, int], kind: str | None = "dead letters") ->
 
 def _summary_row(name: str, number: int, place: int, kind: str | None = None) -> Row:
     color, hatch = PARTS[place]
-    return Row(
-        name, (RowPart(size=number, color=color, hatch=hatch, name=kind),), format_count(number)
-    )
+    part = RowPart(size=number, color=color, hatch=hatch, name=kind)
+    return Row(name, (part,), format_count(number))
 
 
 def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
-    """Return the newest batches: their time in parts, events/s, and the rows and memory of state.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.batches import MicroBatch
-    >>> from kstoolkit.pipeline.status import RunState, RunStatus
-    >>> batch = MicroBatch(0, 0, 2.0, events=500)
-    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,), num_batches=1)
-    >>> plot_status(status).get_title(loc="left")
-    'Counting: the last batch took 2.0 s for 500 events'
-    """
+    """Return the newest batches: their time in parts, events/s, rows and memory of state."""
     axes = strip_axes(ax, _STATUS_STRIPS)
     state = f"{status.state[:1].upper()}{status.state[1:]}"
     newest = status.newest
@@ -295,11 +233,10 @@ def plot_status(status: RunStatus, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(edges[0] - room, edges[-1] + room)
     draw_strips(axes, _status_strips(status.batches, edges))
     in_counts(axes.xaxis)
-    left_out = f"the newest {len(status.batches)} of {format_count(status.num_batches)} are drawn"
-    label(axes, x="batches, in their order", notes=[left_out] if first else [])
-    took = f"{newest.seconds:,.1f} s for {format_count(newest.events)} events"
-    head(axes, f"{state}: the last batch took {took}")
-    return axes
+    notes = few_of("the newest {} of {} are drawn", len(status.batches), status.num_batches)
+    took = f"{in_seconds(newest.seconds)} for {format_count(newest.events)} events"
+    seen = f"{state}: the last batch took {took}"
+    return captioned(axes, seen, x="batches, in their order", notes=notes)
 
 
 def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
@@ -307,23 +244,14 @@ def _status_strips(batches: Sequence[MicroBatch], edges: Floats) -> list[Strip]:
         heights = _floats(values)
         return _strip(name, heights, edges, last=heights[-1], printed=printed)
 
-    whole = Strip(
-        name="batch time",
-        steps=_parts(batches, edges),
-        printed=_seconds,
-        said=_seconds(batches[-1].seconds),
-    )
+    steps, last = _parts(batches, edges), in_seconds(batches[-1].seconds)
     return [
-        whole,
+        Strip(name="batch time", steps=steps, printed=in_seconds, said=last),
         # Grey: the colours are those of the parts of time.
         strip("events/s", [each.events_per_second for each in batches], format_count),
         strip("state rows", [each.state_rows for each in batches], format_count),
         strip("state\nmemory", [each.memory_bytes for each in batches], format_bytes),
     ]
-
-
-def _seconds(value: float) -> str:
-    return f"{value:,.1f} s"
 
 
 def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
@@ -341,9 +269,8 @@ def _parts(batches: Sequence[MicroBatch], edges: Floats) -> tuple[Steps, ...]:
     untold = np.where(tops[:, -1] > 0, np.nan, whole)
     if not np.isnan(untold).all():
         color, hatch = PARTS[-1]
-        steps.append(
-            Steps(edges=edges, heights=untold, color=color, hatch=hatch, name="parts unknown")
-        )
+        name = "parts unknown"
+        steps.append(Steps(edges=edges, heights=untold, color=color, hatch=hatch, name=name))
     return tuple(reversed(steps))
 
 
@@ -358,38 +285,20 @@ def plot_topic_lag(lag: TopicLag, *, ax: Axes | None = None) -> Axes:
 
     Partitions that fall behind, or that nobody reads, are in another colour; records that were
     removed before they were read are hatched.
-
-    Parameters
-    ----------
-    lag
-        What :func:`kstoolkit.lag` measured.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Examples
-    --------
-    >>> from kstoolkit.operations.lag import LagOfPartition, TopicLag
-    >>> one = LagOfPartition(topic="actions", partition=0, lag_records=120, catch_up_seconds=4.0)
-    >>> plot_topic_lag(
-    ...     TopicLag(reader="run 'out'", state="counting", at_ms=0, partitions=(one,))
-    ... ).get_title(loc="left")
-    "run 'out', counting: 120 records behind"
     """
     known = [each for each in lag if each.lag_records is not None]
     known.sort(key=lambda each: -(each.lag_records or 0))
     largest = sorted(known[:MOST_ROWS], key=lambda each: (each.topic, each.partition))
-    axes = row_axes(ax, len(largest))
     if largest:
-        draw_rows(axes, [_lag_row(each) for each in largest])
+        axes = draw_rows(ax, [_lag_row(each) for each in largest])
         in_counts(axes.xaxis)
         label(axes, x="records that wait", notes=_lag_notes(lag, known))
     else:
+        axes = row_axes(ax)
         nothing(axes, f"lag unknown: {shown(lag.why or 'not told', 100)}")
-    behind = (
-        "lag unknown"
-        if lag.lag_records is None
-        else f"{counted(lag.lag_records, 'records')} behind"
-    )
+    behind = "lag unknown"
+    if lag.lag_records is not None:
+        behind = f"{counted(lag.lag_records, 'records')} behind"
     title(axes, f"{shown(lag.reader, 60)}, {lag.state}: {behind}")
     return axes
 
@@ -407,9 +316,7 @@ def _lag_row(each: LagOfPartition) -> Row:
 
 
 def _lag_notes(lag: TopicLag, known: list[LagOfPartition]) -> list[str]:
-    notes = []
-    if len(known) > MOST_ROWS:
-        notes.append(f"the largest {MOST_ROWS} of {format_count(len(known))} partitions")
+    notes = few_of("the largest {} of {} partitions", MOST_ROWS, len(known))
     if len(known) < len(lag):
         notes.append(f"unknown of {counted(len(lag) - len(known), 'partitions')}")
     return notes

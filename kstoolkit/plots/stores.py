@@ -13,15 +13,16 @@ import pyarrow.compute as pc
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_of
 from kstoolkit.plots.axes import (
+    captioned,
     days,
     empty,
-    head,
+    few_of,
     in_bytes,
     in_counts,
+    in_seconds,
     in_time,
-    label,
     new_axes,
-    nothing,
+    say,
     shown,
     wrapped,
 )
@@ -42,7 +43,7 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -77,20 +78,17 @@ def plot_found_stores(stores: Sequence[FoundStore], *, ax: Axes | None = None) -
     """
     ranked = sorted(stores, key=lambda each: -each.size_bytes)
     chosen, rest = ranked[:MOST_ROWS], ranked[MOST_ROWS:]
-    axes = row_axes(ax, len(chosen) + bool(rest))
     if not chosen:
-        return empty(axes, "no stores", "No stores")
+        return empty(row_axes(ax), "no stores", "No stores")
     rows = [_store_row(each) for each in chosen]
     if rest:
         size = sum(each.size_bytes for each in rest)
         others = f"{format_count(len(rest))} others together"
         rows.append(rest_row(others, size, rows, format_bytes(size)))
-    draw_rows(axes, rows, longest_name=40)
+    axes = draw_rows(ax, rows, longest_name=40)
     in_bytes(axes.xaxis)
-    notes = [f"the largest {MOST_ROWS} of {format_count(len(ranked))} stores"] if rest else []
-    label(axes, x="size of the store's files", notes=notes)
-    head(axes, _stores_seen(ranked))
-    return axes
+    notes = few_of("the largest {} of {} stores", MOST_ROWS, len(ranked))
+    return captioned(axes, _stores_seen(ranked), x="size of the store's files", notes=notes)
 
 
 def _store_row(found: FoundStore) -> Row:
@@ -107,27 +105,14 @@ def _store_name(found: FoundStore) -> str:
 
 def _stores_seen(ranked: list[FoundStore]) -> str:
     total = sum(each.size_bytes for each in ranked)
-    share = (
-        f"{ranked[0].size_bytes / total:.0%}".replace("%", "\N{NO-BREAK SPACE}%")
-        if total
-        else "nothing"
-    )
+    share = f"{ranked[0].size_bytes / total:.0%}" if total else "nothing"
+    share = share.replace("%", "\N{NO-BREAK SPACE}%")
     largest = f"the largest, {shown(ranked[0].store)}, has {share} of that"
     return f"{counted(len(ranked), 'stores')} of {format_bytes(total)}; {largest}"
 
 
 def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
-    """Return the size of a store's segments over time; of a store without segments its own.
-
-    Examples
-    --------
-    >>> from kstoolkit.records import Records
-    >>> from kstoolkit.stores.discovery.found import FoundSegment, FoundStore
-    >>> parts = Records([FoundSegment("/a/0", 0, 2048)], "segments")
-    >>> found = FoundStore("/a", "kafka-streams", None, "counts", segments=parts, size_bytes=2048)
-    >>> plot_found_store(found).get_title(loc="left")
-    'counts: 1 segment, 2.0 KiB'
-    """
+    """Return the size of a store's segments over time; of a store without segments its own."""
     if not found.segments:
         return plot_found_stores([found], ax=ax)
     axes = strip_axes(ax, 1)
@@ -143,11 +128,9 @@ def plot_found_store(found: FoundStore, *, ax: Axes | None = None) -> Axes:
     axes.set_xlim(edges.min(), edges.max())
     draw_strips(axes, [Strip(name="files of\na segment", steps=steps, printed=format_bytes)])
     in_time(axes.xaxis)
-    label(axes, x="the segment's rows are from then on, UTC")
-    number = counted(len(found.segments), "segments")
-    size = format_bytes(found.size_bytes)
-    head(axes, f"{shown(found.store)}: {number}, {size}")
-    return axes
+    number, size = counted(len(found.segments), "segments"), format_bytes(found.size_bytes)
+    seen = f"{shown(found.store)}: {number}, {size}"
+    return captioned(axes, seen, x="the segment's rows are from then on, UTC")
 
 
 _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
@@ -156,29 +139,9 @@ _GROWTH_BY = ("segment", "window", "prefix", "key", "age")
 def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None) -> Axes:
     """Return who takes a store's room, in bytes; what is past its retention is hatched.
 
-    Parameters
-    ----------
-    growth
-        What :func:`kstoolkit.growth` measured; it names the largest alone, and the rest is drawn
-        together.
-    by
-        ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``; by default the first of
-        them that the store has. Or a field of the keys of Spark's state, as ``"user"``.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is none of these.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> from kstoolkit.stores.growth.growth import growth
-    >>> measured = growth(listed("counts", [(b"anna", b"3"), (b"bo", b"15")]))
-    >>> plot_growth(measured, by="key").get_title(loc="left")
-    'counts: 2 rows, 9 B of keys and values'
+    ``by`` is ``"segment"``, ``"window"``, ``"prefix"``, ``"key"`` or ``"age"``, by default the
+    first of them that the store has; or a field of the keys of Spark's state, as ``"user"``. What
+    was measured names the largest alone, and the rest is drawn together.
     """
     uses = _uses(growth)
     if by is not None and by not in uses:
@@ -186,15 +149,12 @@ def plot_growth(growth: Growth, *, by: str | None = None, ax: Axes | None = None
         raise ConfigurationError(message, hint=f"Give one of {', '.join(uses)}.")
     chosen = by or next((name for name in _GROWTH_BY if uses[name]), "key")
     rows, notes = _rows(growth, chosen, uses[chosen])
-    axes = row_axes(ax, len(rows))
+    seen = _growth_seen(growth, chosen)
     if not rows:
-        nothing(axes, _none(growth, chosen))
-    else:
-        draw_rows(axes, rows, longest_name=28)
-        in_bytes(axes.xaxis)
-        label(axes, x=_measured(chosen), notes=wrapped(notes))
-    head(axes, _growth_seen(growth, chosen))
-    return axes
+        return empty(row_axes(ax), _none(growth, chosen), seen)
+    axes = draw_rows(ax, rows)
+    in_bytes(axes.xaxis)
+    return captioned(axes, seen, x=_measured(chosen), notes=wrapped(notes))
 
 
 def _uses(growth: Growth) -> dict[str, Sequence[Any]]:
@@ -353,29 +313,9 @@ def plot_rows(
 ) -> Axes:
     """Return how many rows each window has; of a store without windows, how large rows are.
 
-    Parameters
-    ----------
-    rows
-        The rows; they are read for this.
-    by
-        ``"window"`` (by the start of its window), or ``"size"`` (of keys and values); by default
-        windows, if there are any.
-    limit
-        At most so many rows are read, and the figure says so; ``None`` for all.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is neither, or by window where there are none.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> rows = listed("latest", [(b"anna", b"3"), (b"bo", b"15")]).rows()
-    >>> plot_rows(rows).get_title(loc="left")
-    'latest: 2 rows, half of 4 B or less, the largest of 5 B'
+    ``by`` is ``"window"`` (by the start of its window), or ``"size"`` (of keys and values); by
+    default windows, if there are any. At most ``limit`` rows are read, and the figure says so; all
+    if it is ``None``.
     """
     if by is not None and by not in _ROWS_BY:
         message = f"Rows by {by!r} make no plot."
@@ -426,11 +366,11 @@ def _draw_windows(axes: Axes, name: str, starts_ms: Integers, notes: list[str]) 
     axes.set_ylim(0, 1.08 * heights.max())
     in_time(axes.xaxis)
     in_counts(axes.yaxis)
-    label(axes, x="start of window, UTC", y="rows", notes=notes)
     most = int(np.argmax(counts))
     when = np.datetime_as_string(starts[most].astype("datetime64[ms]"), unit="m").replace("T", " ")
     seen = f"{name}: {counted(starts_ms.size, 'rows')} in {counted(starts.size, 'windows')}"
-    head(axes, f"{seen}, most ({format_count(counts[most])}) in that of {when}")
+    seen += f", most ({format_count(counts[most])}) in that of {when}"
+    captioned(axes, seen, x="start of window, UTC", y="rows", notes=notes)
 
 
 def _windows(starts: Integers, counts: Integers) -> tuple[Integers, Integers]:
@@ -454,10 +394,10 @@ def _draw_sizes(axes: Axes, name: str, sizes_bytes: Integers, notes: list[str]) 
     axes.set_ylim(0, 1.08 * counts.max())
     in_bytes(axes.xaxis)
     in_counts(axes.yaxis)
-    label(axes, x="key and value of a row", y="rows", notes=notes)
     middle, most = format_bytes(float(np.median(sizes_bytes))), format_bytes(high)
     rows = counted(sizes_bytes.size, "rows")
-    head(axes, f"{name}: {rows}, half of {middle} or less, the largest of {most}")
+    seen = f"{name}: {rows}, half of {middle} or less, the largest of {most}"
+    captioned(axes, seen, x="key and value of a row", y="rows", notes=notes)
 
 
 _CHANGES = (
@@ -471,29 +411,20 @@ def plot_store_diff(diff: StoreDiff, *, ax: Axes | None = None) -> Axes:
     """Return in how many rows two stores differ, and how; equal ones are said, not drawn.
 
     The differences themselves are not read: it works on a closed comparison too.
-
-    Examples
-    --------
-    >>> from kstoolkit.stores.comparing.comparing import diff_stores
-    >>> from kstoolkit.stores.comparing.folders import listed
-    >>> with diff_stores(listed("a", [(b"anna", b"3")]), listed("b", [])) as diff:
-    ...     print(plot_store_diff(diff).get_title(loc="left"))
-    a to b: 1 of 1 row differ
     """
     rows = []
     for name, sign, color, hatch in _CHANGES:
         number = getattr(diff, name)
         part = RowPart(size=number, color=color, hatch=hatch)
         rows.append(Row(f"{sign} {name}", (part,), format_count(number)))
-    axes = row_axes(ax, len(rows))
-    draw_rows(axes, rows)
+    axes = draw_rows(ax, rows)
     in_counts(axes.xaxis)
-    label(axes, x="rows", notes=[f"equal: {counted(diff.equal, 'rows')}, not drawn"])
     differ = diff.added + diff.removed + diff.changed
     first, second = (shown(name, 20) for name in diff.names)
     some = format_count(differ) if differ else "none"
-    head(axes, f"{first} to {second}: {some} of {counted(differ + diff.equal, 'rows')} differ")
-    return axes
+    seen = f"{first} to {second}: {some} of {counted(differ + diff.equal, 'rows')} differ"
+    notes = [f"equal: {counted(diff.equal, 'rows')}, not drawn"]
+    return captioned(axes, seen, x="rows", notes=notes)
 
 
 _MOST_SEGMENTS = 400
@@ -511,14 +442,6 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
 
     Segments in memory are hatched: their size is unknown. Of more than 400 of one kind, neighbours
     are drawn as one, as large as the largest of them; the figure says so.
-
-    Examples
-    --------
-    >>> from kstoolkit.records import Records
-    >>> from kstoolkit.replica.records import SegmentState
-    >>> held = SegmentState("1 hour", 0, 3_600_000, "/a", 5, 700, 1024, 0, 1)
-    >>> plot_segments(Records([held], "segments")).get_title(loc="left")
-    '1 segment of 1.0 KiB on disk'
     """
     kinds: dict[str, list[SegmentState]] = {}
     for each in segments:
@@ -530,13 +453,12 @@ def plot_segments(segments: Records[SegmentState], *, ax: Axes | None = None) ->
     axes.set_xlim(first - 0.01 * (last - first), last + 0.01 * (last - first))
     draw_strips(axes, [_segments(name, states) for name, states in kinds.items()])
     in_time(axes.xaxis)
-    label(axes, x="windows that a segment holds begin then, UTC", notes=wrapped(_notes(kinds)))
     known = [each.disk_bytes for each in segments if each.disk_bytes is not None]
     memory = sum(each.path is None for each in segments)
     where = f", {format_count(memory)} in memory" if memory else ""
-    size = format_bytes(sum(known))
-    head(axes, f"{counted(len(segments), 'segments')} of {size} on disk{where}")
-    return axes
+    seen = f"{counted(len(segments), 'segments')} of {format_bytes(sum(known))} on disk{where}"
+    x = "windows that a segment holds begin then, UTC"
+    return captioned(axes, seen, x=x, notes=wrapped(_notes(kinds)))
 
 
 def _segments(name: str, states: Sequence[SegmentState]) -> Strip:
@@ -564,12 +486,9 @@ def _notes(kinds: dict[str, list[SegmentState]]) -> list[str]:
         for name, states in kinds.items()
         if len(states) > _MOST_SEGMENTS
     ]
-    why = next((_why(each) for each in _all(kinds) if each.disk_bytes is None), None)
+    every = (each for states in kinds.values() for each in states)
+    why = next((_why(each) for each in every if each.disk_bytes is None), None)
     return notes if why is None else [*notes, f"size on disk: unknown ({why})"]
-
-
-def _all(kinds: dict[str, list[SegmentState]]) -> Iterable[SegmentState]:
-    return (each for states in kinds.values() for each in states)
 
 
 def _why(state: SegmentState) -> str:
@@ -577,29 +496,19 @@ def _why(state: SegmentState) -> str:
 
 
 def plot_lag(lag: Lag, *, ax: Axes | None = None) -> Axes:
-    """Return how many records a standby is behind its changelog; the title says how long.
-
-    Examples
-    --------
-    >>> from kstoolkit.replica.records import Lag
-    >>> plot_lag(Lag(5, 0.5)).get_title(loc="left")
-    'The standby is 5 records and 0.5 s behind'
-    """
-    axes = row_axes(ax, 1)
+    """Return how many records a standby is behind its changelog; the title says how long."""
     number = counted(lag.records, "records")
-    rows = [Row("to be read", (RowPart(size=lag.records, color=FLAGGED, hatch="//"),), number)]
-    draw_rows(axes, rows)
+    part = RowPart(size=lag.records, color=FLAGGED, hatch="//")
+    axes = draw_rows(ax, [Row("to be read", (part,), number)])
     in_counts(axes.xaxis)
-    label(axes, x="records of the changelog")
-    late = f"{lag.seconds:,.1f} s" if lag.seconds is not None else None
     if not lag.records:
-        head(axes, "The standby holds all that its changelog tells")
-    elif late is None:
+        seen = "The standby holds all that its changelog tells"
+    elif lag.seconds is None:
         why = lag.unknown.get("seconds", "not told")
-        head(axes, f"The standby is {number} behind; for how long is unknown ({why})")
+        seen = f"The standby is {number} behind; for how long is unknown ({why})"
     else:
-        head(axes, f"The standby is {number} and {late} behind")
-    return axes
+        seen = f"The standby is {number} and {in_seconds(lag.seconds)} behind"
+    return captioned(axes, seen, x="records of the changelog")
 
 
 def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
@@ -607,12 +516,6 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
 
     Dashed lines are where a level or a segment begins. More than 1,000 steps are thinned; the
     figure says so.
-
-    Examples
-    --------
-    >>> from kstoolkit.replica.listening import RestoreHistory
-    >>> plot_restore(RestoreHistory()).get_title(loc="left")
-    'No restore told of yet'
     """
     batches = [each for each in history.steps if each.event == "batch"]
     if not batches:
@@ -624,23 +527,21 @@ def plot_restore(history: RestoreHistory, *, ax: Axes | None = None) -> Axes:
     spent = np.diff(edges)
     per_second = np.divide(records, spent, out=np.full(spent.size, np.nan), where=spent > 0)
     read = Steps(edges=edges, heights=np.cumsum(records))
-    (color, hatch) = PARTS[2]
+    color, hatch = PARTS[2]
     rate = Steps(edges=edges, heights=per_second, color=color, hatch=hatch)
     last = max(history.seconds, edges[-1]) or 1.0
     axes.set_xlim(-0.01 * last, 1.01 * last)
-    draw_strips(
-        axes, [Strip(name="records", steps=(read,)), Strip(name="records/s", steps=(rate,))]
-    )
+    strips = {"records": read, "records/s": rate}
+    draw_strips(axes, [Strip(name=name, steps=(steps,)) for name, steps in strips.items()])
     notes = _draw_begins(axes, [each for each in history.steps if each.event == "start"])
     if ends.size < len(batches):
         number = format_count(len(batches))
         notes.append(f"{number} steps drawn as {format_count(ends.size)}")
     notes += [f"{each.what}: failed ({each.error})" for each in history.failures[:1]]
-    label(axes, x="seconds since the restore began", notes=wrapped(notes))
     of = f"{format_count(history.records)} of {counted(history.total, 'records')}"
     rate_of_all = format_count(history.records / history.seconds if history.seconds else None)
-    head(axes, f"{of} restored in {history.seconds:,.1f} s: {rate_of_all} records/s")
-    return axes
+    seen = f"{of} restored in {in_seconds(history.seconds)}: {rate_of_all} records/s"
+    return captioned(axes, seen, x="seconds since the restore began", notes=wrapped(notes))
 
 
 def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:
@@ -659,8 +560,6 @@ def _thinned(batches: list[RestoreStep]) -> tuple[Floats, Floats]:
 def _draw_begins(axes: Axes, begun: list[RestoreStep]) -> list[str]:
     for each in begun[:_MOST_NAMED]:
         axes.axvline(each.seconds, color=INK, linewidth=0.8, linestyle=(0, (3, 3)), zorder=1)
-        style: dict[str, Any] = {"fontsize": 7, "color": INK, "rotation": 90, "va": "top"}
-        top = ("data", "axes fraction")
-        axes.annotate(each.what, (each.seconds, 1), (2, 0), top, "offset points", **style)
-    left_out = len(begun) - _MOST_NAMED
-    return [f"the first {_MOST_NAMED} of {len(begun)} levels are marked"] if left_out > 0 else []
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "rotation": 90}
+        say(axes, each.what, (each.seconds, 1), (2, 0), fontsize=7, va="top", **style)
+    return few_of("the first {} of {} levels are marked", _MOST_NAMED, len(begun))

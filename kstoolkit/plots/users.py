@@ -15,15 +15,16 @@ from matplotlib.transforms import ScaledTranslation
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.findings.finding import expected
 from kstoolkit.plots.axes import (
-    SMALL,
+    captioned,
     days,
     empty,
-    head,
+    few_of,
     in_counts,
     in_time,
     label,
     legend_name,
     new_axes,
+    say,
     shown,
 )
 from kstoolkit.plots.axes import title as set_title
@@ -39,6 +40,7 @@ from kstoolkit.plots.marks import (
     draw_rows,
     draw_strips,
     marks_of,
+    name_rows,
     notes_of,
     ordered,
     rest_row,
@@ -70,24 +72,6 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
 
     Each strip has a scale of its own. More than 500 windows are drawn in groups, each as high as
     its highest window; the figure says so.
-
-    Parameters
-    ----------
-    history
-        What a run tells of a user: :meth:`kstoolkit.Run.history`, :meth:`kstoolkit.Run.story`.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Examples
-    --------
-    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-    >>> from kstoolkit.pipeline.run import LevelCounts, UserHistory
-    >>> level = LevelCounts(window=as_window("1 hour"), times_ms=np.array([0, 3_600_000]),
-    ...                     counts=np.array([3, 61]), flagged_ms=np.array([3_600_000]))
-    >>> history = UserHistory(user="Anna", action="read", levels=(level,),
-    ...                       findings=Findings(FINDINGS_SCHEMA.empty_table()))
-    >>> plot_history(history).get_title(loc="left")
-    'Anna, “read”: 1 window flagged (1 hour 1)'
     """
     axes = strip_axes(ax, len(history.levels))
     spans = [
@@ -103,9 +87,8 @@ def plot_history(history: UserHistory, *, ax: Axes | None = None) -> Axes:
     drawn = [(level, *_windows(level)) for level in history.levels]
     draw_strips(axes, [_strip(*each) for each in drawn])
     in_time(axes.xaxis)
-    label(axes, x="start of window, UTC", notes=[note for each in drawn for note in _notes(*each)])
-    head(axes, _history_seen(history))
-    return axes
+    notes = [note for each in drawn for note in _notes(*each)]
+    return captioned(axes, _history_seen(history), x="start of window, UTC", notes=notes)
 
 
 def _windows(level: LevelCounts) -> tuple[Bars, Marks]:
@@ -118,10 +101,9 @@ def _strip(level: LevelCounts, bars: Bars, marks: Marks) -> Strip:
     flagged = bars.hold(marks.middles_ms) if bars.num_windows else np.zeros(0, dtype=bool)
     steps = []
     for chosen, color, name in ((~flagged, COUNTED, "count"), (flagged, FLAGGED, None)):
-        edges, heights = bars.runs(chosen)
-        steps.append(
-            Steps(edges=days(edges), heights=heights.astype(float), color=color, name=name)
-        )
+        edges_ms, counts = bars.runs(chosen)
+        edges, heights = days(edges_ms), counts.astype(float)
+        steps.append(Steps(edges=edges, heights=heights, color=color, name=name))
     return Strip(
         name=level.window.label.replace(" every ", "\nevery "),
         steps=tuple(steps) if bars.num_windows else (),
@@ -155,12 +137,9 @@ def _whose(history: UserHistory) -> str:
 
 
 def _history_seen(history: UserHistory) -> str:
-    number = sum(level.flagged_ms.size for level in history.levels)
-    flagged = [
-        f"{level.window.label} {format_count(level.flagged_ms.size)}"
-        for level in history.levels
-        if level.flagged_ms.size
-    ]
+    sizes = {level.window.label: level.flagged_ms.size for level in history.levels}
+    flagged = [f"{name} {format_count(size)}" for name, size in sizes.items() if size]
+    number = sum(sizes.values())
     windows = counted(number, "windows") if number else "no windows"
     where = f" ({', '.join(flagged)})" if flagged else ""
     return f"{_whose(history)}: {windows} flagged{where}"
@@ -171,34 +150,22 @@ def plot_finding(finding: Finding, *, ax: Axes | None = None) -> Axes:
 
     What was expected is a band, and a ceiling a dashed line, around its own window alone. The
     windows before and after it are in the plot of :meth:`kstoolkit.Run.story`.
-
-    Examples
-    --------
-    >>> from kstoolkit.findings.finding import Finding
-    >>> found = Finding(rule="Unusual 1 hour", kind="Unusual", user="Anna", action="read",
-    ...                 window="1 hour", window_ms=3_600_000, window_start_ms=0, count=61,
-    ...                 expected_low=2, expected_high=9, other_levels={"1 minute": 7})
-    >>> plot_finding(found).get_title(loc="left")
-    'Anna, “read”: 61 in 1 hour, expected 2...9'
     """
     counts = {finding.window: finding.count} | finding.other_levels
     windows = sorted((as_window(each) for each in counts), key=lambda window: window.size_ms)
     axes = strip_axes(ax, len(windows))
     longest = windows[-1]
-    begin_ms = longest.start_of(finding.window_start_ms)
-    begin_ms = min(begin_ms, finding.window_start_ms)
+    begin_ms = min(longest.start_of(finding.window_start_ms), finding.window_start_ms)
     first, last = days([begin_ms, max(begin_ms + longest.size_ms, finding.window_end_ms)])
     axes.set_xlim(first - 0.02 * (last - first), last + 0.02 * (last - first))
     strips = [_of_finding(finding, window, counts[window.label]) for window in windows]
     draw_strips(axes, strips)
     in_time(axes.xaxis)
-    label(axes, x="time, UTC", notes=_inner(finding, windows))
-    usual = finding.expected
     limit = "" if finding.ceiling is None else f", ceiling {format_count(finding.ceiling)}"
     who = f"{shown(finding.user, 22)}, “{shown(finding.action, 16)}”"
-    count = format_count(finding.count)
-    head(axes, f"{who}: {count} in {finding.window}, expected {usual}{limit}")
-    return axes
+    count = f"{format_count(finding.count)} in {finding.window}"
+    seen = f"{who}: {count}, expected {finding.expected}{limit}"
+    return captioned(axes, seen, x="time, UTC", notes=_inner(finding, windows))
 
 
 def _of_finding(finding: Finding, window: Window, count: int) -> Strip:
@@ -251,30 +218,10 @@ def plot_expected(
 ) -> Axes:
     """Return a plot of counts over time, with their expected range and the flagged windows.
 
-    A window of the time shown that is not among ``times_ms`` is drawn as 0. More than 500 windows
-    are drawn in groups, each as high as its highest window; the figure says so.
-
-    Parameters
-    ----------
-    times_ms, counts
-        Starts of windows (epoch ms, UTC) in any order, and the events in each; one length.
-    window_ms, every_ms
-        Length of a window, and distance of starts where windows hop.
-    expected_low, expected_high
-        The expected range, in events a window; without ``expected_high`` it is unknown.
-    ceiling
-        A ceiling, in events a window.
-    flagged_ms
-        Starts of the windows to mark.
-    title
-        What is seen; taken literally. By default it is said from the counts.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``times_ms`` and ``counts`` differ in length, or a window has no length.
+    Windows start in any order, epoch ms UTC, every ``every_ms`` where they hop; one of the time
+    shown without a count is drawn as 0. Without ``expected_high`` the range is unknown. More than
+    500 windows are drawn in groups, each as high as its highest window; the figure says so. The
+    title is taken literally; by default it is said from the counts.
 
     Examples
     --------
@@ -333,22 +280,10 @@ def _draw_references(
         texts.append((ceiling, f"ceiling\n{_number(ceiling)}", FLAGGED))
     lowest = 0.1 * (top := axes.get_ylim()[1])
     for level, text, color in sorted(texts):
-        _beside(axes, max(level, lowest), text, color=color)
+        beside: Style = {"xycoords": axes.get_yaxis_transform(), "color": color}
+        say(axes, text, (1, max(level, lowest)), (6, 0), **beside)
         # Two labels near each other stand one above the other.
         lowest = max(level, lowest) + 0.28 * top
-
-
-def _beside(axes: Axes, level: float, text: str, *, color: str) -> None:
-    axes.annotate(
-        text,
-        (1, level),
-        xycoords=axes.get_yaxis_transform(),
-        xytext=(6, 0),
-        textcoords="offset points",
-        fontsize=SMALL,
-        va="center",
-        color=color,
-    )
 
 
 def _draw_marks(axes: Axes, marks: Marks) -> None:
@@ -360,16 +295,9 @@ def _draw_marks(axes: Axes, marks: Marks) -> None:
     style: Style = {"linestyle": "none", "marker": "v", "markersize": 5.5, "zorder": 4}
     axes.plot(middles, counts, color=FLAGGED, label="flagged", transform=above, **style)
     highest = int(np.argmax(counts))
-    axes.annotate(
-        format_count(counts[highest]),
-        (middles[highest], counts[highest]),
-        xytext=(0, 10.5),
-        textcoords="offset points",
-        color=FLAGGED,
-        fontsize=SMALL,
-        fontweight="bold",
-        ha="center",
-    )
+    text, place = format_count(counts[highest]), (middles[highest], counts[highest])
+    look: Style = {"color": FLAGGED, "fontweight": "bold", "ha": "center", "va": "baseline"}
+    say(axes, text, place, (0, 10.5), **look)
 
 
 def _label(axes: Axes, window_ms: int, notes: list[str]) -> None:
@@ -443,16 +371,14 @@ def plot_users(frame: pd.DataFrame, *, top: int = _MOST_USERS, ax: Axes | None =
         message = f"top is {top}: a figure of so many users can't be read."
         raise ConfigurationError(message, hint=f"Give 1 to {2 * _MOST_USERS}.")
     first = frame.nlargest(top, "score", keep="first")
-    axes = row_axes(ax, len(first))
     if first.empty:
-        return empty(axes, "no users", "No users")
-    draw_rows(axes, [_row(row) for row in first[list(_NEEDED)].to_numpy().tolist()])
+        return empty(row_axes(ax), "no users", "No users")
+    axes = draw_rows(ax, [_row(row) for row in first[list(_NEEDED)].to_numpy().tolist()])
     left_out = len(frame) - len(first)
     notes = [f"{format_count(left_out)} users with lower scores are left out"] if left_out else []
-    label(axes, x="score: volume + burst + mix", notes=notes)
     best, scores = first.iloc[0], counted(len(frame), "scores")
-    head(axes, f"Highest of {scores}: {shown(str(best['user']))}, {best['score']:.1f}")
-    return axes
+    seen = f"Highest of {scores}: {shown(str(best['user']))}, {best['score']:.1f}"
+    return captioned(axes, seen, x="score: volume + burst + mix", notes=notes)
 
 
 def _row(told: list[Any]) -> Row:
@@ -467,14 +393,7 @@ def _row(told: list[Any]) -> Row:
 
 
 def plot_counts(counts: UserCounts, *, ax: Axes | None = None) -> Axes:
-    """Return one user's counts in one window, an action a row.
-
-    Examples
-    --------
-    >>> from kstoolkit.replica.records import UserCounts
-    >>> plot_counts(UserCounts("Anna", 0, 60_000, {"read": 3}, 0)).get_title(loc="left")
-    'Anna: 3 in 1 minute from 1970-01-01 00:00 UTC'
-    """
+    """Return one user's counts in one window, an action a row."""
     ranked = sorted(counts.counts.items(), key=lambda each: (-each[1], each[0]))
     length = format_duration(counts.window_end_ms - counts.window_start_ms)
     when = f"{length} from {counts.window_start:%Y-%m-%d %H:%M} UTC"
@@ -504,19 +423,16 @@ def plot_many_counts(found: Records[UserCounts], *, ax: Axes | None = None) -> A
 
 def _actions(ranked: list[tuple[str, int]], seen: str, ax: Axes | None) -> Axes:
     chosen, rest = ranked[:_MOST_ACTIONS], ranked[_MOST_ACTIONS:]
-    axes = row_axes(ax, len(chosen) + bool(rest))
     if not chosen:
-        return empty(axes, "no counts", seen)
+        return empty(row_axes(ax), "no counts", seen)
     rows = [Row(name, (RowPart(size=count),), format_count(count)) for name, count in chosen]
     if rest:
         left = sum(count for _, count in rest)
         others = f"{format_count(len(rest))} others together"
         rows.append(rest_row(others, left, rows, format_count(left)))
-    draw_rows(axes, rows)
+    axes = draw_rows(ax, rows)
     in_counts(axes.xaxis)
-    label(axes, x="events")
-    head(axes, seen)
-    return axes
+    return captioned(axes, seen, x="events")
 
 
 def _over_time(found: Records[UserCounts], ax: Axes | None) -> Axes:
@@ -540,29 +456,10 @@ _KINDS = ("user", "window")
 def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = None) -> Axes:
     """Return findings as points over time: where their windows lie, and a line as long as those.
 
-    Each kind of rule has a marker; the more severe a finding is among those of its kind, the larger
-    is its point. Of more than 20 users the rest share a row, and of more than 2,000 findings the
-    most severe are drawn; the figure says so.
-
-    Parameters
-    ----------
-    findings
-        The findings.
-    by
-        What has a row each: ``"user"``, or ``"window"``.
-    ax
-        Where to draw; by default the only Axes of a new figure of pyplot's.
-
-    Raises
-    ------
-    ConfigurationError
-        If ``by`` is neither.
-
-    Examples
-    --------
-    >>> from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings
-    >>> plot_findings(Findings(FINDINGS_SCHEMA.empty_table())).get_title(loc="left")
-    'No findings'
+    ``by`` is what has a row each: ``"user"``, or ``"window"``. Each kind of rule has a marker; the
+    more severe a finding is among those of its kind, the larger is its point. Of more than 20 users
+    the rest share a row, and of more than 2,000 findings the most severe are drawn; the figure says
+    so.
     """
     if by not in _KINDS:
         message = f"Findings by {by!r} make no plot."
@@ -574,17 +471,14 @@ def plot_findings(findings: Findings, *, by: str = "user", ax: Axes | None = Non
     names, rows = _rows(top, by, drawn)
     axes = new_axes(ax, (7.2, 1.2 + 0.2 * max(len(names), 3)))
     _draw(axes, top, rows)
+    name_rows(axes, names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_yticks(range(len(names)), [shown(each) for each in names], parse_math=False)
-    axes.tick_params(axis="y", length=0)
     axes.grid(visible=True, axis="y", color=INK, alpha=0.25, linewidth=0.6)
     in_time(axes.xaxis)
     notes = ["larger: more severe among those of its kind; a line is as long as the window"]
-    if len(top) < len(findings):
-        notes.append(f"the most severe {len(top):,} of {len(findings):,} findings are drawn")
-    label(axes, x="time of the window, UTC", notes=notes)
-    head(axes, _findings_seen(findings, top[0].user))
-    return axes
+    notes += few_of("the most severe {} of {} findings are drawn", len(top), len(findings))
+    seen = _findings_seen(findings, top[0].user)
+    return captioned(axes, seen, x="time of the window, UTC", notes=notes)
 
 
 def _rows(top: Findings, by: str, drawn: str) -> tuple[list[str], Integers]:

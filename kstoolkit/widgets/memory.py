@@ -272,7 +272,8 @@ class MemoryPanel(Panel):
         self._newest.ask(self._draw)
 
     def _draw(self) -> None:
-        from kstoolkit.plots.memory import bar_of_plan, draw_memory  # noqa: PLC0415 - in its thread
+        from kstoolkit.plots.marks import draw_memory  # noqa: PLC0415 - draws: in its thread
+        from kstoolkit.plots.memory import bar_of_plan  # noqa: PLC0415 - as above
 
         plan, found = self.plan, self._measured
         if plan is None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.marks import Bar, BarPart
-from kstoolkit.plots.memory import bar_of_plan, part_of
+from kstoolkit.plots.marks import Bar, BarPart, part_of
+from kstoolkit.plots.memory import bar_of_plan
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import MemoryPlan
