@@ -24,7 +24,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import Formatter
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.markup import Html, element, isolated, joined, plain, shortened
+from kstoolkit.markup import Html, element, isolated, plain, shortened
 from kstoolkit.plots import palette
 from kstoolkit.plots.axes import SIZE_INCHES, beside_pyplot
 from kstoolkit.plots.drawing import draw, drawer
@@ -189,7 +189,8 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
         figure.savefig(target, format="svg", metadata=_NO_METADATA, facecolor="auto")
     root = ET.fromstring(target.getvalue())  # noqa: S314 - drawn a moment ago, not received
     _drop(root, {"metadata", "style"})
-    colors = _variables() if _is_transparent(figure) else {}
+    has_face = figure.patch.get_visible() and figure.get_facecolor()[-1] != 0
+    colors = {} if has_face else _variables()
     for node in root.iter():
         node.tag = _local(node.tag)
         node.attrib = _tidied(node.attrib, colors)
@@ -207,11 +208,6 @@ def _svg_of(figure: Figure, *, name: str, label: str) -> Html:
         "style": f"--width: {width:.0f}px",
     }
     return Html(ET.tostring(root, encoding="unicode"))
-
-
-def _is_transparent(figure: Figure) -> bool:
-    """Return whether a figure has no face of its own, and so needs an ink that suits the page's."""
-    return not figure.patch.get_visible() or figure.get_facecolor()[-1] == 0
 
 
 def _tidied(attributes: dict[str, str], colors: dict[str, str]) -> dict[str, str]:
@@ -278,17 +274,7 @@ _LONGEST_LABEL = 300
 def drawing(series: LevelCounts, *, name: str, label: str) -> Html:
     """Return the plot of ``series`` as an ``svg`` element.
 
-    Parameters
-    ----------
-    series
-        What to draw.
-    name, label
-        What is put before every id, and what the plot shows, for those who can't see it.
-
-    Raises
-    ------
-    ConfigurationError
-        If the series makes no plot; see :func:`kstoolkit.plots.users.plot_expected`.
+    ``name`` is put before every id; ``label`` is what the plot shows, for those who can't see it.
     """
     options: dict[str, Any] = {
         name: getattr(series, name)
@@ -338,10 +324,7 @@ def plotted(thing: object, name: str) -> Html:
 def figure_of(figure: Figure, *, name: str) -> Html:
     """Return a figure as a ``figure`` element; as a picture if its lines would be very many.
 
-    Raises
-    ------
-    ConfigurationError
-        If matplotlib can't draw it: a formula that is none, for example.
+    It raises an error if matplotlib can't draw it: a formula that is none, for example.
     """
     label = shortened(titles(figure) or "Plot without a title.", _LONGEST_LABEL)
     try:
@@ -351,9 +334,9 @@ def figure_of(figure: Figure, *, name: str) -> Html:
         hint = "If a text in it begins a formula with $, give that text parse_math=False."
         raise ConfigurationError(message, hint=hint) from error
     if len(svg) <= _LARGEST_SVG_BYTES:
-        return _framed(svg)
-    size = format_bytes(len(svg))
-    return _framed(_picture(figure, label), f"Shown as a picture: as lines it would take {size}.")
+        return framed(svg)
+    said = f"Shown as a picture: as lines it would take {format_bytes(len(svg))}."
+    return framed(_picture(figure, label), isolated(said))
 
 
 def titles(figure: Figure) -> str:
@@ -364,13 +347,7 @@ def titles(figure: Figure) -> str:
 
 
 def whole(ax: Axes) -> Figure:
-    """Return the figure that Axes are in.
-
-    Raises
-    ------
-    ConfigurationError
-        If they are in none any more.
-    """
+    """Return the figure that Axes are in; they may be in none any more."""
     figure = ax.get_figure(root=True)
     if figure is None:
         message = "These Axes are in no figure: they were removed from theirs."
@@ -378,9 +355,10 @@ def whole(ax: Axes) -> Figure:
     return figure
 
 
-def _framed(drawn: Html, *captions: str) -> Html:
-    said = [element("figcaption", isolated(each, _LONGEST_LABEL)) for each in captions]
-    return element("figure", element("div", drawn, class_="scroll", tabindex=0), joined(*said))
+def framed(drawn: Html, caption: Html | str = "") -> Html:
+    """Return a drawing, which may be scrolled, above what is said of it."""
+    said = [element("figcaption", caption)] if caption else []
+    return element("figure", element("div", drawn, class_="scroll", tabindex=0), *said)
 
 
 def _picture(figure: Figure, label: str) -> Html:

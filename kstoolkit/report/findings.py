@@ -10,7 +10,7 @@ from kstoolkit.findings.finding import chance
 from kstoolkit.markup import Html, element, isolated, joined, sentence, text
 from kstoolkit.report.figures import plotted
 from kstoolkit.report.frames import line
-from kstoolkit.report.section import ReportPart, Section
+from kstoolkit.report.page import ReportPart, Section
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     announced,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kstoolkit.findings.finding import Finding, Findings
-    from kstoolkit.report.section import Ids
+    from kstoolkit.report.page import Ids
 
 
 SHOWN = 20

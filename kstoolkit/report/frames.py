@@ -21,7 +21,7 @@ from kstoolkit.errors import LimitedResultWarning
 from kstoolkit.markup import Html, element, isolated, joined, shortened, text
 from kstoolkit.records import Figure, Record, Records, counted
 from kstoolkit.report.figures import plotted
-from kstoolkit.report.section import Ids, ReportPart, Section, joint, keyed
+from kstoolkit.report.page import Ids, ReportPart, Section, joint, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     NOTHING,
@@ -34,9 +34,9 @@ from kstoolkit.report.tables import (
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from kstoolkit.report.section import Span
+    from kstoolkit.report.page import Span
 
 
 SHOWN_ROWS = 50
@@ -110,10 +110,8 @@ class _Grid:
         ]
         numbers = {place + split for place, column in enumerate(columns) if column in self.numbers}
         said = self._said(kind) + (f"; {self._columns(columns)}" if split else "")
-        right = numbers | ({0} if split else set())
-        return table(
-            f"{said}.", [isolated(head, LONGEST_IN_TABLE) for head in heads], rows, numbers=right
-        )
+        names = [isolated(head, LONGEST_IN_TABLE) for head in heads]
+        return table(f"{said}.", names, rows, numbers=numbers | set(range(split)))
 
     def _said(self, kind: str) -> str:
         shown = len(self.rows)
@@ -134,16 +132,9 @@ _COUNTED = -1
 
 
 def grid_of(table_: pd.DataFrame | pa.Table, limit: int, *, total: int | None = _COUNTED) -> _Grid:
-    """Return the first ``limit`` rows of a DataFrame or an Arrow table.
+    """Return the first ``limit`` rows of a DataFrame or an Arrow table, or of the beginning of one.
 
-    Parameters
-    ----------
-    table_
-        The table, or the beginning of one.
-    limit
-        At most so many rows.
-    total
-        How many there are altogether; ``None`` if there are more, and nobody counted them.
+    ``total`` is how many there are altogether; ``None`` if there are more, and nobody counted them.
 
     Examples
     --------
@@ -173,15 +164,14 @@ def frame_span(table_: pd.DataFrame | pa.Table) -> Span | None:
         series = [table_.iloc[:, place] for place in places]
         zoned = [each for each in series if isinstance(each.dtype, pd.DatetimeTZDtype)]
         known = [each.dropna() for each in zoned]
-        ends = [_epoch_ms(end) for each in known if len(each) for end in (each.min(), each.max())]
+        found = [end for each in known if len(each) for end in (each.min(), each.max())]
+        ends = [int(each.as_unit("ms").asm8.astype("int64")) for each in found]
     return (min(ends), max(ends)) if ends else None
 
 
 def _grid(names: Sequence[str], columns: Sequence[Sequence[Any]], total: int | None) -> _Grid:
-    texts = [
-        [printed(value, name) for value in column]
-        for name, column in zip(names, columns, strict=True)
-    ]
+    named = zip(names, columns, strict=True)
+    texts = [[printed(value, name) for value in column] for name, column in named]
     numbers = {
         place
         for place, column in enumerate(columns)
@@ -213,10 +203,6 @@ def _name(name: object) -> str:
 
 def _has_zone(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind)) and kind.tz is not None
-
-
-def _epoch_ms(moment: pd.Timestamp) -> int:
-    return int(moment.as_unit("ms").asm8.astype("int64"))
 
 
 _MOMENTS = {"start_ms", "end_ms", "stream_time_ms", "window_start_ms", "window_end_ms"}
@@ -280,22 +266,18 @@ def _facts(record: Record) -> Html:
     about = [
         (each.name, isolated(printed(getattr(record, each.name), each.name), _LONGEST_VALUE))
         for each in fields(record)  # type: ignore[arg-type] # records are dataclasses
-        if _is_about(record, each.name, dict(each.metadata))
+        if _is_about(record, each.name, each.metadata)
     ]
     figures = record.figures()
-    rows = [
-        [
-            isolated(each.name),
-            isolated(_value(each), _LONGEST_VALUE),
-            element("span", str(each.source), class_="whole"),
-        ]
-        for each in figures
-    ]
+    rows = []
+    for each in figures:
+        source = element("span", str(each.source), class_="whole")
+        rows.append([isolated(each.name), isolated(_value(each), _LONGEST_VALUE), source])
     told = table("Figures, and whose they are.", ("Figure", "Value", "Source"), rows)
     return joined(*([facts(about)] if about else []), *([told] if rows else []))
 
 
-def _is_about(record: Record, name: str, metadata: dict[str, Any]) -> bool:
+def _is_about(record: Record, name: str, metadata: Mapping[str, Any]) -> bool:
     value = getattr(record, name)
     return not ("source" in metadata or name == "unknown" or isinstance(value, Record | Records))
 

@@ -1,27 +1,168 @@
-"""The report as one HTML page, what stands where; as a file it is there whole, or not at all.
+"""What a page is made of: parts, their sections, and where it comes from; how it is written.
 
 The page loads nothing: its style is inside, its figures are inline, and it runs no script; its
-content security policy says so to the browser.
+content security policy says so to the browser. As a file it is there whole, or not at all.
 """
 
 from __future__ import annotations
 
 import html
 import os
+import re
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import OutputError
-from kstoolkit.markup import Html, element, isolated, plain, shortened
+from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
 from kstoolkit.report.figures import color_rules
-from kstoolkit.report.section import rendered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
-    from kstoolkit.report.section import Section
+
+NO_HTML = Html()
+LONGEST_TITLE = 200
+_DEEPEST = 6
+_LONGEST_KEY = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a page: what it says itself, and the sections below that.
+
+    ``key`` is its id, which no other has; ``heading`` stands above it and in the table of contents,
+    if there is one; ``kind`` is what the style sheet calls it. No table of contents names an
+    ``"article"``.
+    """
+
+    key: str
+    heading: Html
+    body: Html = NO_HTML
+    inner: tuple[Section, ...] = ()
+    kind: str = ""
+    tag: str = "section"
+
+
+@dataclass(slots=True)
+class Ids:
+    """The ids that a page has given away, so that none is given twice.
+
+    Examples
+    --------
+    >>> ids = Ids()
+    >>> ids.new("levels"), ids.new("levels"), ids.new("levels")
+    ('levels', 'levels-2', 'levels-3')
+    """
+
+    taken: set[str] = field(default_factory=set)
+
+    def new(self, key: str) -> str:
+        """Return ``key``, or with a number behind it, as an id that no other has."""
+        name, number = key, 1
+        while name in self.taken:
+            number += 1
+            name = f"{key}-{number}"
+        self.taken.add(name)
+        return name
+
+
+def keyed(title: str) -> str:
+    """Return a title as an id: its ASCII letters and digits.
+
+    Examples
+    --------
+    >>> keyed("Dead letters"), keyed("<b>")
+    ('dead-letters', 'b')
+    """
+    words = re.findall(r"[a-z0-9]+", title[:200].lower())
+    return "-".join(words)[:_LONGEST_KEY].strip("-") or "part"
+
+
+def rendered(section: Section, level: int = 2) -> Html:
+    """Return a section, with headings of ``level`` and, in what it holds, of deeper ones.
+
+    Examples
+    --------
+    >>> rendered(Section(key="a", heading=Html("A"), body=Html("<p>b</p>")))
+    '<section id="a" aria-labelledby="a-title"><h2 id="a-title">A</h2><p>b</p></section>'
+    """
+    named: dict[str, str | int] = {"class_": section.kind} if section.kind else {}
+    told = [section.body, *(rendered(each, level + 1) for each in section.inner)]
+    if section.heading:
+        named["aria_labelledby"] = title = f"{section.key}-title"
+        told.insert(0, element(f"h{min(level, _DEEPEST)}", section.heading, id=title))
+    return element(section.tag, *told, id=section.key, **named)
+
+
+Span = tuple[int, int]
+"""First and last moment, epoch ms UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a report comes from: what took part, of which version, the time that its data cover.
+
+    ``command`` makes it again, if there is one.
+    """
+
+    generated_at: datetime
+    versions: Sequence[tuple[str, str]]
+    command: str | None
+    span_ms: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPart:
+    """What one thing adds to a report: its title as plain text, and what it comes to, in a line.
+
+    ``span_ms`` is the time that its data cover, if it tells of any.
+    """
+
+    title: str
+    section: Section
+    span_ms: Span | None = None
+    lead: Html = NO_HTML
+    origin: Origin | None = None
+
+
+def joint(spans: Iterable[Span | None]) -> Span | None:
+    """Return the time from the first moment to the last of all; ``None`` if there is none.
+
+    Examples
+    --------
+    >>> joint([(5, 9), None, (2, 6)]), joint([None])
+    ((2, 9), None)
+    """
+    known = [each for each in spans if each is not None]
+    if not known:
+        return None
+    return min(first for first, _ in known), max(last for _, last in known)
+
+
+def renamed(part: ReportPart, title: str) -> ReportPart:
+    """Return a part under another title."""
+    section = replace(part.section, heading=isolated(title, LONGEST_TITLE))
+    return replace(part, title=title, section=section)
+
+
+def apart(part: ReportPart) -> tuple[Section, ...]:
+    """Return the sections of a part that is the whole page, whose title is the page's."""
+    if not part.section.body:
+        return part.section.inner
+    own = replace(part.section, heading=text("At a glance"), inner=())
+    return (own, *part.section.inner)
+
+
+def with_lead(part: ReportPart) -> Section:
+    """Return the section of a part that stands beside others, which says what it comes to."""
+    if not part.lead:
+        return part.section
+    lead = element("p", part.lead, class_="line")
+    return replace(part.section, body=joined(lead, part.section.body))
 
 
 _POLICY = (
@@ -31,14 +172,7 @@ _POLICY = (
 
 
 def page_of(title: str, lead: Html, sections: Sequence[Section]) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    title, lead
-        What it is about, and what that comes to in a line.
-    sections
-        What it says, in order; those with a heading are in the table of contents.
+    """Return the whole page: a title and what that comes to, contents, and what the sections say.
 
     Examples
     --------
@@ -88,19 +222,6 @@ def write_page(target: Path, page: bytes) -> Path:
 
     A file that is there already is replaced in one step, so that whoever has it open, or is copying
     it, never sees half of one.
-
-    Raises
-    ------
-    OutputError
-        If the file can't be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_page(Path(folder) / "report.html", b"<p>").read_bytes()
-    b'<p>'
     """
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

@@ -40,8 +40,7 @@ from kstoolkit.report.frames import (
     rows_part,
     words,
 )
-from kstoolkit.report.page import page_of, write_page
-from kstoolkit.report.section import (
+from kstoolkit.report.page import (
     NO_HTML,
     Ids,
     Origin,
@@ -50,9 +49,11 @@ from kstoolkit.report.section import (
     apart,
     joint,
     keyed,
+    page_of,
     renamed,
     rendered,
     with_lead,
+    write_page,
 )
 from kstoolkit.report.stores import (
     changelog_part,
@@ -457,25 +458,8 @@ def report_on(
 ) -> Path:
     """Write a report of what lies at some paths, and return where it is.
 
-    Parameters
-    ----------
-    things
-        The paths.
-    html
-        Where to write it; ``None`` is ``report.html`` in the folder of the one run.
-    title
-        What it is called; ``None`` is what it is.
-    compare
-        Whether to show in which rows two stores differ.
-
-    Raises
-    ------
-    ConfigurationError
-        If nobody says where to write it, or there aren't two stores to compare.
-    InputError
-        If a path leads nowhere, or to nothing that a report can show.
-    KstoolkitError
-        What reading a thing, or writing the file, raises.
+    Without ``html`` it becomes ``report.html`` in the folder of the one run. ``compare`` shows in
+    which rows two stores differ.
     """
     if compare and len(things) != _TWO:
         message = f"--compare is about two stores, and the paths given are {len(things)}."

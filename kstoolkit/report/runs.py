@@ -28,9 +28,9 @@ from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
 from kstoolkit.pipeline.run import LevelCounts, iter_dead_letters
-from kstoolkit.report.figures import described, drawing
+from kstoolkit.report.figures import described, drawing, framed
 from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
-from kstoolkit.report.section import Origin, ReportPart, Section, keyed
+from kstoolkit.report.page import Origin, ReportPart, Section, keyed
 from kstoolkit.report.tables import (
     LONGEST_IN_TABLE,
     announced,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.batches import RunSummary
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import Settings
-    from kstoolkit.report.section import Ids
+    from kstoolkit.report.page import Ids
     from kstoolkit.windows import Window
 
 
@@ -66,11 +66,6 @@ def run_part(run: Run, ids: Ids, limit: int | None) -> ReportPart:
     """Return what the page says of a run: at most ``limit`` findings, users and raw records.
 
     A live run is reported as far as it is.
-
-    Raises
-    ------
-    FormatError
-        If a file of the run is damaged.
     """
     top = SHOWN if limit is None else limit
     settings, summary, findings, users = run.settings, run.summary(), run.findings, run.users()
@@ -188,13 +183,11 @@ def _stories(run: Run, findings: Findings, top: int) -> list[_Story]:
         if len(firsts) == top:
             break
         firsts.setdefault(tuple(getattr(finding, name) for name in _STORY), finding)
-    levels = _levels(run, firsts.values())
-    return [
-        levels[finding.window].story(
-            finding, _about(findings.table, **dict(zip(_STORY, story, strict=True)))
-        )
-        for story, finding in firsts.items()
-    ]
+    levels, stories = _levels(run, firsts.values()), []
+    for story, finding in firsts.items():
+        same = _about(findings.table, **dict(zip(_STORY, story, strict=True)))
+        stories.append(levels[finding.window].story(finding, same))
+    return stories
 
 
 def _levels(run: Run, findings: Iterable[Finding]) -> dict[str, _Level]:
@@ -243,12 +236,7 @@ def _figure(name: str, story: _Story) -> Html:
     finding, series = story.finding, story.series
     label = f"{shortened(finding.action, 100)} by {shortened(finding.user, 100)}."
     drawn = drawing(series, name=name, label=f"{label} {described(series)}")
-    caption = f"Counts of windows of {finding.window}; {_without_bar(series)}."
-    return element(
-        "figure",
-        element("div", drawn, class_="scroll", tabindex=0),
-        element("figcaption", caption),
-    )
+    return framed(drawn, f"Counts of windows of {finding.window}; {_without_bar(series)}.")
 
 
 def _without_bar(series: LevelCounts) -> str:
@@ -262,21 +250,13 @@ def _users(users: pd.DataFrame, top: int) -> Html:
     if users.empty:
         return nothing("No users were scored.")
     shown = users.head(top)
-    rows = [
-        (
-            text(str(number)),
-            isolated(user, LONGEST_IN_TABLE),
-            text(f"{score:,.2f}"),
-            sentence(reason, user),
-        )
-        for number, (user, score, reason) in enumerate(
-            zip(shown["user"], shown["score"], shown["reason"], strict=True), 1
-        )
-    ]
-    caption = (
-        f"{announced(len(shown), len(users), 'user')}, most abnormal first, over all windows and "
-        "actions."
-    )
+    ranked = zip(shown["user"], shown["score"], shown["reason"], strict=True)
+    rows = []
+    for number, (user, score, reason) in enumerate(ranked, 1):
+        name, rank = isolated(user, LONGEST_IN_TABLE), text(str(number))
+        rows.append((rank, name, text(f"{score:,.2f}"), sentence(reason, user)))
+    some = announced(len(shown), len(users), "user")
+    caption = f"{some}, most abnormal first, over all windows and actions."
     return table(caption, ("No.", "User", "Score", "Reason"), rows, numbers={0, 2})
 
 
@@ -290,13 +270,10 @@ def _dead_letters(out: Path, counted: Mapping[str, int], top: int) -> Html:
     if not total:
         return nothing("No dead letters: every record was read and counted.")
     counts = dict(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
-    rows = [
-        (
-            element("code", isolated(f"{reason}: {REASONS.get(reason, reason)}")),
-            text(format_count(count)),
-        )
-        for reason, count in counts.items()
-    ]
+    rows = []
+    for reason, count in counts.items():
+        told = element("code", isolated(f"{reason}: {REASONS.get(reason, reason)}"))
+        rows.append((told, text(format_count(count))))
     caption = f"{announced(total, total, 'record')} not counted, by reason."
     by_reason = table(caption, ("Reason", "Records"), rows, numbers={1})
     shown = _samples(out, counts)[:top]
@@ -351,11 +328,8 @@ def _versions(settings: Settings) -> Sequence[tuple[str, str]]:
     mine = version("kstoolkit")
     if settings.written_by != mine:
         mine = f"{mine} (the run: {settings.written_by})"
-    return [
-        ("kstoolkit", mine),
-        ("PySpark", version("pyspark")),
-        ("Python", platform.python_version()),
-    ]
+    spark, python = version("pyspark"), platform.python_version()
+    return [("kstoolkit", mine), ("PySpark", spark), ("Python", python)]
 
 
 def _command_of(settings: Settings, out: Path) -> str | None:

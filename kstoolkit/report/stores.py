@@ -19,7 +19,7 @@ from kstoolkit.report.frames import (
     records_part,
     rows_part,
 )
-from kstoolkit.report.section import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
+from kstoolkit.report.page import LONGEST_TITLE, ReportPart, Section, joint, keyed, renamed
 from kstoolkit.report.tables import nothing, shown_path
 from kstoolkit.rocksdb.lab.results import Comparison, LevelWork, Moment, Trial
 from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.changelog.changelog import Changelog
     from kstoolkit.replica.windowstore import WindowReader
-    from kstoolkit.report.section import Ids
+    from kstoolkit.report.page import Ids
     from kstoolkit.stores.opening import OpenedStore
     from kstoolkit.stores.views import HasViews
 
@@ -145,13 +145,10 @@ def _table(title: str, frame: pa.Table, ids: Ids, limit: int | None) -> ReportPa
 
 def _whole(title: str, lead: str, parts: list[ReportPart], ids: Ids) -> ReportPart:
     inner = tuple(each.section for each in parts)
-    section = Section(
-        key=ids.new(keyed(title)), heading=isolated(title, LONGEST_TITLE), inner=inner
-    )
+    heading, said = isolated(title, LONGEST_TITLE), isolated(lead, _LONGEST_LEAD)
+    section = Section(key=ids.new(keyed(title)), heading=heading, inner=inner)
     span_ms = joint(each.span_ms for each in parts)
-    return ReportPart(
-        title=title, section=section, span_ms=span_ms, lead=isolated(lead, _LONGEST_LEAD)
-    )
+    return ReportPart(title=title, section=section, span_ms=span_ms, lead=said)
 
 
 _Row = TypeVar("_Row", bound=Record)
@@ -168,23 +165,15 @@ class _ToldTrials(Comparison):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values: trials, series, levels."""
-        names = ("series", "levels")
-        return {"trials": self.to_dicts()} | {
-            name: getattr(self, name).to_dicts() for name in names
-        }
+        told = {"trials": self.to_dicts(), "series": self.series.to_dicts()}
+        return told | {"levels": self.levels.to_dicts()}
 
     def __repr__(self) -> str:
         return f"Comparison({', '.join(each.profile for each in self)}; workload unknown)"
 
 
 def read_comparison(path: Path) -> Comparison:
-    """Return the comparison that a file holds: a trial a line, or ``Comparison.to_dict()``.
-
-    Raises
-    ------
-    InputError
-        If it holds none.
-    """
+    """Return the comparison that a file holds: a trial a line, or ``Comparison.to_dict()``."""
     told = _objects(path)
     rows = told[0].get("trials", told)
     try:

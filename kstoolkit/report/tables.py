@@ -58,7 +58,8 @@ def facts(pairs: Iterable[tuple[str, Html]]) -> Html:
     >>> facts([("Rule", isolated("Ceiling"))])
     '<dl><div><dt><bdi>Rule</bdi></dt><dd><bdi>Ceiling</bdi></dd></div></dl>'
     """
-    return element("dl", *(_fact(isolated(label), value) for label, value in pairs))
+    told = ((element("dt", isolated(label)), element("dd", value)) for label, value in pairs)
+    return element("dl", *(element("div", *fact) for fact in told))
 
 
 def announced(shown: int, total: int, noun: str, *, which: str = "Top ") -> str:
@@ -84,10 +85,6 @@ def nothing(sentence: str) -> Html:
     '<p class="nothing">No findings.</p>'
     """
     return element("p", sentence, class_="nothing")
-
-
-def _fact(label: Html, value: Html) -> Html:
-    return element("div", element("dt", label), element("dd", value))
 
 
 def _head(name: str, kind: str) -> Html:
