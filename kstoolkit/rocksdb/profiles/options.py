@@ -480,7 +480,7 @@ def defaults_beside(options: OptionSet) -> dict[str, Any]:
 
 
 _NUMBER = re.compile(
-    r"([+-]?[\d_,]+(?:\.\d+)?(?:e\d{1,2})?)\s*([kmgt]?)(?:i?b|ytes)?", re.IGNORECASE
+    r"([+-]?\d[\d_,]*(?:\.\d+)?(?:e\d{1,2})?)\s*([kmgt]?)(?:i?b|ytes)?", re.IGNORECASE
 )
 _POWERS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 _TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

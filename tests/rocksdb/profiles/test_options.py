@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import ConfigurationError
@@ -53,6 +53,7 @@ def test_what_makes_no_sense_is_said(name: str, text: str, message: str) -> None
         parse_option(name, text)
 
 
+@example("block_cache_bytes", ",")
 @given(st.sampled_from(sorted(OPTIONS)), st.text(max_size=40))
 def test_any_text_is_a_value_or_our_own_error(name: str, text: str) -> None:
     found: Any
