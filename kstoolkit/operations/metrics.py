@@ -292,9 +292,7 @@ class RestoreProgress:
                 labelled("window", left),
             ),
             counter(
-                "restore_failures",
-                "Restores that failed.",
-                labelled("window", failures, left),
+                "restore_failures", "Restores that failed.", labelled("window", failures, left)
             ),
         ]
 

@@ -417,9 +417,7 @@ def _windows_in_part(
         if last > 0 and start <= newest:
             found.append(
                 PartWindows(
-                    window=window.label,
-                    first_start_ms=start,
-                    last_end_ms=newest + window.size_ms,
+                    window=window.label, first_start_ms=start, last_end_ms=newest + window.size_ms
                 )
             )
     return found

@@ -735,9 +735,7 @@ def _formula(
     return sum((term.total_bytes or 0) * (javas if term.shared else 1) for term in plan.terms), None
 
 
-def _together(
-    *parts: JavaMemory | ProcessMemory | WorkersMemory,
-) -> tuple[int | None, str | None]:
+def _together(*parts: JavaMemory | ProcessMemory | WorkersMemory) -> tuple[int | None, str | None]:
     """Return the sum of what may be added up, or why it can't be."""
     why = next((part.unknown["pss_bytes"] for part in parts if part.pss_bytes is None), None)
     return (None, why) if why else (sum(part.pss_bytes or 0 for part in parts), None)

@@ -24,11 +24,7 @@ from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWa
 from kstoolkit.events.event import SCHEMA, DeadLetters, count_reasons
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
-from kstoolkit.findings.stories import (
-    fold_stories,
-    merge_findings,
-    with_other_levels,
-)
+from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
 from kstoolkit.kafka.outputs import kafka_changelog
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
@@ -345,11 +341,7 @@ class Run(Viewed):
         return _user_history(self, finding.user, finding.action, findings=reported, about=finding)
 
     def counts(
-        self,
-        window: Duration | Window,
-        *,
-        user: str | None = None,
-        limit: int | None = _SHOWN_ROWS,
+        self, window: Duration | Window, *, user: str | None = None, limit: int | None = _SHOWN_ROWS
     ) -> pd.DataFrame:
         """Return the latest counts of a window, as a tidy DataFrame.
 
@@ -449,11 +441,7 @@ class Run(Viewed):
         return report_of(self).write(path)
 
     def serve_metrics(
-        self,
-        port: int = 0,
-        *,
-        host: str = "127.0.0.1",
-        options: Mapping[str, str] | None = None,
+        self, port: int = 0, *, host: str = "127.0.0.1", options: Mapping[str, str] | None = None
     ) -> MetricsServer:
         """Serve the run's figures to Prometheus: see :func:`kstoolkit.serve_metrics`."""
         from kstoolkit.operations.metrics import serve_metrics  # noqa: PLC0415 - only when asked
