@@ -218,22 +218,9 @@ def _seconds_text(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """Where a reader is at one moment.
+    """Where a reader is at one moment, whose clock never goes back.
 
-    Parameters
-    ----------
-    state
-        Whether it reads, in words.
-    reads
-        Whether anybody reads at present.
-    reach
-        The offsets that each partition has; ``None`` if there is no such partition any more.
-    positions
-        The offset of the next record to be read, where that is known.
-    unknown
-        Why it is not known elsewhere.
-    at_seconds
-        The clock at that moment; it never goes back.
+    A partition that is gone has no reach; why a position is not known, ``unknown`` says.
     """
 
     state: str
@@ -246,17 +233,7 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class RunReader:
-    """A run that reads a topic.
-
-    Parameters
-    ----------
-    folder
-        The run's.
-    cluster, topic
-        What it reads.
-    given
-        The folder as it was given.
-    """
+    """A run that reads a topic; ``given`` is its folder as it was given."""
 
     folder: RunFolder
     cluster: Cluster
@@ -283,13 +260,7 @@ class RunReader:
         )
 
     def settings(self) -> Settings:
-        """Return the run's settings.
-
-        Raises
-        ------
-        InputError
-            If there is no run any more.
-        """
+        """Return the run's settings; raise if there is no run any more."""
         return Run(self.folder).settings
 
     def positions(self, facts: TopicFacts) -> dict[Partition, int]:
@@ -318,15 +289,7 @@ class RunReader:
 
 @dataclass(frozen=True, slots=True)
 class GroupReader:
-    """A consumer group; a Kafka Streams application is one, called as its ``application.id``.
-
-    Parameters
-    ----------
-    cluster, group
-        Which.
-    topic
-        The only topic that is of interest; by default all that it reads.
-    """
+    """A consumer group, and the only topic of interest; by default all that it reads."""
 
     cluster: Cluster
     group: str
@@ -338,15 +301,7 @@ class GroupReader:
         return f"group {self.group!r}"
 
     def facts(self) -> GroupFacts:
-        """Return what the group is.
-
-        Raises
-        ------
-        InputError
-            If there is no such group.
-        KafkaError
-            If the cluster does not say.
-        """
+        """Return what the group is; raise if there is none."""
         facts = group_facts(self.cluster, self.group)
         if facts.state == "dead" and not facts.committed:
             others = [each for each in groups_of(self.cluster) if each]
@@ -385,15 +340,7 @@ def reader_of(
     topic: str | None,
     options: Mapping[str, str] | None,
 ) -> RunReader | GroupReader:
-    """Return who reads: a run or its folder; with ``bootstrap``, a consumer group.
-
-    Raises
-    ------
-    InputError
-        If there is no such run.
-    ConfigurationError
-        If the run reads no topic, or what is given makes no sense.
-    """
+    """Return who reads: a run or its folder; with ``bootstrap``, a consumer group."""
     if options is None and isinstance(what, Run):
         options = what.options
     settings = options_given(options)
@@ -459,10 +406,7 @@ def _arriving(before: Positions | None, now: Positions) -> _Rates:
 
 
 def _commits_read(before: Positions | None, now: Positions) -> _Rates:
-    """Return how fast a group went on between two looks, by its commits.
-
-    Consumers commit some seconds apart: where none came between, nothing is known.
-    """
+    """Return how fast a group went on between two looks, by its commits, if any came between."""
     if not now.reads:
         return _Rates(dict.fromkeys(now.positions, 0.0))
     if before is None or now.at_seconds <= before.at_seconds:
@@ -486,11 +430,7 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
 
 
 def _batches_read(reader: RunReader) -> _Rates:
-    """Return how fast a run is while a batch runs, by its newest batches.
-
-    What each took in is the difference of the offsets that Spark's log has; how long it took is in
-    the run's statistics.
-    """
+    """Return how fast a run is while a batch runs, by its newest batches and their offsets."""
     epoch = reader.settings().epoch
     marked = BatchFolders(reader.folder.path / "statistics").marked()
     recent = [each for each in marked if each.epoch == epoch][-_BATCHES:]

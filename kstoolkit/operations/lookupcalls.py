@@ -48,13 +48,7 @@ OnError = Literal["dead_letter", "skip", "default"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupOptions:
-    """What a look-up is made of; see :class:`~kstoolkit.operations.lookup.Lookup`.
-
-    Raises
-    ------
-    ConfigurationError
-        If something is out of range, or the parts don't go together.
-    """
+    """What a look-up is made of; see :class:`~kstoolkit.operations.lookup.Lookup`."""
 
     ask: Ask
     batch_size: int
@@ -107,26 +101,17 @@ def _check_callable(ask: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one key.
-
-    Parameters
-    ----------
-    value
-        What was found; None if the key is unknown, or the look-up failed.
-    failure
-        Why there is no answer; None if there is one.
-    """
+    """What became of one key: unknown if there is neither a value nor a failure."""
 
     value: Any = None
     failure: str | None = None
 
 
 class _LookupCache:
-    """The answers that were used last, until they are too old.
+    """The answers that were used last, until they are too old; a failure is no answer.
 
-    An answer that a key is unknown is kept for a time of its own: such a key may get to be known. A
-    failure is no answer, and is not kept. One thread at a time may use it. ``now`` is a clock that
-    never goes back, in seconds.
+    That a key is unknown is kept for a time of its own: it may get to be known. ``now`` is a clock
+    that never goes back, in seconds.
     """
 
     def __init__(
@@ -291,13 +276,7 @@ class _LookupCalls:
         self._is_async = any(map(inspect.iscoroutinefunction, (options.ask, of_instance)))
 
     async def ask(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
-        """Return an answer for each key, or why there is none.
-
-        Raises
-        ------
-        ConfigurationError
-            If the function returned anything but a mapping.
-        """
+        """Return an answer for each key, or why there is none."""
         answers, failure = await self._try(keys, self._options.retries)
         failed = [key for key in keys if answers[key].failure is not None]
         if failure is None or not failure.was_asked or len(failed) == 1:
@@ -548,13 +527,7 @@ class _LookupFigures:
 
 
 def newest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """Return the later of two tellings of one process: counts only grow.
-
-    Examples
-    --------
-    >>> newest({"calls": 3}, {"calls": 2})
-    {'calls': 3}
-    """
+    """Return the later of two tellings of one process: counts only grow."""
     return {name: max(count, other.get(name, 0)) for name, count in one.items()}
 
 
@@ -571,23 +544,12 @@ def _together(told: list[Mapping[str, float]]) -> dict[str, float]:
 def lookup_statistics(
     told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
 ) -> LookupStatistics:
-    """Return the sum of what processes counted.
+    """Return the sum of what processes counted, each by its name; or why some of them can't tell.
 
-    Parameters
-    ----------
-    told
-        What each has counted, by process.
-    why_unknown
-        Why some processes can't tell; None if all can.
-
-    Examples
-    --------
     >>> one = {"calls": 2, "keys_asked": 50, "busy_ms": 100.0, "max_in_flight": 2}
     >>> found = lookup_statistics({"a": one, "b": {"calls": 3, "max_in_flight": 1}})
     >>> found.calls, found.max_in_flight, found.keys_per_second
     (5, 2, 500.0)
-    >>> lookup_statistics({}).unknown["keys_per_second"]
-    'nothing has been asked yet'
     """
     found = _together(list(told.values()))
     busy_ms = found.pop("busy_ms")
@@ -607,15 +569,7 @@ _KEPT = "_kept_by_lookups_of_kstoolkit"
 
 
 class LiveLookup:
-    """One look-up at work in one process.
-
-    Parameters
-    ----------
-    options
-        How to go about it.
-    loop
-        The event loop on which all of it runs.
-    """
+    """One look-up at work in one process, all of it on one event loop."""
 
     def __init__(self, options: LookupOptions, loop: asyncio.AbstractEventLoop) -> None:
         self.process = uuid.uuid4().hex
@@ -629,13 +583,7 @@ class LiveLookup:
         )
 
     def answers(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
-        """Return an answer for each of some different keys; waits until all are there.
-
-        Raises
-        ------
-        ConfigurationError
-            If the user's function returned anything but a mapping.
-        """
+        """Return an answer for each of some different keys; waits until all are there."""
         waited = asyncio.run_coroutine_threadsafe(self._answers(keys), self._loop)
         try:
             return waited.result()
@@ -709,11 +657,6 @@ def kept_in_process() -> dict[Any, Any]:
 
     A cluster's workers may have got this module by value, one copy a task: a global of it would be
     each task's own. And locks and threads, of which there are some here, can't be sent along.
-
-    Examples
-    --------
-    >>> kept_in_process() is kept_in_process()
-    True
     """
     module = sys.modules.setdefault(_KEPT, ModuleType(_KEPT))
     place: dict[Any, Any] = vars(module).setdefault(f"process {os.getpid()}", {})

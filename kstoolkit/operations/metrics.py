@@ -165,13 +165,7 @@ class _RunLag:
         self._failed: Exception | None = None
 
     def __call__(self) -> tuple[LagOfPartition, ...]:
-        """Return the lag as it is now.
-
-        Raises
-        ------
-        KafkaError
-            If no broker answers at once.
-        """
+        """Return the lag as it is now, or raise if no broker answers at once."""
         if not self._is_on_topic():
             return ()
         if self._asking is None or not self._asking.is_alive():
@@ -329,20 +323,8 @@ class PartitionLag(Protocol):
 
 
 class RunCollector:
-    """Reads a run's figures when it is asked.
+    """Reads a run's figures when it is asked; also of one that this process started again.
 
-    Parameters
-    ----------
-    run
-        The run. If it is not live itself, but the run on its folder is counted by this process, as
-        when it was started again, that one's query is asked.
-    lag
-        Returns the lag by partition, for runs on a topic.
-    restarts
-        Returns how often the run was started again by whoever supervises it.
-
-    Examples
-    --------
     >>> from pathlib import Path
     >>> from kstoolkit.pipeline.run import Run
     >>> from kstoolkit.pipeline.runfolder import RunFolder

@@ -120,18 +120,7 @@ class JavaMemory(Record):
 
 
 def java_memory(jvm: Any) -> JavaMemory:
-    """Return the memory of a Java that Python speaks to.
-
-    Parameters
-    ----------
-    jvm
-        The way into it: ``spark.sparkContext._jvm``.
-
-    Raises
-    ------
-    py4j.protocol.Py4JError
-        If Java has ended.
-    """
+    """Return the memory of a Java that Python speaks to, by ``spark.sparkContext._jvm``."""
     told = _java_figures(jvm)
     netty_bytes = _netty_bytes(jvm)  # after Arrow's part of it, which comes and goes
     total = sum(told[name] for name in _ADDED) + (netty_bytes or 0)

@@ -36,27 +36,14 @@ Value: TypeAlias = "float | Mapping[Labels, float]"
 
 
 def counter(name: str, about: str, value: Value) -> CounterMetricFamily:
-    """Return a figure that only grows, with one value for each set of labels.
-
-    Examples
-    --------
-    >>> family = counter("events", "Events that came in.", 7)
-    >>> family.name, family.samples[0].value
-    ('kstoolkit_events', 7)
-    """
+    """Return a figure that only grows, with one value for each set of labels."""
     from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
 
     return _filled(CounterMetricFamily, name, about, value)
 
 
 def gauge(name: str, about: str, value: Value | None, why: str = "not told") -> GaugeMetricFamily:
-    """Return a figure that goes up and down; of one that is ``None``, that it is unknown and why.
-
-    Examples
-    --------
-    >>> gauge("lag_bytes", "Bytes that wait.", None, "a DataFrame does not say").documentation
-    'Bytes that wait. Unknown: a DataFrame does not say.'
-    """
+    """Return a figure that goes up and down; of one that is ``None``, why it is unknown."""
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
 
     if value is None:
@@ -67,13 +54,7 @@ def gauge(name: str, about: str, value: Value | None, why: str = "not told") -> 
 def labelled(
     label: str, values: Mapping[str, float], known: Iterable[str] = ()
 ) -> dict[Labels, float]:
-    """Return values under one label; 0 for what is known to exist and has none.
-
-    Examples
-    --------
-    >>> labelled("reason", {"no_user": 2}, known=["no_time"])
-    {(('reason', 'no_time'),): 0.0, (('reason', 'no_user'),): 2}
-    """
+    """Return values under one label; 0 for what is known to exist and has none."""
     told = dict.fromkeys(known, 0.0) | dict(values)
     return {((label, name),): number for name, number in told.items()}
 
@@ -194,14 +175,7 @@ _FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 
 
 def _figures_of(custom: Mapping[str, float]) -> dict[_RocksdbFigure, float]:
-    """Return an operator's figures of those that its ``customMetrics`` tell.
-
-    Examples
-    --------
-    >>> told = _figures_of({"rocksdbWriterStallLatencyMs": 1500, "numValueStateVars": 1})
-    >>> [(figure.name, value) for figure, value in told.items()]
-    [('write_stall_duration_seconds', 1.5)]
-    """
+    """Return an operator's figures of those that its ``customMetrics`` tell."""
     return {each: custom[each.key] * each.unit for each in _FIGURES if each.key in custom}
 
 
@@ -226,22 +200,8 @@ _CHANGES = {
 class QueryFigures:
     """Adds up what a query tells of its micro-batches, each batch once.
 
-    Parameters
-    ----------
-    resets
-        Whether RocksDB's own counts begin at 0 with each micro-batch, as they do by default
-        (``spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad``).
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.batches import MicroBatch
-    >>> from kstoolkit.pipeline.status import RunState, RunStatus
-    >>> batch = MicroBatch(0, 0, 2.0, events=5, parts_seconds={"counting": 1.5})
-    >>> status = RunStatus(state=RunState.COUNTING, at_ms=0, batches=(batch,))
-    >>> figures = QueryFigures().metrics(status, {0: {"stateOperators": []}})
-    >>> told = {each.name: each.samples for each in figures}
-    >>> [(each.labels, each.value) for each in told["kstoolkit_batch_part_seconds"]]
-    [({'part': 'counting'}, 1.5)]
+    If it ``resets``, RocksDB's own counts begin at 0 with each of them, as they do by default
+    (``spark.sql.streaming.stateStore.rocksdb.resetStatsOnLoad``).
     """
 
     def __init__(self, *, resets: bool = True) -> None:
@@ -258,14 +218,7 @@ class QueryFigures:
         self._resets, self._counted = resets, -1
 
     def metrics(self, status: RunStatus, progress: Mapping[int, Mapping[str, Any]]) -> list[Family]:
-        """Return the figures by now.
-
-        Parameters
-        ----------
-        status, progress
-            What :class:`~kstoolkit.pipeline.status.RunWatch` saw at its last look: the run, and
-            what its query told of its batches, by their numbers.
-        """
+        """Return the figures by now; ``progress`` is what the query told, by number of batch."""
         fresh = {each.number: each for each in status.batches if each.number > self._counted}
         for number in sorted(fresh.keys() & progress.keys()):
             self._newest_parts = fresh[number].parts_seconds
@@ -341,23 +294,7 @@ _MEMORY = {
 
 
 def java_metrics(*, counts_here: bool) -> list[Family]:
-    """Return the memory and the collections of the driver's Java.
-
-    Parameters
-    ----------
-    counts_here
-        Whether the run is counted by this process: any other Java would be somebody else's.
-
-    Raises
-    ------
-    py4j.protocol.Py4JError
-        If Java has ended.
-
-    Examples
-    --------
-    >>> java_metrics(counts_here=False)[0].documentation
-    'Objects in the heap, garbage among them. Unknown: only the process that counts knows.'
-    """
+    """Return the memory and the collections of the driver's Java; another Java is none of ours."""
     if not counts_here:
         return _metrics({}, None, None, "only the process that counts knows")
     context = SparkContext._active_spark_context  # noqa: SLF001 - unlike getOrCreate, starts none

@@ -239,17 +239,7 @@ class _TopicReading:
     def of(
         cls, cluster: Cluster, address: Address, partition: int | None, *, shown: bool
     ) -> _TopicReading:
-        """Look where a topic, or a partition of it, begins and ends now.
-
-        Raises
-        ------
-        InputError
-            If there is no such topic.
-        ConfigurationError
-            If it has no such partition.
-        KafkaError
-            If no broker answers.
-        """
+        """Look where a topic, or a partition of it, begins and ends now."""
         partitions = cluster.partitions(address.topic)
         if partition is not None and partition not in partitions:
             message = f"{address} has no partition {partition}."

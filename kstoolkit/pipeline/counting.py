@@ -45,8 +45,7 @@ def counting(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: rows of :data:`COLUMNS` in, the shuffle's records out.
 
-    With ``is_json``, the raw texts are judged as those that Python reads: Spark's parser takes more
-    than JSON.
+    With ``is_json``, raw texts are judged as Python's JSON: Spark's parser takes more than that.
     """
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -172,20 +171,9 @@ NOW = "now_ms"
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """How records are counted.
+    """How records are counted: ``reader`` reads values, which are JSON where there is none.
 
-    Parameters
-    ----------
-    topic
-        Whose records they are.
-    columns, limits
-        What is what, and what an event may look like.
-    reader
-        What reads values; ``None`` where they are JSON.
-    grain
-        How finely events are counted.
-    skipped
-        By partition, offsets of records that are dead letters, whatever they hold.
+    ``skipped`` has by partition the offsets of records that are dead letters, whatever they hold.
     """
 
     topic: str

@@ -37,37 +37,14 @@ _BARE_USER = re.compile(r"(?<![\w.])user(?!\s*\(|[\w.])", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """The columns to count by: names or Spark SQL expressions, read from any DataFrame.
-
-    Parameters
-    ----------
-    event_time
-        A timestamp; one without a time zone is taken as UTC.
-    user, action
-        Who and what, of any type that Spark groups by. ``action=None`` is over all actions.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.session import spark_session
-    >>> logins = spark_session().sql("SELECT timestamp_seconds(5) AS at, 'Ann' AS name")
-    >>> EventColumns("at", "lower(name)", None).of(logins).select("user", "action").collect()
-    [Row(user='ann', action=None)]
-    """
+    """The columns to count by: names or Spark SQL expressions, read from any DataFrame."""
 
     event_time: str
     user: str
     action: str | None
 
     def of(self, events: DataFrame) -> DataFrame:
-        """Return ``time``, ``user`` and ``action`` of those events that have what is asked for.
-
-        Raises
-        ------
-        ColumnError
-            If ``events`` lacks a column.
-        ConfigurationError
-            If Spark can't read an expression, or the event time is not a timestamp.
-        """
+        """Return ``time``, ``user`` and ``action`` of those events that have what is asked for."""
         selected = _in_utc(self._select(events), self.event_time)
         for name in self._given():
             selected = selected.where(sf.col(name).isNotNull())
@@ -91,13 +68,7 @@ class EventColumns:
 
 
 def column_of(events: DataFrame, text: str) -> Column:
-    """Return the column of that name, or the SQL expression that ``text`` is.
-
-    Raises
-    ------
-    ColumnError
-        If it is a bare name that ``events`` lacks, or names a ``user`` that it lacks.
-    """
+    """Return the column of that name, or the SQL expression that ``text`` is."""
     if text in events.columns:
         return sf.col("`" + text.replace("`", "``") + "`")
     known = {name.casefold() for name in events.columns}

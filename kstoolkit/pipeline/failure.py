@@ -181,13 +181,7 @@ class Restarted:
 
 @dataclass(frozen=True, slots=True)
 class RestartLog:
-    """The file of a run's folder that has a line for each restart.
-
-    Parameters
-    ----------
-    path
-        Where it is; it need not be there.
-    """
+    """The file of a run's folder that has a line for each restart; it need not be there."""
 
     path: Path
 

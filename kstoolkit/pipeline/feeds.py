@@ -43,20 +43,8 @@ if TYPE_CHECKING:
 class FileFeedPlan:
     """All that the file feed needs to know; travels as one JSON option.
 
-    Parameters
-    ----------
-    path, file_format, columns, limits
-        As in :class:`kstoolkit.events.sources.Files`.
-    ledger
-        Where the ledger of admitted files lies.
-    grain
-        How finely events are counted.
-    tasks
-        How many tasks a micro-batch may have.
-    max_files, max_bytes
-        What a micro-batch may take in; at least one file.
-    row_schema
-        The files' columns as Spark's JSON, where expressions are evaluated over them.
+    A micro-batch takes in ``max_files`` and ``max_bytes`` at most, and at least one file. Where
+    expressions are evaluated over the files' columns, ``row_schema`` has these as Spark's JSON.
     """
 
     path: str

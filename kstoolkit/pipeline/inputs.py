@@ -45,13 +45,7 @@ def input_paths(source: Files, folder: RunFolder) -> list[str]:
 
 
 def check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
-    """Say at once what is wrong with the files, before Spark is started for it.
-
-    Raises
-    ------
-    InputError
-        If there are none, all are empty, or one lacks a column.
-    """
+    """Say at once what is wrong with the files, before Spark is started for it."""
     found = input_paths(source, folder)
     begins = not live and not folder.ledger.exists()
     if not found and begins:
@@ -74,13 +68,7 @@ def _is_empty(path: str) -> bool:
 
 
 def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
-    """Return the columns that expressions may name, from the first files, as Spark's JSON.
-
-    Raises
-    ------
-    InputError
-        If there is no file to see them in.
-    """
+    """Return the columns that expressions may name, from the first files, as Spark's JSON."""
     paths = input_paths(source, folder)[:_SEEN_FILES]
     if not paths:
         message = f"No file in {source.path!r} yet to see columns in."
@@ -102,10 +90,6 @@ def check_topic(
 
     Raises
     ------
-    KafkaError
-        If no broker answers for as long as the topic says.
-    InputError
-        If there is no such topic.
     CheckpointError
         If it is another topic than that of the run's earlier batches, or has lost what comes next.
     """
@@ -124,15 +108,7 @@ def check_topic(
 
 
 def check_same(topic: Topic, folder: RunFolder, settings: Settings) -> None:
-    """Raise unless the topic is still the one that the run began with.
-
-    Raises
-    ------
-    KafkaError
-        If no broker answers.
-    CheckpointError
-        If it is another one.
-    """
+    """Raise unless the topic is still the one that the run began with."""
     cluster = Cluster(topic.address.bootstrap, topic.options)
     _check_id(topic, folder, settings, cluster.topic_id(topic.address.topic))
 
@@ -155,17 +131,7 @@ def _lost(topic: Topic, folder: RunFolder, how: str) -> CheckpointError:
 def starting_of(topic: Topic, facts: TopicFacts, reset: Mapping[int, int]) -> str | dict[int, int]:
     """Return where an epoch's first run begins, as Spark's source takes it.
 
-    Parameters
-    ----------
-    topic, facts
-        What is read.
-    reset
-        The offsets that a reset named, which count before what the topic says; empty if none did.
-
-    Raises
-    ------
-    ConfigurationError
-        If an offset is named that is not there, or a partition.
+    Offsets that a ``reset`` named count before what the topic says.
     """
     if reset:
         return {each: reset.get(each, at.first) for each, at in facts.reach.items()}
@@ -181,13 +147,7 @@ def starting_of(topic: Topic, facts: TopicFacts, reset: Mapping[int, int]) -> st
 
 
 def sample_values(topic: Topic) -> list[bytes]:
-    """Return the values of some of the topic's records, to see their fields in.
-
-    Raises
-    ------
-    InputError
-        If it has none.
-    """
+    """Return the values of some of the topic's records, to see their fields in."""
     cluster = Cluster(topic.address.bootstrap, topic.options)
     values = cluster.sample(topic.address.topic, _SAMPLED)
     if not values:
@@ -235,13 +195,7 @@ def _check_named(named: Mapping[int, int], facts: TopicFacts) -> None:
 
 
 def check_shared(spark: SparkSession, folder: Path) -> None:
-    """Have executors write into the folder, and see whether it arrives here.
-
-    Raises
-    ------
-    OutputError
-        If the folder is another one there than here.
-    """
+    """Have executors write into the folder, and see whether it arrives here."""
     tasks = spark.sparkContext.defaultParallelism
     prefix = f".probe-{uuid.uuid4().hex}"
     numbers = spark.range(tasks, numPartitions=tasks).mapInArrow(

@@ -66,21 +66,12 @@ _HISTORY_WINDOWS = 4 * 7 * 24
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the operator does for a run.
+    """What the operator does for a run; ``cascade``, ``buckets`` and ``live`` are a ``Bucket``'s.
 
-    Parameters
-    ----------
-    cascade, buckets, live
-        As in :class:`kstoolkit.counters.bucket.Bucket`.
-    floors
-        For each level, the smallest count that any rule could flag; ``None`` where no rule looks.
-    baselines
-        For each level, whether a rule rests on a user's own history there.
-    processing_time
-        Whether windows go by the batch's clock.
-    whole
-        Whether the changelog takes all counts of a user's window if one of them changes, and is
-        told of windows that expire: as a topic does, whose compaction keeps the last record.
+    ``floors`` has for each level the smallest count that any rule could flag, ``None`` where no
+    rule looks; ``baselines``, whether a rule rests on a user's own history there. If ``whole``, the
+    changelog takes all counts of a user's window when one of them changes, and is told of windows
+    that expire: as a topic does, whose compaction keeps the last record.
     """
 
     cascade: Cascade

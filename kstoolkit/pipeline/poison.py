@@ -41,14 +41,9 @@ Ranges = dict[int, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class SkipList:
-    """The file of a run's folder that has offsets to leave out.
+    """The file of a run's folder that has offsets to leave out; it need not be there.
 
-    Parameters
-    ----------
-    path
-        Where it is; it need not be there.
-    topic_id
-        Which topic's offsets they are: to another one of its name, nothing here applies.
+    To another topic of the same name, nothing of it applies: its id is not ``topic_id``.
     """
 
     path: Path
@@ -78,24 +73,12 @@ class SkipList:
 
 
 def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[int]]:
-    """Return the offsets that by themselves keep ranges of records from being counted.
+    """Return the offsets, by partition, that by themselves keep ranges from being counted.
 
-    Parameters
-    ----------
-    works
-        Counts what is in some ranges, and returns whether that went well.
-    ranges
-        Where to look.
+    There are none if the whole can be counted, if its halves can and only the whole can't, if there
+    are more than :data:`_MOST_FOUND`, or if they are all that there is and several: then something
+    else is wrong.
 
-    Returns
-    -------
-    dict
-        Offsets by partition: nothing if the whole can be counted, if its halves can and only the
-        whole can't, if there are more than :data:`_MOST_FOUND`, or if they are all that there is
-        and several: then something else is wrong.
-
-    Examples
-    --------
     >>> def works(ranges):
     ...     return not any(first <= 5 < end for first, end in ranges.values())
     >>> bisect(works, {0: (0, 9), 1: (6, 8)})
@@ -124,14 +107,7 @@ def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[in
 class PoisonSearch:
     """Finds the records that the batch at hand of a run on a topic dies of.
 
-    Parameters
-    ----------
-    topic, grain
-        What is counted, and how finely.
-    folder, settings
-        The run's.
-    check_wanted
-        Called before each trial; what it raises ends the search.
+    ``check_wanted`` is called before each trial; what it raises ends the search.
     """
 
     topic: Topic
@@ -141,10 +117,7 @@ class PoisonSearch:
     check_wanted: Callable[[], None]
 
     def set_aside(self) -> str | None:
-        """Put the records on the skip list, and say which in a sentence.
-
-        ``None`` if it is not single records, or if Kafka could not be read meanwhile.
-        """
+        """Put the records on the skip list, and say which; ``None`` if it is not single records."""
         try:
             ranges = self._at_hand()
             found = bisect(self._works, ranges) if ranges else {}

@@ -118,15 +118,7 @@ class Progress:
 
 
 class InputProgress:
-    """How much of a bounded run's input is done, by Spark's own offset log.
-
-    Parameters
-    ----------
-    ledger, checkpoint
-        The run's list of files, and Spark's checkpoint.
-    paths
-        The files that there are.
-    """
+    """How much of a bounded run's input is done, by Spark's own offset log."""
 
     def __init__(self, ledger: Path, checkpoint: Path, paths: Sequence[str]) -> None:
         self.ledger, self.checkpoint = ledger, checkpoint

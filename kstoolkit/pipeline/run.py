@@ -219,8 +219,7 @@ def _user_history(
 ) -> UserHistory:
     """Return a user's counts at every level; ``findings`` are of all users.
 
-    The expected range and ceiling of ``about`` count at its level, by default those of the finding
-    that most deserves a look.
+    The range and ceiling of ``about`` count at its level, by default those of the top finding.
     """
     wanted = pc.equal(findings["user"], user)
     if action is not None:

@@ -398,15 +398,7 @@ def initial_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
 def rewrite_offsets(
     checkpoint: Path, batch: int, topic: str, ends: Mapping[int, int] | None
 ) -> None:
-    """Have a batch that was planned and not counted end elsewhere, or not be planned at all.
-
-    Parameters
-    ----------
-    checkpoint, batch, topic
-        Which batch.
-    ends
-        The offset of each partition that it is to end before; ``None`` takes the plan back.
-    """
+    """Have a batch that was planned and not counted end elsewhere; ``None`` takes the plan back."""
     place = checkpoint / "offsets" / str(batch)
     lines = _lines(checkpoint, batch)
     # Hadoop keeps a checksum beside each file, and takes one without for what it is.

@@ -206,11 +206,6 @@ def streaming_conf() -> dict[str, str]:
 
     State lives in RocksDB; each batch commits what changed, and snapshots are made in the
     background; the last ten batches can be gone back to.
-
-    Examples
-    --------
-    >>> streaming_conf()["spark.sql.streaming.minBatchesToRetain"]
-    '10'
     """
     provider = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     # Spark's own choice asks a process `readlink` eight times for each file that it moves into its

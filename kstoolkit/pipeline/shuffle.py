@@ -51,14 +51,9 @@ _MOST_COUNTERS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Grain:
-    """How finely events are counted before the shuffle.
+    """How finely events are counted before the shuffle, and among how many buckets users lie.
 
-    Parameters
-    ----------
-    pane_ms, buckets
-        The grain of counting, and among how many buckets users are spread.
-    processing_time
-        Whether windows go by the batch's clock instead of the event's time.
+    By ``processing_time``, windows go by the batch's clock instead of the event's time.
     """
 
     pane_ms: int
@@ -76,11 +71,6 @@ class Tally:
 
     Counts are merged as they come; when there are many they are put aside as CountBlocks, a few
     bytes each. So a file can be counted whole, and dropped whole if its end is damaged.
-
-    Parameters
-    ----------
-    grain
-        How finely events are counted.
     """
 
     def __init__(self, grain: Grain) -> None:
@@ -212,16 +202,7 @@ def spare_collector() -> None:
 
     Spark's workers live from task to task and collect all garbage after each one. To go through
     the modules of pandas, Arrow and Spark takes 40 ms every time, as long as a small task's work.
-    What a task makes itself is collected as ever.
-
-    To be called by a task that needs most of these modules: what is loaded later stays in sight.
-
-    Examples
-    --------
-    >>> spare_collector()
-    >>> gc.get_freeze_count() > 0
-    True
-    >>> gc.unfreeze()
+    What a task makes itself, and what is loaded later, is collected as ever.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -219,15 +219,7 @@ def _send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> N
 
 
 class NotSent(KafkaError):  # noqa: N818 - says what happened, as RunFailed does
-    """Records that a topic's brokers did not take.
-
-    Parameters
-    ----------
-    topic
-        Which topic.
-    why
-        What was said.
-    """
+    """Records that a topic's brokers did not take."""
 
     def __init__(self, topic: OutputTopic, why: str) -> None:
         self.patience_ms = topic.patience_ms
@@ -305,20 +297,9 @@ def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """The function of Spark's ``foreachBatch`` for one run.
+    """The function of Spark's ``foreachBatch`` for one run, which files batches under ``epoch``.
 
-    Parameters
-    ----------
-    out, epoch
-        The run's folder, and the number that batches are filed under, beside their own.
-    cascade, buckets, rules
-        What is counted and judged.
-    on_batch
-        Told what each batch came to.
-    topic
-        The changelog, where it is a topic.
-    findings_to
-        The topic that findings go to, if there is one.
+    ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to.
     """
 
     out: Path

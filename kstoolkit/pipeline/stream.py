@@ -113,15 +113,7 @@ def line_feed(spark: SparkSession, plan: FileFeedPlan) -> DataFrame:
 
 
 def frame_feed(df: DataFrame, columns: Columns, limits: Limits, grain: Grain) -> DataFrame:
-    """Return anyone's DataFrame, counted for the shuffle.
-
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    ConfigurationError
-        If an expression is none.
-    """
+    """Return anyone's DataFrame, counted for the shuffle."""
     nothing = sf.lit(None).cast("string")
     clock = sf.unix_millis(sf.current_timestamp())
     broken, raw = _marked(df) if BROKEN in df.columns else (nothing, nothing)
@@ -153,12 +145,7 @@ def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
 def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
     """Return the operator's output over a stream of the shuffle's records.
 
-    Parameters
-    ----------
-    feed, plan
-        What comes, and what becomes of it.
-    partitions
-        How many partitions the query has: ``spark.sql.shuffle.partitions`` as it starts.
+    The query has so many ``partitions``: ``spark.sql.shuffle.partitions`` as it starts.
     """
     keys = sf.array(*map(sf.lit, shuffle_keys(plan.buckets, partitions)))
     key = sf.element_at(keys, sf.col("bucket") + 1)
@@ -215,15 +202,7 @@ def json_fields(text: Column, schema: StructType) -> Column:
 def counted_columns(
     df: DataFrame, columns: Columns, beside: list[Column], count: Counting
 ) -> DataFrame:
-    """Return what expressions over a DataFrame's columns give, counted for the shuffle.
-
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    ConfigurationError
-        If an expression is none.
-    """
+    """Return what expressions over a DataFrame's columns give, counted for the shuffle."""
     given = dict(zip(COLUMNS, columns, strict=False))
     try:
         chosen = [column_of(df, text).alias(name) for name, text in given.items()]

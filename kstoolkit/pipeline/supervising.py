@@ -75,20 +75,8 @@ class PlannedAnew(KstoolkitError):  # noqa: N818 - it is none: it ends a query
 class Ending:
     """The offsets at which a run ends.
 
-    Parameters
-    ----------
-    topic
-        The topic's name.
-    offsets
-        Of each partition, the offset that the run ends before.
-    checkpoint
-        Spark's checkpoint.
-    first_batch
-        The batch that the run begins with; it is counted even if nothing is left of it, for what
-        an earlier run held back.
+    ``first_batch`` is counted even if nothing is left of it, for what an earlier run held back.
 
-    Examples
-    --------
     >>> from pathlib import Path
     >>> ending = Ending("actions", {0: 50, 1: 40}, Path("checkpoint"), first_batch=7)
     >>> ending.cut({0: 30, 1: 40}, planned={0: 60, 1: 45, 2: 5})
@@ -101,15 +89,7 @@ class Ending:
     first_batch: int
 
     def check(self, batch: int) -> None:
-        """Raise if a batch reaches past the end, after it was planned anew or taken back.
-
-        Raises
-        ------
-        AtItsEnd
-            If nothing of it lies before the end.
-        PlannedAnew
-            If something does.
-        """
+        """Raise if a batch reaches past the end, after it was planned anew or taken back."""
         planned = offsets_reached(self.checkpoint, batch, self.topic) or {}
         begun = self._begun(batch)
         wanted = self.cut(begun, planned)
@@ -196,17 +176,8 @@ class Gate:
 class SupervisedQuery(StreamingQuery):
     """A streaming query that is replaced underneath when it dies.
 
-    Parameters
-    ----------
-    start
-        Starts the query; each batch is to pass the gate.
-    ready
-        Makes it ready anew: checks its input, starts Spark where that is gone, and returns what
-        starts the query then.
-    retries
-        Waits until another try makes sense, or raises why none does.
-    tell
-        Called with a line while the input is waited for.
+    ``start`` starts it, each batch to pass the gate; ``ready`` makes it ready anew, Spark included,
+    and returns what starts it then.
     """
 
     def __init__(self, start: Start, ready: Ready, retries: Retries, tell: Log) -> None:
@@ -226,13 +197,7 @@ class SupervisedQuery(StreamingQuery):
         return self
 
     def lead(self) -> None:
-        """Bring the query to its end, starting it again as often as that helps.
-
-        Raises
-        ------
-        KstoolkitError
-            If nothing helps.
-        """
+        """Bring the query to its end, starting it again as often as that helps."""
         death: Exception | None = None
         try:
             while not self._gate.closing.is_set():
@@ -309,11 +274,7 @@ class SupervisedQuery(StreamingQuery):
         return None
 
     def _wait(self) -> None:
-        """Wait for the query's end.
-
-        Waited for here, not in Java: Ctrl-C has Spark cancel its jobs, which it can't do over a
-        connection that is itself waiting for an answer.
-        """
+        """Wait for the query's end: not in Java, where Ctrl-C could cancel no job meanwhile."""
         try:
             while super().isActive:
                 if self._gate.closing.wait(_LOOK_SECONDS):
@@ -349,20 +310,9 @@ def _nothing() -> None:
 class Retries:
     """Decides about one run's deaths.
 
-    Parameters
-    ----------
-    folder
-        The run's.
-    patience_ms
-        How long Kafka may stay away that is read; a topic that is written says so itself.
-    tell
-        Called with a line about each.
-    restart
-        How often the query is started again after what else ends it; ``None`` for not at all.
-    set_aside
-        Sets the records aside that the batch at hand dies of, and says which; ``None`` if there
-        are none. It is asked when a batch died thrice. What it calls with a line raises once the
-        run is to end.
+    Kafka may stay away for ``patience_ms`` where it is read; a topic that is written says so
+    itself. Of a batch that died thrice, ``set_aside`` sets the records aside that it dies of, and
+    says which; what it calls with a line raises once the run is to end.
     """
 
     folder: RunFolder
@@ -374,13 +324,7 @@ class Retries:
     _deaths: _Deaths | None = field(default=None, init=False)
 
     def wait(self, death: Exception, closing: Event) -> None:
-        """Return when the query may be started again, or when the run is to end.
-
-        Raises
-        ------
-        KstoolkitError
-            What the query ended with, if it may not.
-        """
+        """Return when the query may be started again, or is to end; else raise what it died of."""
         if isinstance(death, PlannedAnew):
             return
         if not isinstance(death, KstoolkitError) and java_is_gone():

@@ -79,13 +79,7 @@ def needs_schema(topic: Topic) -> bool:
 
 
 def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -> str:
-    """Return the fields of JSON values, as Spark's JSON: as was said, or as some values have them.
-
-    Raises
-    ------
-    ConfigurationError
-        If what was said is no schema.
-    """
+    """Return the fields of JSON values, as Spark's JSON: as was said, or as some values have."""
     if topic.schema is None:
         lines = [value.decode(errors="replace") for value in values]
         return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema.json()
@@ -108,28 +102,9 @@ def topic_feed(
 ) -> DataFrame:
     """Return a topic's events, counted for the shuffle: a stream, or a table up to some offsets.
 
-    Parameters
-    ----------
-    spark, topic
-        What reads, and what.
-    starting
-        Where a first run begins: ``"earliest"``, ``"latest"``, or an offset for each partition.
-    grain
-        How finely events are counted.
-    input_schema
-        The fields of JSON values as Spark's JSON, where expressions are evaluated over them.
-    skipped
-        By partition, offsets of records that become dead letters unread.
-    ending
-        For a table instead of a stream: the offset after the last, of each partition that
-        ``starting`` names.
-
-    Raises
-    ------
-    ColumnError
-        If a column is missing.
-    ConfigurationError
-        If an expression is none.
+    ``starting`` is where a first run begins: ``"earliest"``, ``"latest"``, or an offset for each
+    partition; a table ends before ``ending``'s. Records at offsets ``skipped`` become dead letters
+    unread. ``input_schema`` has the fields of JSON values, for expressions over them.
     """
     records = _records(with_connector(spark), topic, starting, ending)
     if _is_read_here(topic):
