@@ -85,6 +85,20 @@ def format_duration(milliseconds: int) -> str:
     return "0 seconds"
 
 
+def format_span(seconds: float) -> str:
+    """Return about how long that is, for people.
+
+    Examples
+    --------
+    >>> format_span(4), format_span(600), format_span(100_000)
+    ('4.0 s', '10 minutes', '28 hours')
+    """
+    for unit in ("day", "hour", "minute"):
+        if (number := seconds * 1_000 / _WRITTEN_MS[unit]) >= 2:  # noqa: PLR2004 - not in ones
+            return f"{number:,.0f} {unit}s"
+    return f"{seconds:,.1f} s"
+
+
 def format_bytes(size_bytes: float | None) -> str:
     """Return a size for people, in binary units; ``None`` is ``"unknown"``.
 

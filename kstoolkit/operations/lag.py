@@ -25,7 +25,7 @@ from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.records import Viewed, counted, rows_html
-from kstoolkit.units import format_count, parse_duration
+from kstoolkit.units import format_count, format_span, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +41,6 @@ HEADER = (
     *("topic", "partition", "position", "end", "lag", "lag in time"),
     *("read a second", "arriving a second", "caught up in"),
 )
-_LENGTHS = (("days", 86_400), ("hours", 3_600), ("minutes", 60))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +101,7 @@ class LagOfPartition:
         if value is None:
             why = self.unknown.get(name, "not told")
             return why if why.startswith("never") else f"unknown ({why})"
-        return _seconds_text(value) if shown is None else shown.format(value)
+        return format_span(value) if shown is None else shown.format(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -181,7 +180,7 @@ class TopicLag(Viewed):
         unknown = sum(each.lag_records is None for each in self)
         beside = f", unknown in {format_count(unknown)}" if unknown else ""
         behind = counted(self.lag_records, "records")
-        since = "" if not self.lag_seconds else f" and {_seconds_text(self.lag_seconds)}"
+        since = "" if not self.lag_seconds else f" and {format_span(self.lag_seconds)}"
         where = counted(len(self) - unknown, "partitions")
         return (
             f"{self.reader}, {self.state}: {behind}{since} behind in {where}{beside}{self._end()}"
@@ -191,7 +190,7 @@ class TopicLag(Viewed):
         if self.lag_records == 0:
             return ""
         if self.catch_up_seconds is not None:
-            return f", caught up in {_seconds_text(self.catch_up_seconds)}"
+            return f", caught up in {format_span(self.catch_up_seconds)}"
         why = self.why or "not told"
         return f", caught up {why}" if why.startswith("never") else f", caught up: unknown ({why})"
 
@@ -200,20 +199,6 @@ class TopicLag(Viewed):
 
     def _repr_html_(self) -> str:
         return rows_html(self.sentence(), HEADER, (each.cells() for each in self))
-
-
-def _seconds_text(seconds: float) -> str:
-    """Return a length of time for people.
-
-    Examples
-    --------
-    >>> _seconds_text(4), _seconds_text(600), _seconds_text(100_000)
-    ('4.0 s', '10 minutes', '28 hours')
-    """
-    for name, length in _LENGTHS:
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {name}"
-    return f"{seconds:,.1f} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -464,24 +449,6 @@ def _beginning(reader: RunReader, told: MicroBatch, ended: dict[int, int]) -> di
     return told_to or (dict.fromkeys(ended, 0) if records == sum(ended.values()) else {})
 
 
-def _meeting(waiting: int, read: float | None, arrives: float | None) -> tuple[float | None, bool]:
-    """Return in how many seconds nothing waits any more, and whether that is ever."""
-    if waiting == 0:
-        return 0.0, True
-    if read == 0:
-        return None, False
-    if read is None or arrives is None:
-        return None, True
-    return (waiting / (read - arrives), True) if read > arrives else (None, False)
-
-
-def _never(read: float, arrives: float) -> str:
-    """Return why a reader never catches up, in words."""
-    if not read:
-        return "never at this rate: nothing is read"
-    return f"never at this rate: {_rate(arrives)} arrive a second, and {_rate(read)} are read"
-
-
 def _rate(value: float) -> str:
     return format_count(value) if value >= 10 else f"{value:.1f}"  # noqa: PLR2004 - digits
 
@@ -557,13 +524,15 @@ def _until(
     waiting: int, read: _Rates, arrives: _Rates, reads: float | None, comes: float | None
 ) -> tuple[float | None, str | None]:
     """Return in how many seconds nothing waits any more, or why that is not known, or never."""
-    seconds, ever = _meeting(waiting, reads, comes)
-    if seconds is not None:
-        return seconds, None
-    if not ever:
-        return None, _never(reads or 0.0, comes or 0.0)
-    why = read.why if reads is None else arrives.why
-    return None, why or "no rate is known of it"
+    if not waiting:
+        return 0.0, None
+    if reads == 0:
+        return None, "never at this rate: nothing is read"
+    if reads is None or comes is None:
+        return None, (read.why if reads is None else arrives.why) or "no rate is known of it"
+    if reads > comes:
+        return waiting / (reads - comes), None
+    return None, f"never at this rate: {_rate(comes)} arrive a second, and {_rate(reads)} are read"
 
 
 def _shared(row: LagOfPartition, whole: float | None, why: str | None) -> LagOfPartition:

@@ -68,7 +68,10 @@ class LookupOptions:
     """By which copies of one look-up, in several tasks of a process, know that they are one."""
 
     def __post_init__(self) -> None:
-        _check_callable(self.ask)
+        given: object = self.ask
+        if not callable(given):
+            message = f"A look-up needs something to call, not {given!r}."
+            raise ConfigurationError(message, hint="Give a function of a list of keys.")
         for name in ("batch_size", "pool", "cache_keys", "pause_after"):
             self._check_at_least(1, name)
         self._check_at_least(0, "retries")
@@ -91,12 +94,6 @@ class LookupOptions:
         if (self.on_error == "default") != (self.default is not None):
             message = f"on_error={self.on_error!r} and default={self.default!r} don't go together."
             raise ConfigurationError(message, hint="Give both on_error='default' and default=….")
-
-
-def _check_callable(ask: object) -> None:
-    if not callable(ask):
-        message = f"A look-up needs something to call, not {ask!r}."
-        raise ConfigurationError(message, hint="Give a function of a list of keys.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,28 +272,19 @@ class _LookupCalls:
         of_instance = getattr(options.ask, "__call__", None)  # noqa: B004 - looks at how it is made
         self._is_async = any(map(inspect.iscoroutinefunction, (options.ask, of_instance)))
 
-    async def ask(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
-        """Return an answer for each key, or why there is none."""
-        answers, failure = await self._try(keys, self._options.retries)
+    async def ask(
+        self, keys: Sequence[Hashable], *, is_half: bool = False
+    ) -> dict[Hashable, Answer]:
+        """Return an answer for each key, or why there is none; halves are not tried again."""
+        retries = self._options.retries if not is_half or len(keys) == 1 else 0
+        answers, failure = await self._try(keys, retries)
         failed = [key for key in keys if answers[key].failure is not None]
         if failure is None or not failure.was_asked or len(failed) == 1:
             return answers
         # One key that the service can't bear must not cost the others their answers.
-        return answers | await self._ask_halves(failed)
-
-    async def _ask_halves(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
-        middle = len(keys) // 2
-        first, second = await asyncio.gather(
-            self._ask_half(keys[:middle]), self._ask_half(keys[middle:])
-        )
-        return first | second
-
-    async def _ask_half(self, keys: Sequence[Hashable]) -> dict[Hashable, Answer]:
-        alone = len(keys) == 1
-        answers, failure = await self._try(keys, self._options.retries if alone else 0)
-        if failure is None or not failure.was_asked or alone:
-            return answers
-        return await self._ask_halves(keys)
+        halves = failed[: len(failed) // 2], failed[len(failed) // 2 :]
+        first, second = await asyncio.gather(*(self.ask(half, is_half=True) for half in halves))
+        return answers | first | second
 
     async def _try(
         self, keys: Sequence[Hashable], retries: int

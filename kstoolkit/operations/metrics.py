@@ -40,8 +40,8 @@ from kstoolkit.errors import (
     OutputError,
 )
 from kstoolkit.operations.lag import LagWatch
-from kstoolkit.operations.sparkmemory import session_with_java
-from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, java_metrics, labelled
+from kstoolkit.operations.sparkmemory import java_memory, session_with_java
+from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, labelled
 from kstoolkit.pipeline.runfolder import size_bytes
 from kstoolkit.pipeline.status import FindingCounts, RunState, RunWatch, with_all_reasons
 
@@ -145,6 +145,46 @@ def _disk_metrics(folder: Path) -> list[Family]:
         ),
         gauge("disk_free_bytes", "Bytes that are free on the run folder's disk.", disk.free),
         gauge("disk_size_bytes", "Size of the run folder's disk.", disk.total),
+    ]
+
+
+_JAVA_MEMORY = {
+    "heap_used_bytes": "Objects in the heap, garbage among them.",
+    "heap_committed_bytes": "What was asked of the system for the heap.",
+    "heap_max_bytes": "What the heap may grow to.",
+    "non_heap_used_bytes": "Classes and compiled code.",
+    "direct_bytes": "Direct buffers that Java counts.",
+    "rss_bytes": "All that Java's process has in memory.",
+}
+
+
+def _java_metrics(*, counts_here: bool) -> list[Family]:
+    """Return the memory and the collections of the driver's Java; another Java is none of ours.
+
+    >>> _java_metrics(counts_here=False)[0].documentation
+    'Objects in the heap, garbage among them. Unknown: only the process that counts knows.'
+    """
+    context = SparkContext._active_spark_context  # noqa: SLF001 - unlike getOrCreate, starts none
+    memory, collectors, about = None, {}, ""
+    if counts_here and context is not None:
+        jvm: Any = context._jvm  # noqa: SLF001 - the way into Java
+        memory = java_memory(jvm)
+        why = memory.unknown.get("rss_bytes", "")
+        beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
+        collectors = {bean.getName(): bean for bean in beans}
+    else:
+        why = "the session has no Java on this side, as with Spark Connect"
+        why = why if counts_here else "only the process that counts knows"
+        about = f" Unknown: {why}."
+    counts = {name: bean.getCollectionCount() for name, bean in collectors.items()}
+    seconds = {n: bean.getCollectionTime() / _SECOND_MS for n, bean in collectors.items()}
+    return [
+        *(
+            gauge(f"jvm_{name}", said, getattr(memory, name, None), why)
+            for name, said in _JAVA_MEMORY.items()
+        ),
+        counter("jvm_gc_collections", f"Garbage collections.{about}", labelled("gc", counts)),
+        counter("jvm_gc_seconds", f"Time in garbage collections.{about}", labelled("gc", seconds)),
     ]
 
 
@@ -350,7 +390,7 @@ class RunCollector:
             "run": self._read_run,
             "findings": lambda: self._while_there(_finding_metrics(findings.look())),
             "disk": lambda: _disk_metrics(run.folder.path),
-            "java": lambda: java_metrics(counts_here=self._run.is_active),
+            "java": lambda: _java_metrics(counts_here=self._run.is_active),
             "lag": self._read_lag,
             "restarts": self._read_restarts,
             "restore": self.restores.metrics,
@@ -393,7 +433,11 @@ class RunCollector:
         settings = self._run.folder.settings()
         return [
             *_run_metrics(status, settings),
-            *self._query_figures.metrics(status, self._watch.progress),
+            *self._query_figures.metrics(
+                status.batches,
+                self._watch.progress,
+                counts_here=status.state is RunState.COUNTING,
+            ),
         ]
 
     def _find_query(self) -> None:

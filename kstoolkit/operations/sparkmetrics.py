@@ -1,4 +1,4 @@
-"""What a query, its operators' state, RocksDB and Java tell Prometheus of themselves.
+"""What a query, its operators' state and RocksDB tell Prometheus of themselves.
 
 Only the process that counts knows these; they begin at 0 with it, as Prometheus expects of a
 process that was started anew.
@@ -17,18 +17,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from pyspark import SparkContext
-
-from kstoolkit.operations.sparkmemory import java_memory
-from kstoolkit.pipeline.status import RunState
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.metrics_core import Metric as Family
 
-    from kstoolkit.pipeline.status import RunStatus
+    from kstoolkit.pipeline.batches import MicroBatch
 
 
 Labels = tuple[tuple[str, str], ...]
@@ -71,22 +66,17 @@ def _filled(kind: type[FamilyKind], name: str, about: str, value: Value) -> Fami
     return family
 
 
-_SECONDS = 0.001
-"""Spark's milliseconds in seconds."""
-
-
 @dataclass(frozen=True, slots=True)
-class _RocksdbFigure:
+class _Figure:
     """Where a figure stands in Spark's progress, and what becomes of it.
 
     ``in_spark`` is its name in ``customMetrics`` less ``rocksdb``, ``name`` that for Prometheus
-    less ``kstoolkit_rocksdb_``; ``unit`` is what one of Spark's is worth; some add up by batch.
+    less ``kstoolkit_rocksdb_``; Spark's milliseconds become seconds; some add up by batch.
     """
 
     in_spark: str
     name: str
     about: str
-    unit: float = 1
     adds_up: bool = True
 
     @property
@@ -94,37 +84,34 @@ class _RocksdbFigure:
         """Its whole name in ``customMetrics``."""
         return f"rocksdb{self.in_spark}"
 
+    @property
+    def unit(self) -> float:
+        """What one of Spark's is worth."""
+        return 0.001 if self.name.endswith("_seconds") else 1
 
-def _latest(in_spark: str, name: str, about: str, unit: float = 1) -> _RocksdbFigure:
-    return _RocksdbFigure(in_spark, name, about, unit, adds_up=False)
+
+def _latest(in_spark: str, name: str, about: str) -> _Figure:
+    return _Figure(in_spark, name, about, adds_up=False)
 
 
 _STREAMS_METRICS = (
-    _RocksdbFigure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
-    _RocksdbFigure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
-    _RocksdbFigure(
+    _Figure("TotalBytesWritten", "bytes_written", "Bytes written to the stores."),
+    _Figure("TotalBytesRead", "bytes_read", "Bytes read from the stores by key."),
+    _Figure(
         "TotalBytesWrittenByFlush",
         "memtable_bytes_flushed",
         "Bytes that memtables were flushed to.",
     ),
-    _RocksdbFigure(
+    _Figure(
         "WriterStallLatencyMs",
         "write_stall_duration_seconds",
         "How long writers were delayed or stopped.",
-        _SECONDS,
     ),
-    _RocksdbFigure(
-        "TotalBytesReadByCompaction", "bytes_read_compaction", "Bytes that compactions read."
-    ),
-    _RocksdbFigure(
+    _Figure("TotalBytesReadByCompaction", "bytes_read_compaction", "Bytes that compactions read."),
+    _Figure(
         "TotalBytesWrittenByCompaction", "bytes_written_compaction", "Bytes that compactions wrote."
     ),
-    _RocksdbFigure(
-        "TotalCompactionLatencyMs",
-        "compaction_time_seconds",
-        "How long compactions took.",
-        _SECONDS,
-    ),
+    _Figure("TotalCompactionLatencyMs", "compaction_time_seconds", "How long compactions took."),
     _latest("SstFileSize", "total_sst_files_size_bytes", "Size of all SST files."),
     _latest(
         "PinnedBlocksMemoryUsage",
@@ -135,28 +122,24 @@ _STREAMS_METRICS = (
 """Figures that Kafka Streams has too: KIP-471 and KIP-607."""
 
 _SPARKS_OWN = (
-    _RocksdbFigure("GetCount", "gets", "Rows that were looked up."),
-    _RocksdbFigure("PutCount", "puts", "Rows that were written."),
-    _RocksdbFigure("GetLatency", "get_seconds", "How long looking up took.", _SECONDS),
-    _RocksdbFigure("PutLatency", "put_seconds", "How long writing took.", _SECONDS),
-    _RocksdbFigure("ReadBlockCacheHitCount", "block_cache_hits", "Blocks found in the cache."),
-    _RocksdbFigure("ReadBlockCacheMissCount", "block_cache_misses", "Blocks read from disk."),
-    _RocksdbFigure(
+    _Figure("GetCount", "gets", "Rows that were looked up."),
+    _Figure("PutCount", "puts", "Rows that were written."),
+    _Figure("GetLatency", "get_seconds", "How long looking up took."),
+    _Figure("PutLatency", "put_seconds", "How long writing took."),
+    _Figure("ReadBlockCacheHitCount", "block_cache_hits", "Blocks found in the cache."),
+    _Figure("ReadBlockCacheMissCount", "block_cache_misses", "Blocks read from disk."),
+    _Figure(
         "TotalBytesReadThroughIterator", "iterator_bytes_read", "Bytes read through iterators."
     ),
-    _latest("CommitFlushLatency", "commit_flush_seconds", "The flush of a commit.", _SECONDS),
-    _latest("CommitCompactLatency", "commit_compact_seconds", "Compaction at commit.", _SECONDS),
-    _latest("CommitCheckpointLatency", "commit_checkpoint_seconds", "The checkpoint.", _SECONDS),
-    _latest("CommitFileSyncLatencyMs", "commit_file_sync_seconds", "Syncing files.", _SECONDS),
-    _latest("SaveZipFilesLatencyMs", "save_zip_files_seconds", "Uploading the zip.", _SECONDS),
-    _latest(
-        "ChangeLogWriterCommitLatencyMs", "changelog_commit_seconds", "The changelog.", _SECONDS
-    ),
-    _latest("LoadLatencyMs", "load_seconds", "Loading a version of the state.", _SECONDS),
-    _latest(
-        "LoadFromSnapshotLatencyMs", "load_from_snapshot_seconds", "Loading a snapshot.", _SECONDS
-    ),
-    _latest("ReplayChangeLogLatencyMs", "replay_seconds", "Replaying changelogs.", _SECONDS),
+    _latest("CommitFlushLatency", "commit_flush_seconds", "The flush of a commit."),
+    _latest("CommitCompactLatency", "commit_compact_seconds", "Compaction at commit."),
+    _latest("CommitCheckpointLatency", "commit_checkpoint_seconds", "The checkpoint."),
+    _latest("CommitFileSyncLatencyMs", "commit_file_sync_seconds", "Syncing files."),
+    _latest("SaveZipFilesLatencyMs", "save_zip_files_seconds", "Uploading the zip."),
+    _latest("ChangeLogWriterCommitLatencyMs", "changelog_commit_seconds", "The changelog."),
+    _latest("LoadLatencyMs", "load_seconds", "Loading a version of the state."),
+    _latest("LoadFromSnapshotLatencyMs", "load_from_snapshot_seconds", "Loading a snapshot."),
+    _latest("ReplayChangeLogLatencyMs", "replay_seconds", "Replaying changelogs."),
     _latest("NumReplayChangelogFiles", "replayed_changelog_files", "Changelogs replayed."),
     _latest("NumLoadedFromDfs", "loaded_from_checkpoint", "Stores loaded from the checkpoint."),
     _latest("FilesCopied", "files_copied", "SST files copied to the checkpoint."),
@@ -172,11 +155,6 @@ _SPARKS_OWN = (
 
 _FIGURES = (*_STREAMS_METRICS, *_SPARKS_OWN)
 """What there is for each operator. What Spark tells of each store and partition is left out."""
-
-
-def _figures_of(custom: Mapping[str, float]) -> dict[_RocksdbFigure, float]:
-    """Return an operator's figures of those that its ``customMetrics`` tell."""
-    return {each: custom[each.key] * each.unit for each in _FIGURES if each.key in custom}
 
 
 _STATE = {
@@ -209,7 +187,7 @@ class QueryFigures:
         self._counted = -1
         self._parts: dict[str, float] = {}
         self._changes: dict[str, Counter[Labels]] = {name: Counter() for name in _CHANGES}
-        self._rocksdb: dict[_RocksdbFigure, dict[Labels, float]] = {}
+        self._rocksdb: dict[_Figure, dict[Labels, float]] = {}
         self._newest_parts: Mapping[str, float] | None = None
         self._newest: Mapping[str, Any] | None = None
 
@@ -217,17 +195,22 @@ class QueryFigures:
         """Take in that another query counts now, which may repeat the number of a batch."""
         self._resets, self._counted = resets, -1
 
-    def metrics(self, status: RunStatus, progress: Mapping[int, Mapping[str, Any]]) -> list[Family]:
+    def metrics(
+        self,
+        batches: Iterable[MicroBatch],
+        progress: Mapping[int, Mapping[str, Any]],
+        *,
+        counts_here: bool,
+    ) -> list[Family]:
         """Return the figures by now; ``progress`` is what the query told, by number of batch."""
-        fresh = {each.number: each for each in status.batches if each.number > self._counted}
+        fresh = {each.number: each for each in batches if each.number > self._counted}
         for number in sorted(fresh.keys() & progress.keys()):
             self._newest_parts = fresh[number].parts_seconds
             for part, seconds in self._newest_parts.items():
                 self._parts[part] = self._parts.get(part, 0.0) + seconds
             self._take_operators(progress[number])
             self._counted = number
-        counts = status.state is RunState.COUNTING
-        why = "no batch has ended yet" if counts else "only the process that counts knows"
+        why = "no batch has ended yet" if counts_here else "only the process that counts knows"
         return [*self._times(why), *self._state(why), *self._rocksdb_metrics()]
 
     def _take_operators(self, told: Mapping[str, Any]) -> None:
@@ -235,10 +218,11 @@ class QueryFigures:
         for labels, operator in _operators(told):
             for name, (in_spark, _) in _CHANGES.items():
                 self._changes[name][labels] += operator.get(in_spark, 0)
-            for figure, value in _figures_of(operator["customMetrics"]).items():
+            custom = operator["customMetrics"]
+            for figure in [each for each in _FIGURES if each.key in custom]:
                 values = self._rocksdb.setdefault(figure, {})
                 before = values.get(labels, 0.0) if figure.adds_up and self._resets else 0.0
-                values[labels] = before + value
+                values[labels] = before + custom[figure.key] * figure.unit
 
     def _times(self, why: str) -> list[Family]:
         newest = self._newest_parts
@@ -280,53 +264,3 @@ def _operators(told: Mapping[str, Any]) -> Iterator[tuple[Labels, Mapping[str, A
     """Return each operator's figures; the position tells apart two of one name."""
     for position, each in enumerate(told["stateOperators"]):
         yield (("operator", each["operatorName"]), ("position", str(position))), each
-
-
-_SECOND_MS = 1_000
-_MEMORY = {
-    "heap_used_bytes": "Objects in the heap, garbage among them.",
-    "heap_committed_bytes": "What was asked of the system for the heap.",
-    "heap_max_bytes": "What the heap may grow to.",
-    "non_heap_used_bytes": "Classes and compiled code.",
-    "direct_bytes": "Direct buffers that Java counts.",
-    "rss_bytes": "All that Java's process has in memory.",
-}
-
-
-def java_metrics(*, counts_here: bool) -> list[Family]:
-    """Return the memory and the collections of the driver's Java; another Java is none of ours."""
-    if not counts_here:
-        return _metrics({}, None, None, "only the process that counts knows")
-    context = SparkContext._active_spark_context  # noqa: SLF001 - unlike getOrCreate, starts none
-    if context is None:
-        why = "the session has no Java on this side, as with Spark Connect"
-        return _metrics({}, None, None, why)
-    jvm: Any = context._jvm  # noqa: SLF001 - the way into Java
-    memory = java_memory(jvm)
-    beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
-    collectors = {bean.getName(): bean for bean in beans}
-    return _metrics(
-        {name: getattr(memory, name) for name in _MEMORY},
-        {name: bean.getCollectionCount() for name, bean in collectors.items()},
-        {name: bean.getCollectionTime() / _SECOND_MS for name, bean in collectors.items()},
-        memory.unknown.get("rss_bytes", ""),
-    )
-
-
-def _metrics(
-    memory: Mapping[str, int | None],
-    collections: Mapping[str, float] | None,
-    seconds: Mapping[str, float] | None,
-    why: str,
-) -> list[Family]:
-    gauges = [gauge(f"jvm_{name}", said, memory.get(name), why) for name, said in _MEMORY.items()]
-    about = f" Unknown: {why}." if collections is None else ""
-    return [
-        *gauges,
-        counter(
-            "jvm_gc_collections", f"Garbage collections.{about}", labelled("gc", collections or {})
-        ),
-        counter(
-            "jvm_gc_seconds", f"Time in garbage collections.{about}", labelled("gc", seconds or {})
-        ),
-    ]

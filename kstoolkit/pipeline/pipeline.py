@@ -62,7 +62,6 @@ from kstoolkit.pipeline.inputs import (
     starting_of,
 )
 from kstoolkit.pipeline.operator import Plan
-from kstoolkit.pipeline.poison import PoisonSearch, SkipList
 from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
@@ -70,7 +69,13 @@ from kstoolkit.pipeline.session import spark_session, streaming_conf
 from kstoolkit.pipeline.shuffle import Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
-from kstoolkit.pipeline.topicfeed import needs_schema, sampled_schema, topic_feed
+from kstoolkit.pipeline.topicfeed import (
+    PoisonSearch,
+    SkipList,
+    needs_schema,
+    sampled_schema,
+    topic_feed,
+)
 from kstoolkit.units import Duration, format_duration, parse_duration
 from kstoolkit.windows import Cascade
 

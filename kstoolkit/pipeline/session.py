@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _LAST_LINES = 3
-_LAST_BREATH_SECONDS = 0.5
 
 
 def _start_java(conf: SparkConf, log: BinaryIO) -> None:
@@ -68,21 +66,6 @@ def _forget_dead_java() -> None:
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
-
-
-def java_is_gone() -> bool:
-    """Return whether the Java that this process started has ended, or is about to.
-
-    To be asked before an error of Java's is read: its text is Java's to tell.
-    """
-    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
-    if process is None:
-        return False
-    try:
-        process.wait(_LAST_BREATH_SECONDS)  # a connection breaks off before the process is gone
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _cause_of(error: Exception, log: Path, start: int) -> str:

@@ -26,7 +26,7 @@ from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit, size_bytes
 from kstoolkit.records import Viewed, counted, facts_html
-from kstoolkit.units import format_bytes, format_count
+from kstoolkit.units import format_bytes, format_count, format_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _Read = TypeVar("_Read")
 
 _RECENT_MS = 60_000
-_LENGTHS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000))
 _SECOND_MS = 1_000
 
 
@@ -179,7 +178,7 @@ class RunStatus(Viewed):
         last = self.last_restart
         if last is None:
             return []
-        ago = _length(max(self.at_ms - last.at_ms, 0))
+        ago = format_span(max(self.at_ms - last.at_ms, 0) / _SECOND_MS)
         return [("restarts", f"{format_count(self.restarts)}, the last {ago} ago: {last.reason}")]
 
     def _batches(self) -> str:
@@ -199,7 +198,7 @@ class RunStatus(Viewed):
         if self.newest_event_ms is None or self.lag_ms is None:
             return f"unknown ({self.unknown.get('newest_event_ms', 'no counts yet')})"
         reached = moment_of(self.newest_event_ms)
-        lag = _length(self.lag_ms) if self.lag_ms else "none"
+        lag = format_span(self.lag_ms / _SECOND_MS) if self.lag_ms else "none"
         return f"{lag}: event time reaches {reached:%Y-%m-%d %H:%M:%S} UTC"
 
     def _waiting(self) -> str:
@@ -232,13 +231,6 @@ def _parts_text(batch: MicroBatch) -> str:
 def _by_name(counts: dict[str, int]) -> str:
     told = [f"{name} {format_count(number)}" for name, number in counts.items() if number]
     return ", ".join(told) or "none"
-
-
-def _length(milliseconds: int) -> str:
-    for name, length in _LENGTHS:
-        if milliseconds >= 2 * length:
-            return f"{milliseconds / length:,.0f} {name}s"
-    return f"{milliseconds / _SECOND_MS:,.1f} s"
 
 
 class _UnreadBatches:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Self
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -44,7 +46,6 @@ from kstoolkit.pipeline.runfolder import (
     offsets_reached,
     rewrite_offsets,
 )
-from kstoolkit.pipeline.session import java_is_gone
 from kstoolkit.pipeline.sink import NotSent
 from kstoolkit.units import format_duration
 
@@ -300,10 +301,19 @@ PATIENCE_MS = 600_000
 
 _POISONOUS = 3
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 10.0
+_LAST_BREATH_SECONDS = 0.5
 
 
-def _nothing() -> None:
-    pass
+def _java_is_gone() -> bool:
+    """Return whether Java has ended, or is about to: asked before its error's text is read."""
+    process = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as pyspark asks itself
+    if process is None:
+        return False
+    try:
+        process.wait(_LAST_BREATH_SECONDS)  # a connection breaks off before the process is gone
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -319,7 +329,7 @@ class Retries:
     patience_ms: int
     tell: Log
     restart: Restart | None = None
-    set_aside: Callable[[], str | None] = _nothing
+    set_aside: Callable[[], str | None] = lambda: None
     _outage: _Outage | None = field(default=None, init=False)
     _deaths: _Deaths | None = field(default=None, init=False)
 
@@ -327,14 +337,19 @@ class Retries:
         """Return when the query may be started again, or is to end; else raise what it died of."""
         if isinstance(death, PlannedAnew):
             return
-        if not isinstance(death, KstoolkitError) and java_is_gone():
+        if not isinstance(death, KstoolkitError) and _java_is_gone():
             death = java_ended(self.folder)
         if isinstance(death, UserError):
             raise death
         if is_kafkas(death):
             self._wait_for_kafka(death, closing)
             return
-        failed = self._in_words(death)
+        if isinstance(death, KstoolkitError):
+            failed = death
+        elif isinstance(death, (Py4JJavaError, PySparkException)):
+            failed = run_failed(death, self.folder)
+        else:
+            failed = java_ended(self.folder)
         if self.restart is None and failed is death:
             raise death  # from itself, it would be its own cause
         if self.restart is None:
@@ -389,12 +404,6 @@ class Retries:
     @property
     def _restarts(self) -> RestartLog:
         return RestartLog(self.folder.restarts)
-
-    def _in_words(self, death: Exception) -> KstoolkitError:
-        if isinstance(death, KstoolkitError):
-            return death
-        is_of_java = isinstance(death, (Py4JJavaError, PySparkException))
-        return run_failed(death, self.folder) if is_of_java else java_ended(self.folder)
 
 
 @dataclass(slots=True)

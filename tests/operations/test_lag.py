@@ -16,7 +16,7 @@ from confluent_kafka.cimpl import NewPartitions, TopicPartition
 import kstoolkit as kst
 from kstoolkit.errors import ConfigurationError, InputError, KafkaError
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.operations.lag import LagWatch, _meeting
+from kstoolkit.operations.lag import LagWatch, _Rates, _until
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.plots.axes import beside_pyplot
 from tests.kafka.clients import make_topic, write
@@ -263,11 +263,15 @@ def test_a_broker_that_is_not_there_is_said() -> None:
 
 
 def test_what_waits_meets_what_is_read_or_never() -> None:
-    assert _meeting(120, 30.0, 10.0) == (6.0, True)
-    assert _meeting(120, 10.0, 10.0) == (None, False)
-    assert _meeting(120, None, 10.0) == (None, True)
-    assert _meeting(120, 0.0, None) == (None, False)
-    assert _meeting(0, None, None) == (0.0, True)
+    read, arrives = _Rates({}, "no batch"), _Rates({}, "one look")
+    assert _until(120, read, arrives, 30.0, 10.0) == (6.0, None)
+    assert _until(120, read, arrives, None, 10.0) == (None, "no batch")
+    assert _until(120, read, arrives, 30.0, None) == (None, "one look")
+    assert _until(0, read, arrives, None, None) == (0.0, None)
+    never = "never at this rate: "
+    assert _until(120, read, arrives, 0.0, None) == (None, f"{never}nothing is read")
+    slow = f"{never}10 arrive a second, and 10 are read"
+    assert _until(120, read, arrives, 10.0, 10.0) == (None, slow)
 
 
 def test_what_is_neither_a_run_nor_a_folder_has_no_lag() -> None:

@@ -38,7 +38,8 @@ def progress(*operators: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(figures: QueryFigures, seen: RunStatus, of: dict[int, Any]) -> dict[str, dict[Any, float]]:
-    return {each.name: values_of(each) for each in figures.metrics(seen, of)}
+    found = figures.metrics(seen.batches, of, counts_here=seen.state is RunState.COUNTING)
+    return {each.name: values_of(each) for each in found}
 
 
 def test_each_batch_adds_up_once_however_often_it_is_seen() -> None:
@@ -98,14 +99,12 @@ def test_what_spark_tells_of_each_partition_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "why"),
-    [
-        (RunState.COUNTING, "no batch has ended yet"),
-        (RunState.ELSEWHERE, "only the process that counts knows"),
-    ],
+    ("counts_here", "why"),
+    [(True, "no batch has ended yet"), (False, "only the process that counts knows")],
 )
-def test_before_the_first_batch_the_state_is_unknown(state: RunState, why: str) -> None:
-    found = {each.name: each for each in QueryFigures().metrics(status(state=state), {})}
+def test_before_the_first_batch_the_state_is_unknown(counts_here: bool, why: str) -> None:  # noqa: FBT001
+    told = QueryFigures().metrics((), {}, counts_here=counts_here)
+    found = {each.name: each for each in told}
     assert not found["kstoolkit_state_rows"].samples
     assert found["kstoolkit_state_rows"].documentation.endswith(f"Unknown: {why}.")
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.pipeline.poison import _MOST_FOUND, SkipList, bisect
+from kstoolkit.pipeline.topicfeed import _MOST_FOUND, SkipList, bisect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kstoolkit.pipeline.poison import Ranges
+    from kstoolkit.pipeline.topicfeed import Ranges
 
 OFFSETS = st.sets(st.integers(100, 400), max_size=_MOST_FOUND // 2)
 
