@@ -373,6 +373,9 @@ def _written_bytes(state: Path) -> dict[int, int]:
     return dict(written)
 
 
+_SUMMED = ("events", "findings", "counters_in", "changelog_records", "changelog_bytes")
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary(Viewed):
     """A run in figures.
@@ -430,14 +433,10 @@ class RunSummary(Viewed):
         later = batches[1:]
         spent = sum(batch.seconds for batch in later)
         return cls(
-            events=sum(batch.events for batch in batches),
+            **{name: sum(getattr(batch, name) for batch in batches) for name in _SUMMED},
             late=_added(batch.late for batch in batches),
             dead_letters=_added(batch.dead_letters for batch in batches),
             batches=len(batches),
-            findings=sum(batch.findings for batch in batches),
-            counters_in=sum(batch.counters_in for batch in batches),
-            changelog_records=sum(batch.changelog_records for batch in batches),
-            changelog_bytes=sum(batch.changelog_bytes for batch in batches),
             left_out=sum(sum(batch.left_out.values()) for batch in batches),
             backlog={} if last is None else last.backlog,
             state_bytes=state_bytes,
@@ -473,26 +472,20 @@ class RunSummary(Viewed):
             (f"late for {window}", format_count(number)) for window, number in self.late.items()
         ]
         held = [(f"backlog of {window}", format_count(n)) for window, n in self.backlog.items()]
+        per_event = f" ({self.counters_in / self.events:.2f} an event)" if self.events else ""
         return [
             ("events", format_count(self.events)),
             *late,
             *dead,
             ("findings reported", format_count(self.findings)),
-            ("micro-batches", self._batches()),
-            ("records into the shuffle", self._per_event(self.counters_in)),
+            ("micro-batches", f"{self.batches:,} in {self.seconds:,.1f} s"),
+            ("records into the shuffle", f"{self.counters_in:,}{per_event}"),
             ("changelog", self._changelog()),
             *held,
             ("state", format_bytes(self.state_bytes)),
             ("state in memory", self._held()),
             ("speed", self._speed()),
         ]
-
-    def _batches(self) -> str:
-        return f"{self.batches:,} in {self.seconds:,.1f} s"
-
-    def _per_event(self, records: int) -> str:
-        share = f" ({records / self.events:.2f} an event)" if self.events else ""
-        return f"{records:,}{share}"
 
     def _changelog(self) -> str:
         told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"

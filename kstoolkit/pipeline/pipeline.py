@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from kstoolkit.events.topics import Address
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
@@ -282,12 +281,18 @@ def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
 
 def _check_kinds(pipeline: Pipeline) -> None:
     """Raise, before Spark is started, if something was given for something else."""
-    checks = {
+    checks: dict[str, tuple[Callable[[Any], bool], str]] = {
         "source": (_is_source, "kst.files(…), kst.kafka_topic(…), kst.frame(…) or kst.simulate(…)"),
         "cascade": (lambda given: isinstance(given, Cascade), "kst.Cascade('1 minute', '1 hour')"),
         "rules": (_are_rules, "a list of rules; kst.load_rules('rules.toml') reads a file"),
-        "changelog": (_is_changelog, "kst.kafka_changelog(…), or None for the run's folder"),
-        "findings_to": (_is_findings_topic, "kst.kafka_findings(…), or None"),
+        "changelog": (
+            lambda given: isinstance(given, KafkaChangelog | None),
+            "kst.kafka_changelog(…), or None for the run's folder",
+        ),
+        "findings_to": (
+            lambda given: isinstance(given, KafkaFindings | None),
+            "kst.kafka_findings(…), or None",
+        ),
         "buckets": (lambda given: type(given) is int, "a whole number"),
         "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
     }
@@ -301,14 +306,6 @@ def _is_source(given: object) -> bool:
     if isinstance(given, Frame):
         return hasattr(given.df, "sparkSession")
     return isinstance(given, Files | Simulation | Topic)
-
-
-def _is_findings_topic(given: object) -> bool:
-    return given is None or isinstance(given, KafkaFindings)
-
-
-def _is_changelog(given: object) -> bool:
-    return given is None or isinstance(given, KafkaChangelog)
 
 
 def _are_rules(given: object) -> bool:
@@ -325,14 +322,10 @@ def _check_apart(
     named = {**given, "changelog": changelog, "findings_to": findings_to}
     topics = {name: each.address for name, each in named.items() if each is not None}
     for (one, mine), (other, theirs) in combinations(topics.items(), 2):
-        if _are_same(mine, theirs):
+        servers = set(mine.bootstrap.split(",")) & set(theirs.bootstrap.split(","))
+        if servers and mine.topic == theirs.topic:
             message = f"{one} and {other} are the same topic, {mine}."
             raise ConfigurationError(message, hint="Give each a topic of its own.")
-
-
-def _are_same(one: Address, other: Address) -> bool:
-    servers = set(one.bootstrap.split(",")) & set(other.bootstrap.split(","))
-    return one.topic == other.topic and bool(servers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from kstoolkit.errors import CheckpointError, FormatError, InputError, OutputError
 from kstoolkit.windows import Cascade, as_window
@@ -218,7 +218,8 @@ class RunFolder:
         try:
             read = json.loads(place.read_text(encoding="utf-8"))
             if not isinstance(read, dict):
-                raise _no_object(read)
+                message = f"it holds {json.dumps(read)[:40]}, not an object with settings"
+                raise TypeError(message)  # noqa: TRY301 - told as all that can be wrong with it
             found = read.pop("format")
             if found != _FORMAT:
                 raise FormatError.version(_WHAT, found, _FORMAT)
@@ -263,7 +264,13 @@ class RunFolder:
             If they can't be written; what was there before stays.
         """
         try:
-            self._write({"format": _FORMAT, **asdict(settings)})
+            hidden = self.path / ".run.json"
+            with hidden.open("w", encoding="utf-8") as file:
+                json.dump({"format": _FORMAT, **asdict(settings)}, file, indent=2)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            hidden.replace(self.path / "run.json")
         except OSError as error:
             message = f"{self.path / 'run.json'} can't be written: {error.strerror}."
             hint = "Make room there, or mend the permissions, and run again: nothing is lost."
@@ -300,15 +307,6 @@ class RunFolder:
     def _aside(self, epoch: int) -> Path:
         return self.path / f"checkpoint.epoch={epoch}"
 
-    def _write(self, told: dict[str, Any]) -> None:
-        hidden = self.path / ".run.json"
-        with hidden.open("w", encoding="utf-8") as file:
-            json.dump(told, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        hidden.replace(self.path / "run.json")
-
     def hold(self) -> RunLock:
         """Hold the folder for one run, until the returned lock is released.
 
@@ -317,23 +315,6 @@ class RunFolder:
         OutputError
             If another run holds it, it can't be written, or it holds something else.
         """
-        return RunLock(self._lock())
-
-    def is_held(self) -> bool:
-        """Whether a run writes to it at present, of whatever process."""
-        try:
-            lock = os.open(self.path / ".lock", os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)  # at once: a run that begins just now must not find it held
-        return False
-
-    def _lock(self) -> int:
         self._check_ours()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -349,7 +330,21 @@ class RunFolder:
             raise OutputError(
                 message, hint="Wait for it, stop it, or take another --out."
             ) from error
-        return lock
+        return RunLock(lock)
+
+    def is_held(self) -> bool:
+        """Whether a run writes to it at present, of whatever process."""
+        try:
+            lock = os.open(self.path / ".lock", os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)  # at once: a run that begins just now must not find it held
+        return False
 
     def _check_ours(self) -> None:
         if not self.path.is_dir():
@@ -362,10 +357,6 @@ class RunFolder:
             others = f"{len(names)} other file{'s' if len(names) > 1 else ''}"
             message = f"{str(self.path)!r} holds {others}, and no run."
             raise OutputError(message, hint="Give a new or empty folder with --out.")
-
-
-def _no_object(read: object) -> TypeError:
-    return TypeError(f"it holds {json.dumps(read)[:40]}, not an object with settings")
 
 
 def _in_words(value: object) -> str:

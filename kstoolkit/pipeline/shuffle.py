@@ -34,11 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SHUFFLE_SCHEMA = pa.schema(
-    [
-        pa.field("bucket", pa.int32()),
-        pa.field("kind", pa.string()),
-        pa.field("payload", pa.binary()),
-    ]
+    [("bucket", pa.int32()), ("kind", pa.string()), ("payload", pa.binary())]
 )
 SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
@@ -124,12 +120,8 @@ class Tally:
 
 def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
     """Return one record of the shuffle, as a batch of one row."""
-    columns = [
-        pa.array([bucket], pa.int32()),
-        pa.array([kind], pa.string()),
-        pa.array([payload], pa.binary()),
-    ]
-    return pa.record_batch(columns, schema=_SHUFFLE_SCHEMA)
+    row = {"bucket": bucket, "kind": kind, "payload": payload}
+    return pa.RecordBatch.from_pylist([row], _SHUFFLE_SCHEMA)
 
 
 def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:

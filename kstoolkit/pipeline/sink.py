@@ -59,12 +59,7 @@ _REPORT_DDL = "kind string, bucket int, level int, payload binary"
 _MATERIAL_SUFFIX = ".material"
 
 _REPORT = pa.schema(
-    [
-        pa.field("kind", pa.string()),
-        pa.field("bucket", pa.int32()),
-        pa.field("level", pa.int32()),
-        pa.field("payload", pa.binary()),
-    ]
+    [("kind", pa.string()), ("bucket", pa.int32()), ("level", pa.int32()), ("payload", pa.binary())]
 )
 
 
@@ -88,25 +83,17 @@ def _writing(places: _BatchPlaces) -> Any:
         if task is None:
             return
         spare_collector()
-        reports: list[tuple[str, int, int, bytes]] = []
+        reports: list[dict[str, Any]] = []
         files = _TaskFiles(places, task.partitionId(), task.taskAttemptId())
         with ExitStack() as files.open_files:
             for batch in batches:
                 rows = batch.to_pylist()  # a handful for each bucket
-                reports.extend(_reported(row) for row in rows if not files.write(row))
-        reports.append((STATISTICS, -1, -1, json.dumps(files.publish()).encode()))
-        yield _as_batch(reports)
+                reports.extend(row for row in rows if not files.write(row))
+        told = json.dumps(files.publish()).encode()
+        reports.append({"kind": STATISTICS, "bucket": -1, "level": -1, "payload": told})
+        yield pa.RecordBatch.from_pylist(reports, _REPORT)
 
     return write
-
-
-def _reported(row: dict[str, Any]) -> tuple[str, int, int, bytes]:
-    return row["kind"], row["bucket"], row["level"], row["payload"]
-
-
-def _as_batch(reports: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:
-    columns = zip(zip(*reports, strict=True), _REPORT, strict=True)
-    return pa.record_batch([pa.array(list(c), kind.type) for c, kind in columns], schema=_REPORT)
 
 
 @dataclass(slots=True)
