@@ -131,10 +131,7 @@ def _last_of_each(windows: WindowKeys) -> NDArray[np.intp]:
 
 
 def _counters(
-    windows: WindowKeys,
-    window: NDArray[np.intp],
-    bundles: ActionBundles,
-    rows: NDArray[np.intp],
+    windows: WindowKeys, window: NDArray[np.intp], bundles: ActionBundles, rows: NDArray[np.intp]
 ) -> tuple[Counters, NDArray[np.intp]]:
     """Return some counts, which belong to these windows, and the order that they are in now."""
     if not rows.size:

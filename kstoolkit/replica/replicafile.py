@@ -334,12 +334,7 @@ def _text(path: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def prepare(
-    folder: Path,
-    *,
-    in_memory: Collection[int],
-    kept_ms: dict[int, int] | None,
-) -> None:
+def prepare(folder: Path, *, in_memory: Collection[int], kept_ms: dict[int, int] | None) -> None:
     """Make a replica's file, or bring it in line with what is asked.
 
     Parameters

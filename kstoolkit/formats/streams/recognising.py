@@ -73,11 +73,7 @@ _GENERATED = (
         "the subscriptions of foreign-key joins",
         (Kind.FOREIGN_KEY_SUBSCRIPTION,),
     ),
-    (
-        r"KSTREAM-OUTERSHARED-\d{10}-store",
-        "what waits in left and outer joins",
-        (Kind.LIST_VALUE,),
-    ),
+    (r"KSTREAM-OUTERSHARED-\d{10}-store", "what waits in left and outer joins", (Kind.LIST_VALUE,)),
     (
         r"KSTREAM-(JOIN|OUTER)(THIS|OTHER)-\d{10}-store",
         "the windows of stream-stream joins",
