@@ -119,9 +119,8 @@ def encode_varints(
     rest, left = numbers, width
     for place in range(LONGEST_VARINT):
         more = left > place + 1
-        data[begins + place] = (rest & np.uint64(0x7F)).astype(np.uint8) | (
-            more.astype(np.uint8) << 7
-        )
+        seven_bits = (rest & np.uint64(0x7F)).astype(np.uint8)
+        data[begins + place] = seven_bits | (more.astype(np.uint8) << 7)
         if not more.any():
             break
         rest, begins, left = rest[more] >> np.uint64(7), begins[more], left[more]
@@ -245,21 +244,15 @@ def encode_many(bundles: Bundles) -> pa.Array:
     """
     size = bundles.size.astype(np.int64)
     first = run_edges(2 * size + _AROUND)  # of each bundle's varints
-    begins = first[:-1]
+    begins, counts, ends = first[:-1], first[:-1] + 3 + size, first[1:]
     varints = np.empty(first[-1], np.uint64)
-    of_ids = run_places(begins + 3, size)
-    of_counts = run_places(begins + 5 + size, size)
-    varints[of_ids] = bundles.action_id
-    varints[of_counts] = bundles.count
-    varints[begins], varints[begins + 1], varints[begins + 3 + size] = (
-        _VERSION,
-        _IDS_TAG,
-        COUNTS_TAG,
-    )
-    varints[first[1:] - 2] = UPDATED_TAG
-    varints[first[1:] - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
+    of_ids, of_counts = run_places(begins + 3, size), run_places(counts + 2, size)
+    varints[of_ids], varints[of_counts] = bundles.action_id, bundles.count
+    varints[begins], varints[begins + 1] = _VERSION, _IDS_TAG
+    varints[counts], varints[ends - 2] = COUNTS_TAG, UPDATED_TAG
+    varints[ends - 1] = bundles.updated_at_ms.astype(np.int64).view(np.uint64)
     varints[begins + 2] = run_sums(varint_widths(varints[of_ids]), size)
-    varints[begins + 4 + size] = run_sums(varint_widths(varints[of_counts]), size)
+    varints[counts + 1] = run_sums(varint_widths(varints[of_counts]), size)
     return varint_cells(varints, first)
 
 
@@ -280,10 +273,9 @@ def decode_many(values: Sequence[bytes]) -> Bundles:
     ends = np.cumsum([len(value) for value in values], dtype=np.int64)
     last = np.flatnonzero(data < MORE_BIT)  # the last byte of each varint
     first = np.r_[0, np.searchsorted(last, ends)]
-    if not data.size or data[ends - 1].max() >= MORE_BIT:
-        return _one_by_one(values)
     width = np.diff(last, prepend=-1)
-    if width.max() > LONGEST_VARINT:
+    is_whole = data.size and data[ends - 1].max() < MORE_BIT
+    if not is_whole or width.max() > LONGEST_VARINT:
         return _one_by_one(values)
     varints = decode_varints(data, width, last + 1 - width)
     size = (np.diff(first) - _AROUND) // 2

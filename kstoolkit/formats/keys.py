@@ -93,17 +93,6 @@ def _number_cells(numbers: NDArray[np.int64]) -> pa.Array:
     return cells.cast(pa.large_binary())
 
 
-def _decode_replica_key(key: bytes) -> tuple[str, int]:
-    """Return the user and the window start; unlike of many keys, the salt is looked at."""
-    text = key[_SALT_BYTES:-_NUMBER_BYTES]
-    if len(key) < SHORTEST_REPLICA_KEY_BYTES or key[:_SALT_BYTES] != _salt(text):
-        raise _no_replica_key(key)
-    try:
-        return text.decode(), int.from_bytes(key[-_NUMBER_BYTES:], "big", signed=True)
-    except UnicodeDecodeError as error:
-        raise _no_replica_key(key) from error
-
-
 def decode_replica_keys(keys: list[bytes]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the users and the window starts of many keys; salts are not looked at.
 
@@ -185,9 +174,8 @@ class WindowKeys:
 
     def take(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> WindowKeys:
         """Return the chosen keys, by mask or by positions."""
-        return WindowKeys(
-            self.users, self.user[chosen], self.start_ms[chosen], self.size_ms[chosen]
-        )
+        start_ms, size_ms = self.start_ms[chosen], self.size_ms[chosen]
+        return WindowKeys(self.users, self.user[chosen], start_ms, size_ms)
 
 
 def encode_topic_keys(
@@ -290,7 +278,6 @@ def _check_topic_keys(column: ByteColumn, is_key: NDArray[np.bool_]) -> None:
         return
     [key] = column.take(wrong[:1]).to_list()
     told = "A record without a key" if key is None else f"The key {key[:64].hex()}"
+    hint = "Give a topic that holds a changelog of kstoolkit's, and no more."
     message = f"{told} is not of a user's window."
-    raise FormatError(
-        message, hint="Give a topic that holds a changelog of kstoolkit's, and no more."
-    )
+    raise FormatError(message, hint=hint)

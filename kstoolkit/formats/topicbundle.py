@@ -111,60 +111,39 @@ _LONGEST_LENGTH = 5  # bytes that a length takes at most: protobuf's are below 2
 _FEW = 16  # bundles: of fewer than that, the actions are found one by one
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _BundleLayout:
-    """Where the parts lie; what is said of bundles that are not ours means nothing."""
+    """Where the parts of all bundles lie; said of bundles that are not ours, it means nothing."""
 
-    data: NDArray[np.uint8]
-    is_ours: NDArray[np.bool_]
-    size: NDArray[np.int64]
-    counts_at: NDArray[np.int64]
-    counts_bytes: NDArray[np.int64]
-    updated_at_ms: NDArray[np.int64]
-    action_begins: NDArray[np.int64]
-    action_ends: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, column: ByteColumn) -> _BundleLayout:
-        """Find the parts of all bundles."""
+    def __init__(self, column: ByteColumn) -> None:
         data = column.data if len(column.data) else np.zeros(1, np.uint8)
         starts, ends = column.starts, column.ends
-        is_ours = (_bytes_at(data, starts) == _VERSION) & (
-            _bytes_at(data, starts + 1) == COUNTS_TAG
-        )
-        length, counts_at, is_read = _varints_at(data, starts + 2, _LONGEST_LENGTH)
+        is_ours = _bytes_at(data, starts) == _VERSION
+        is_ours &= _bytes_at(data, starts + 1) == COUNTS_TAG
+        length, self._counts_at, is_read = _varints_at(data, starts + 2, _LONGEST_LENGTH)
         counts_bytes = length.astype(np.int64)
-        is_ours &= is_read & (counts_at + counts_bytes <= ends)
+        is_ours &= is_read & (self._counts_at + counts_bytes <= ends)
         counts_bytes[~is_ours] = 0
-        size, is_whole = _sizes(data, counts_at, counts_bytes)
-        at = counts_at + counts_bytes
+        size, is_whole = _sizes(data, self._counts_at, counts_bytes)
+        at = self._counts_at + counts_bytes
         updated, at_actions, is_read = _varints_at(data, at + 1, LONGEST_VARINT)
         is_ours &= is_whole & is_read & (_bytes_at(data, at) == UPDATED_TAG)
         size[~is_ours] = 0
-        walk = _Walk.over(data, at_actions, ends, size)
-        is_ours &= walk.is_ours
-        return cls(
-            data,
-            is_ours,
-            size,
-            counts_at,
-            counts_bytes,
-            updated.view(np.int64),
-            walk.begins,
-            walk.stops,
-        )
+        self._walk = _Walk(data, at_actions, ends, size)
+        self._data, self._counts_bytes, self.size = data, counts_bytes, size
+        self.is_ours = is_ours & self._walk.is_ours
+        self.updated_at_ms = updated.view(np.int64)
 
     def counts(self) -> NDArray[np.uint64]:
         """Return the counts of all bundles, in a row; all bundles must be ours."""
-        data = self.data[run_places(self.counts_at, self.counts_bytes)]
+        data = self._data[run_places(self._counts_at, self._counts_bytes)]
         last = np.flatnonzero(data < MORE_BIT)
         width = np.diff(last, prepend=-1)
         return decode_varints(data, width, last + 1 - width)
 
     def actions(self) -> ByteColumn:
         """Return the actions of all bundles, in a row; all bundles must be ours."""
-        is_null = np.zeros(len(self.action_begins), np.bool_)
-        return ByteColumn(self.data, self.action_begins, self.action_ends, is_null)
+        begins = self._walk.begins
+        return ByteColumn(self._data, begins, self._walk.stops, np.zeros(len(begins), np.bool_))
 
 
 def _bytes_at(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -217,40 +196,28 @@ def _sizes(
     return size, is_whole
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Walk:
-    """A way through the actions of bundles: the first ones of all, then the second ones."""
+    """A way through the actions of bundles, ``size`` of each: all first ones, then the second."""
 
-    data: NDArray[np.uint8]
-    at: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    first: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    is_ours: NDArray[np.bool_]
-
-    @classmethod
-    def over(
-        cls,
+    def __init__(
+        self,
         data: NDArray[np.uint8],
         at: NDArray[np.int64],
         ends: NDArray[np.int64],
         size: NDArray[np.int64],
-    ) -> _Walk:
-        """Walk over the actions, which begin at some places, and are so many."""
-        first = run_edges(size)
-        begins, stops = np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64)
-        walk = cls(data, at.copy(), ends, first, begins, stops, np.ones(len(at), np.bool_))
+    ) -> None:
+        self.data, self.at, self.ends, self.first = data, at.copy(), ends, run_edges(size)
+        self.begins, self.stops = np.zeros((2, self.first[-1]), np.int64)
+        self.is_ours = np.ones(len(at), np.bool_)
         order = np.argsort(-size, kind="stable")  # those that have another action are in front
         having = np.searchsorted(-size[order], -np.arange(size.max(initial=0)))
         for number, count in enumerate(having.tolist()):
             if count < _FEW:
                 for bundle in order[:count].tolist():
-                    walk._alone(bundle, number)
+                    self._alone(bundle, number)
                 break
-            walk._together(order[:count], number)
-        walk.is_ours[:] &= walk.at == ends
-        return walk
+            self._together(order[:count], number)
+        self.is_ours &= self.at == ends
 
     def _together(self, bundles: NDArray[np.intp], number: int) -> None:
         """Go on behind one action of each of these bundles."""
@@ -368,10 +335,10 @@ def decode_many(values: Sequence[bytes | None] | pa.Array) -> ActionBundles:
     ([2, 2], [61, 7, 61, 7], [0, 1, 0, 1], ['read', 'edit'])
     """
     column = ByteColumn.of(values)
-    layout = _BundleLayout.of(column)
+    layout = _BundleLayout(column)
     if not layout.is_ours.all():
         column = _as_ours(column, ~layout.is_ours)
-        layout = _BundleLayout.of(column)
+        layout = _BundleLayout(column)
     action = layout.actions().to_arrow().dictionary_encode()
     try:
         texts = action.dictionary.cast(pa.string())

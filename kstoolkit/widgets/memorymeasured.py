@@ -14,7 +14,7 @@ from kstoolkit.plots.marks import Bar, BarPart, part_of
 from kstoolkit.plots.memory import bar_of_plan
 from kstoolkit.records import Records, counted
 from kstoolkit.rocksdb.memory.measured import MemoryParts
-from kstoolkit.rocksdb.memory.planning import MemoryPlan
+from kstoolkit.rocksdb.memory.planning import KEY_TRAILER_BYTES, MemoryPlan
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.opening import open_store
 from kstoolkit.stores.rows.readable import HasRows
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kstoolkit.operations.sparkmemory import SparkMemory
 
 
-_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
 _SPARK = "RocksDB, Spark's estimate"
 _HINT = "Give a store or its folder, a run, a plan, or what memory() or spark_memory() returned."
 
@@ -91,7 +90,7 @@ def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dic
     if entries:
         told["keys"] = entries
         keys = _mean((each.raw_key_bytes for each in ssts), entries)
-        told["key_bytes"] = None if keys is None else max(0, keys - _KEY_TRAILER_BYTES)
+        told["key_bytes"] = None if keys is None else max(0, keys - KEY_TRAILER_BYTES)
         told["value_bytes"] = _mean((each.raw_value_bytes for each in ssts), entries)
     return told
 

@@ -59,7 +59,7 @@ def test_bundles_come_back_from_columns(rows: list[ActionBundle]) -> None:
         assert as_rows(read) == rows
     texts = {text for row in rows for text in row.actions}
     assert sorted(read.actions.to_pylist()) == sorted(texts)  # each once
-    assert _BundleLayout.of(ByteColumn.from_arrow(values)).is_ours.all()  # none one by one
+    assert _BundleLayout(ByteColumn.from_arrow(values)).is_ours.all()  # none one by one
 
 
 @given(ROWS)

@@ -22,6 +22,7 @@ The codec is told by the first bytes (``org.apache.spark.io.CompressionCodec``;
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,7 @@ def _lzf_chunk(raw: bytes, at: int) -> tuple[bytes, int]:
     begin = at + (_PACKED_HEAD if is_packed else _HEAD)
     end = begin + int.from_bytes(raw[at + 3 : at + _HEAD], "big")
     if not raw.startswith(_LZF, at) or end > len(raw) or kind not in (b"\x00", b"\x01"):
-        raise _lzf_fault(at)
+        raise _no_block(at, "LZF chunk")
     if not is_packed:
         return raw[begin:end], end
     length = int.from_bytes(raw[begin - 2 : begin], "big")
@@ -71,7 +72,7 @@ def _lzf_chunk(raw: bytes, at: int) -> tuple[bytes, int]:
     except IndexError:
         found = b""
     if len(found) != length:
-        raise _lzf_fault(at)
+        raise _no_block(at, "LZF chunk")
     return found, end
 
 
@@ -97,11 +98,6 @@ def _lzf_unpacked(packed: bytes, length: int) -> bytes:
         again = told[-back:][:size]
         told += (again * -(-size // back))[:size]
     return bytes(told)
-
-
-def _lzf_fault(at: int) -> FormatError:
-    message = f"A file of state has no LZF chunk at byte {at:,}."
-    return FormatError(message, hint=_HINT)
 
 
 _LZ4, _SNAPPY, _ZSTD = b"LZ4Block", b"\x82SNAPPY\x00", b"\x28\xb5\x2f\xfd"
@@ -160,22 +156,16 @@ def _lz4_block(raw: bytes, at: int) -> tuple[bytes, int, int]:
     """Return a block, the checksum that it should have, and where the next one begins."""
     head = raw[at : at + _LZ4_HEAD]
     if len(head) < _LZ4_HEAD or not head.startswith(_LZ4):
-        msg = "LZ4"
-        raise _no_block(msg, at)
-    token, packed, length, checksum = (
-        head[8],
-        *(int.from_bytes(head[n : n + 4], "little") for n in (9, 13, 17)),
-    )
+        raise _no_block(at, "LZ4 block")
+    token, packed, length, checksum = struct.unpack_from("<BIII", head, len(_LZ4))
     begin, end = at + _LZ4_HEAD, at + _LZ4_HEAD + packed
     largest = 1 << (_LZ4_SMALLEST_LEVEL + (token & 0x0F))
-    if end > len(raw) or length > min(largest, packed * _LZ4_RATIO):
-        msg = "LZ4"
-        raise _no_block(msg, at)
-    if token & 0xF0 == _LZ4_STORED and packed == length:
+    is_stored = token & 0xF0 == _LZ4_STORED and packed == length
+    is_whole = end <= len(raw) and length <= min(largest, packed * _LZ4_RATIO)
+    if not is_whole or not (is_stored or token & 0xF0 == _LZ4_PACKED):
+        raise _no_block(at, "LZ4 block")
+    if is_stored:
         return raw[begin:end], checksum, end
-    if token & 0xF0 != _LZ4_PACKED:
-        msg = "LZ4"
-        raise _no_block(msg, at)
     return _block("lz4_raw", raw[begin:end], length, at), checksum, end
 
 
@@ -201,8 +191,7 @@ def _snappy(raw: bytes) -> Iterator[bytes]:
         packed = int.from_bytes(raw[at : at + 4], "big")
         begin, at = at + 4, at + 4 + packed
         if at > len(raw):
-            msg = "Snappy"
-            raise _no_block(msg, begin - 4)
+            raise _no_block(begin - 4, "Snappy block")
         block = _block("snappy", raw[begin:at], _snappy_length(raw[begin : begin + 5]), begin - 4)
         blocks.append(block)
         size += len(block)
@@ -224,12 +213,11 @@ def _snappy_length(head: bytes) -> int:
 
 def _block(codec: str, packed: bytes, length: int, at: int) -> bytes:
     if codec == "snappy" and length > len(packed) * _SNAPPY_RATIO:
-        msg = "Snappy"
-        raise _no_block(msg, at)
+        raise _no_block(at, "Snappy block")
     try:
         block: bytes = pa.Codec(codec).decompress(packed, length, asbytes=True)
     except (OSError, ValueError) as error:
-        raise _no_block(codec, at) from error
+        raise _no_block(at, f"{codec} block") from error
     return block
 
 
@@ -253,6 +241,6 @@ def _zstd_chunk(stream: pa.CompressedInputStream) -> bytes:
     return chunk
 
 
-def _no_block(codec: str, at: int) -> FormatError:
-    message = f"A file of state has no {codec} block at byte {at:,}."
+def _no_block(at: int, what: str) -> FormatError:
+    message = f"A file of state has no {what} at byte {at:,}."
     return FormatError(message, hint=_HINT)

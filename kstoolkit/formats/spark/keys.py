@@ -25,6 +25,7 @@ whole number as digits, bytes as hex.
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Context, Decimal, InvalidOperation
@@ -168,17 +169,10 @@ def _positions(found: Any, key: Struct) -> tuple[int, ...]:
     return tuple(listed)
 
 
-_ORDERED_KINDS = {
-    "boolean": ">u1",
-    "byte": ">i1",
-    "short": ">i2",
-    "integer": ">i4",
-    "long": ">i8",
-    "float": ">i4",
-    "double": ">i8",
-}
+_ORDERED_KINDS = {"boolean": ">u1", "byte": ">i1", "short": ">i2", "integer": ">i4", "long": ">i8"}
+_ORDERED_KINDS |= {"float": ">i4", "double": ">i8"}
 _FRACTIONS = {"float": "f4", "double": "f8"}
-_NEGATIVE, _POSITIVE, _NULL = 0, 1, 2
+_NEGATIVE, _NULL = 0, 2
 
 
 def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa.Array:
@@ -195,21 +189,11 @@ def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa
     bits = np.zeros(len(cells), dtype=dtype.newbyteorder("="))
     places = cells.starts[has][:, None] + np.arange(1, dtype.itemsize + 1)
     bits[has] = np.ascontiguousarray(cells.data[places]).view(dtype).reshape(-1)
-    return _values(name, bits, marker, has, kind.arrow)
-
-
-def _values(
-    name: str,
-    bits: NDArray[Any],
-    marker: NDArray[np.int64],
-    has: NDArray[np.bool_],
-    arrow: pa.DataType,
-) -> pa.Array:
     if name == "boolean":
         return pa.array(bits != 0, mask=~has)
     if name in _FRACTIONS:
         bits = np.where(marker == _NEGATIVE, ~bits, bits).view(_FRACTIONS[name])
-    return pa.array(bits, arrow, mask=~has)
+    return pa.array(bits, kind.arrow, mask=~has)
 
 
 _LENGTH_BYTES, _TIMESTAMP_BYTES = 4, 8
@@ -275,7 +259,7 @@ def _with_timestamp(cells: ByteColumn, key: Struct, encoder: KeyEncoder) -> Deco
     """Return keys whose last column stands beside the row of the others."""
     fits = cells.lengths >= _TIMESTAMP_BYTES
     wrong = np.flatnonzero(~fits & ~cells.is_null).tolist()
-    at, row = (0, cells.part(_TIMESTAMP_BYTES))
+    at, row = 0, cells.part(_TIMESTAMP_BYTES)
     if encoder.kind == "TimestampAsPostfix":
         at, row = -_TIMESTAMP_BYTES, cells.part(end=-_TIMESTAMP_BYTES)
     numbers = np.zeros(len(cells), dtype=np.int64)
@@ -317,22 +301,11 @@ _BARE_HINT = naming(
     "Give the key's bytes {how}.", how=Sentence("instead", "in hex, as --key 0x00ff")
 )
 """What to do about a key that can't be written."""
-_NUMBERS = {
-    "boolean": "<?",
-    "byte": "<b",
-    "short": "<h",
-    "integer": "<i",
-    "long": "<q",
-    "float": "<f",
-    "double": "<d",
-    "date": "<i",
-    "timestamp": "<q",
-    "timestamp_ntz": "<q",
-    "decimal": "<q",
-    "time": "<q",
-    "duration": "<q",
-    "months": "<i",
-}
+_NUMBERS = {"boolean": "<?", "byte": "<b", "short": "<h", "float": "<f", "double": "<d"}
+_NUMBERS |= dict.fromkeys(("integer", "date", "months"), "<i")
+_NUMBERS |= dict.fromkeys(
+    ("long", "timestamp", "timestamp_ntz", "decimal", "time", "duration"), "<q"
+)
 _TRUTHS = {"true": True, "false": False}
 _MICRO = timedelta(microseconds=1)
 
@@ -346,14 +319,6 @@ def _written_scalar(kind: Scalar, cell: Any) -> bytes:
         return struct.pack(_NUMBERS[kind.name], value)
     except (struct.error, OverflowError):
         raise _not_of(cell, kind.name) from None
-
-
-def _written_text(cell: str) -> bytes:
-    """Return a text in UTF-8."""
-    try:
-        return cell.encode()
-    except UnicodeEncodeError:
-        raise _not_of(cell, "string") from None
 
 
 def written_bytes(cell: Any) -> bytes:
@@ -375,13 +340,6 @@ def written_bytes(cell: Any) -> bytes:
         return bytes.fromhex(cell.removeprefix("0x"))
     except (AttributeError, ValueError):
         raise _not_of(cell, "binary") from None
-
-
-def _written_decimal(kind: SparkType, cell: Any) -> bytes:
-    """Return the digits of a decimal of more than 18, in as few bytes as they need."""
-    number = _unscaled(kind, cell)
-    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
-    return number.to_bytes(length, "big", signed=True)
 
 
 def _not_of(cell: Any, name: str) -> ConfigurationError:
@@ -456,9 +414,8 @@ def _unscaled(kind: SparkType, cell: Any) -> int:
         shifted = Decimal(str(cell)).scaleb(kind.arrow.scale, Context(prec=80))
     except InvalidOperation:
         raise _not_of(cell, "decimal") from None
-    if not shifted.is_finite() or shifted != int(shifted):
-        raise _not_of(cell, "decimal")
-    if abs(shifted) >= 10**kind.arrow.precision:
+    is_whole = shifted.is_finite() and shifted == int(shifted)
+    if not is_whole or abs(shifted) >= 10**kind.arrow.precision:
         raise _not_of(cell, "decimal")
     return int(shifted)
 
@@ -532,17 +489,17 @@ def written_row(columns: Struct, cells: Sequence[Any]) -> bytes:
 def _cells(columns: Struct, value: Any) -> list[Any]:
     """Return the values of columns, in their order."""
     names = columns.names
+    if isinstance(value, dict) and value.keys() == set(names):
+        return [value[name] for name in names]
     if not isinstance(value, dict):
         if len(names) == 1:
             return [value]
         message = f"{value!r} is no key of the columns {', '.join(names)}."
-        raise ConfigurationError(message, hint="Give each column's value by its name.")
-    if value.keys() != set(names):
+    else:
         wrong = [f"{name!r} is missing" for name in names if name not in value]
         wrong += [f"{name!r} is none of them" for name in value if name not in names]
         message = f"The columns are {', '.join(names)}: {', '.join(wrong)}."
-        raise ConfigurationError(message, hint="Give each column's value by its name.")
-    return [value[name] for name in names]
+    raise ConfigurationError(message, hint="Give each column's value by its name.")
 
 
 def _part(key: Struct, positions: Sequence[int], cells: list[Any]) -> bytes:
@@ -593,13 +550,16 @@ def _bare(kind: SparkType, cell: Any) -> bytes:
         width = each.width if isinstance(each, Scalar) else _WORD
         head = struct.pack("<q", len(cell)) + _bits(cell)
         return _laid_out(head, [each] * len(cell), cell, [width] * len(cell))
-    if _is_decimal(kind):
-        return _written_decimal(kind, cell)
+    if _is_decimal(kind):  # in as few bytes as its digits need
+        number = _unscaled(kind, cell)
+        length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+        return number.to_bytes(length, "big", signed=True)
     name = getattr(kind, "name", "")
-    if name == "string" and isinstance(cell, str):
-        return _written_text(cell)
     if name == "binary":
         return written_bytes(cell)
+    if name == "string" and isinstance(cell, str):
+        with suppress(UnicodeEncodeError):
+            return cell.encode()
     raise _not_of(cell, name or type(kind).__name__.lower())
 
 

@@ -69,17 +69,16 @@ _CUT_OFF = "an element that is longer than what is left of the value"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Elements:
-    """The elements of values, in the order of the values."""
+class ValueRows:
+    """The rows or elements that values hold, in the order of the values."""
 
     row: NDArray[np.intp]
-    head: ByteColumn
     cell: ByteColumn
     problems: dict[int, str]
 
 
-def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> _Elements:
-    """Return the elements of values."""
+def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int = 0) -> ValueRows:
+    """Return the elements of values, each behind its length and a head of so many bytes."""
     step = _Steps(values, head_bytes + _LENGTH_BYTES, len(delimiter))
     at, live = values.starts.copy(), np.flatnonzero(values.lengths > 0)
     found, wrong = [], list[int]()
@@ -96,7 +95,7 @@ def _elements_of(values: ByteColumn, delimiter: bytes = b"", *, head_bytes: int 
         wrong += [row] * (places is None)
         ends = np.array(places or (), np.int64).reshape(-1, 2)
         found.append(np.insert(ends, 0, row, axis=1))
-    return _collected(values, found, wrong, head_bytes)
+    return _collected(values, found, wrong)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,20 +134,12 @@ class _Steps:
         return places
 
 
-def _collected(
-    values: ByteColumn, found: list[NDArray[np.int64]], wrong: list[int], head_bytes: int
-) -> _Elements:
+def _collected(values: ByteColumn, found: list[NDArray[np.int64]], wrong: list[int]) -> ValueRows:
     places = np.concatenate([np.zeros((0, 3), dtype=np.int64), *found])
     places = places[~np.isin(places[:, 0], wrong)]
     row, begin, end = places[np.argsort(places[:, 0], kind="stable")].T
-    nothing = np.zeros(len(row), dtype=bool)
-    head = begin - _LENGTH_BYTES - head_bytes
-    return _Elements(
-        row.astype(np.intp),
-        ByteColumn(values.data, head, head + head_bytes, nothing),
-        ByteColumn(values.data, begin, end, nothing),
-        dict.fromkeys(sorted(wrong), _CUT_OFF),
-    )
+    cell = ByteColumn(values.data, begin, end, np.zeros(len(row), dtype=bool))
+    return ValueRows(row.astype(np.intp), cell, dict.fromkeys(sorted(wrong), _CUT_OFF))
 
 
 _MICROS = 1000
@@ -261,25 +252,24 @@ def _milliseconds(times: pa.Array, per_ms: int) -> pa.Array:
 
 CHECKSUM_BYTES = 4
 """How long a checksum is."""
+_HEAD_BYTES = CHECKSUM_BYTES + _LENGTH_BYTES
 _WRONG = "a checksum that is not that of the row"
 
 
-def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> _Elements:
+def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = b"") -> ValueRows:
     """Return the values of RocksDB without their checksums, one element each that was appended.
 
     A value one of whose rows has another checksum than it should is a problem.
     """
     found = _elements_of(values, delimiter, head_bytes=CHECKSUM_BYTES)
+    cell = found.cell
     # A key has as many rows as its value holds: its bytes are gone through once, not for each.
-    computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(found.cell), found.cell.lengths)
-    wrong = np.unique(found.row[computed != _numbers(found.head)])
+    computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(cell), cell.lengths)
+    told = ByteColumn(cell.data, cell.starts - _HEAD_BYTES, cell.starts, cell.is_null)
+    wrong = np.unique(found.row[computed != _numbers(told)])
     kept = ~np.isin(found.row, wrong)
-    return _Elements(
-        found.row[kept],
-        found.head.take(kept),
-        found.cell.take(kept),
-        found.problems | dict.fromkeys(wrong.tolist(), _WRONG),
-    )
+    problems = found.problems | dict.fromkeys(wrong.tolist(), _WRONG)
+    return ValueRows(found.row[kept], cell.take(kept), problems)
 
 
 def _value_behind_checksum(
@@ -319,15 +309,6 @@ def _numbers(cells: ByteColumn) -> NDArray[np.uint32]:
 _NOT_ONE = "a value that is not one row behind its checksum"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueRows:
-    """The rows that values hold."""
-
-    row: NDArray[np.intp]
-    cell: ByteColumn
-    problems: dict[int, str]
-
-
 @dataclass(frozen=True, slots=True)
 class ValueWrapping:
     """What the values of a store are wrapped in.
@@ -365,9 +346,15 @@ class ValueWrapping:
         """
         found = ValueRows(np.arange(len(values)), values, {})
         if not self.is_rocksdb:
-            return _behind_checksum(keys, found) if self.has_checksums else found
+            if self.has_checksums:
+                return ValueRows(found.row, *_value_behind_checksum(keys, values))
+            return found
         if self.has_checksums:
-            found = self._behind_checksums(keys, values, is_one=not has_several)
+            found = _without_checksums(keys, values, self.delimiter)
+            if not has_several:
+                count = np.bincount(found.row, minlength=len(values))
+                others = np.flatnonzero((count != 1) & ~values.is_null).tolist()
+                found = replace(found, problems=dict.fromkeys(others, _NOT_ONE) | found.problems)
         if has_several:
             # Behind checksums each part is a value of its own, without a delimiter to come.
             parts = _elements_of(found.cell, b"" if self.has_checksums else self.delimiter)
@@ -376,20 +363,6 @@ class ValueWrapping:
         bare, unversioned = rows_behind_version(found.cell)
         rows = ValueRows(found.row, bare, _of_values(found, unversioned))
         return _with_nulls(rows, values) if self.has_checksums or has_several else rows
-
-    def _behind_checksums(self, keys: ByteColumn, values: ByteColumn, *, is_one: bool) -> ValueRows:
-        parts = _without_checksums(keys, values, self.delimiter)
-        problems = parts.problems
-        if is_one:
-            count = np.bincount(parts.row, minlength=len(values))
-            wrong = np.flatnonzero((count != 1) & ~values.is_null)
-            problems = dict.fromkeys(wrong.tolist(), _NOT_ONE) | problems
-        return ValueRows(parts.row, parts.cell, problems)
-
-
-def _behind_checksum(keys: ByteColumn, found: ValueRows) -> ValueRows:
-    bare, problems = _value_behind_checksum(keys, found.cell)
-    return ValueRows(found.row, bare, problems)
 
 
 def _of_values(found: ValueRows, problems: dict[int, str]) -> dict[int, str]:

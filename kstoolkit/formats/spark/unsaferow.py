@@ -43,26 +43,15 @@ if TYPE_CHECKING:
 
     from kstoolkit.formats.spark.types import SparkType
 
-_DTYPES = {
-    "boolean": "<u1",
-    "byte": "<i1",
-    "short": "<i2",
-    "integer": "<i4",
-    "date": "<i4",
-    "months": "<i4",
-    "float": "<f4",
-    "double": "<f8",
-}
+_DTYPES = {"boolean": "<u1", "byte": "<i1", "short": "<i2", "float": "<f4", "double": "<f8"}
+_DTYPES |= dict.fromkeys(("integer", "date", "months"), "<i4")
 _DECIMAL_BYTES, _INTERVAL_BYTES, _NANOS_A_MICRO = 16, 16, 1000
 _DAY_MICROS = 86_400_000_000
 _MORE_DIGITS = "a decimal of more digits than its type has"
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-_RANGES = {
-    "date": (_FIRST_DAY, _LAST_DAY),
-    "timestamp": (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1),
-    "timestamp_ntz": (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1),
-    "time": (0, _DAY_MICROS * _NANOS_A_MICRO - 1),
-}
+_MOMENTS = (_FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1)
+_RANGES = {"timestamp": _MOMENTS, "timestamp_ntz": _MOMENTS, "date": (_FIRST_DAY, _LAST_DAY)}
+_RANGES["time"] = (0, _DAY_MICROS * _NANOS_A_MICRO - 1)
 """What Python's dates and times can say; Spark's reach further."""
 
 

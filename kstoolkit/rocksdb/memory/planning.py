@@ -496,7 +496,8 @@ def logged_cache(options: Iterable[LoggedOption]) -> LoggedCache | None:
 
 
 _CACHE = ("block_cache_bytes", "strict_capacity_limit")
-_KEY_TRAILER_BYTES = 8  # sequence number and type, which RocksDB adds to each key in a file
+KEY_TRAILER_BYTES = 8
+"""Sequence number and type, which RocksDB adds to each key in a file."""
 
 
 def plan_for(
@@ -555,6 +556,6 @@ def _of_data(ssts: Collection[Sst]) -> dict[str, Any]:
     values = known_total(each.raw_value_bytes for each in ssts)
     if entries and keys is not None and values is not None:
         found["keys"] = entries
-        found["key_bytes"] = max(0, round(keys / entries) - _KEY_TRAILER_BYTES)
+        found["key_bytes"] = max(0, round(keys / entries) - KEY_TRAILER_BYTES)
         found["value_bytes"] = round(values / entries)
     return found
