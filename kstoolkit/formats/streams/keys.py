@@ -132,6 +132,7 @@ def except_at(positions: Iterable[int], count: int) -> NDArray[np.bool_]:
 _WINDOW_BYTES = 12
 _SESSION_BYTES = 16
 _NEITHER = "the key begins with neither 00 nor 01"
+_NO_SESSION = "the key is shorter than the 16 bytes of a session"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +202,7 @@ def session_keys(keys: ByteColumn) -> KeyParts:
         integers_of(fits, keys, 8, at=-16),
         None,
         np.zeros(len(keys), dtype=np.bool_),
-        said_of(~fits, "the key is shorter than the 16 bytes of a session"),
+        said_of(~fits, _NO_SESSION),
     )
 
 
@@ -263,7 +264,6 @@ def _prefixes(
     return base, index, problems | said_of(~fits, f"the key is shorter than the {what}")
 
 
-_START_BYTES = 8
 _NO_START = "the key is shorter than the 8 bytes of its window's start"
 
 
@@ -285,11 +285,7 @@ def time_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> 
     ([{'key': b'Anna', 'window_start_ms': 60000}, None],
      {1: "the key is shorter than the 8 bytes of its window's start"})
     """
-    fits = cells.lengths >= _START_BYTES
-    start_ms = integers_of(fits, cells, 8, at=-_START_BYTES)
-    problems = said_of(~fits & ~cells.is_null, _NO_START)
-    key = _only(fits, cells.part(end=-_START_BYTES))
-    return _with_times(inner(key), {"window_start_ms": start_ms}, fits, problems)
+    return _windowed(cells, inner, {"window_start_ms": -8}, _NO_START)
 
 
 def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
@@ -308,40 +304,29 @@ def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) 
     >>> session_windowed(cells, lambda keys: Decoded(keys.to_arrow())).values.to_pylist()
     [{'key': b'Anna', 'window_start_ms': 60, 'window_end_ms': 90}]
     """
-    parts = session_keys(cells)
-    problems = {row: why for row, why in parts.problems.items() if not cells.is_null[row]}
-    fits = np.ones(len(cells), dtype=np.bool_)
-    fits[list(parts.problems)] = False
-    times = {"window_start_ms": parts.start_ms}
-    if parts.end_ms is not None:
-        times["window_end_ms"] = parts.end_ms
-    return _with_times(inner(_only(fits, parts.key)), times, fits, problems)
+    places = {"window_start_ms": -8, "window_end_ms": -_SESSION_BYTES}
+    return _windowed(cells, inner, places, _NO_SESSION)
 
 
-def _only(kept: NDArray[np.bool_], cells: ByteColumn) -> ByteColumn:
-    """Return the cells, null where they are not kept."""
-    starts, ends = (np.where(kept, places, 0) for places in (cells.starts, cells.ends))
-    return ByteColumn(cells.data, starts, ends, cells.is_null | ~kept)
-
-
-def _with_times(
-    key: Decoded,
-    times: dict[str, NDArray[np.int64]],
-    fits: NDArray[np.bool_],
-    short: dict[int, str],
+def _windowed(
+    cells: ByteColumn, inner: Callable[[ByteColumn], Decoded], places: dict[str, int], why: str
 ) -> Decoded:
-    good = fits.copy()
-    good[list(key.problems)] = False
-    problems = key.problems | short
-    if isinstance(key.values, list):
-        numbers = zip(*(each.tolist() for each in times.values()), strict=True)
-        rows = zip(key.values, numbers, good.tolist(), strict=True)
-        names = ("key", *times)
-        found = [
-            dict(zip(names, (inner, *at), strict=True)) if fine else None
-            for inner, at, fine in rows
-        ]
-        return Decoded(found, problems)
-    columns = [key.values, *(pa.array(each) for each in times.values())]
-    values = pa.StructArray.from_arrays(columns, ["key", *times], mask=pa.array(~good))
-    return Decoded(values, problems)
+    """Return keys with times behind them, each of 8 bytes; ``why`` is said of shorter cells."""
+    behind = 8 * len(places)
+    fits = cells.lengths >= behind
+    bare = cells.part(end=-behind)
+    starts, ends = (np.where(fits, each, 0) for each in (bare.starts, bare.ends))
+    key = inner(ByteColumn(cells.data, starts, ends, cells.is_null | ~fits))
+    problems = key.problems | said_of(~fits & ~cells.is_null, why)
+    times = [integers_of(fits, cells, 8, at=at) for at in places.values()]
+    good, names = fits & except_at(key.problems, len(cells)), ["key", *places]
+    if not isinstance(key.values, list):
+        columns = [key.values, *(pa.array(each) for each in times)]
+        values = pa.StructArray.from_arrays(columns, names, mask=pa.array(~good))
+        return Decoded(values, problems)
+    rows = zip(key.values, *(each.tolist() for each in times), strict=True)
+    found = [
+        dict(zip(names, row, strict=True)) if fine else None
+        for row, fine in zip(rows, good.tolist(), strict=True)
+    ]
+    return Decoded(found, problems)

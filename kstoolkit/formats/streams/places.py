@@ -261,7 +261,6 @@ def _number(value: bytes) -> int:
     return int.from_bytes(value, "big", signed=True)
 
 
-_MS = re.compile(r"-?[0-9]{1,19}")
 _MINUTE = re.compile(r"[0-9]{12}")
 _LARGEST_INT64 = 2**63 - 1
 
@@ -285,7 +284,7 @@ def segment_start_ms(store: str, folder: str) -> int | None:
         return None
     if mark == "-" and _MINUTE.fullmatch(rest):
         return _minute(rest)
-    if mark not in {".", ":"} or not _MS.fullmatch(rest):
+    if mark not in {".", ":"} or not _NUMBER.fullmatch(rest):
         return None
     start_ms = int(rest)
     return start_ms if abs(start_ms) <= _LARGEST_INT64 else None

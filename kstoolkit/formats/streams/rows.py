@@ -47,8 +47,8 @@ stored: they end with the one that is valid from when the oldest is. (``RocksDBV
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -72,6 +72,8 @@ from kstoolkit.formats.streams.kinds import Kind
 from kstoolkit.formats.streams.values import Cursor, Header, cut_values, headers_array, wrapping_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from kstoolkit.formats.streams.keys import KeyParts
@@ -111,7 +113,8 @@ def _split_lists(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) ->
     row, elements, problems = _elements(values)
     problems |= _problems_of(keys.take(row))
     parts = cut_values(elements, wrapping)
-    problems |= parts.problems | _problems_of_elements(parts.value, skip=problems)
+    problems |= parts.problems
+    problems = _problems_of_elements(parts.value) | problems
     good = except_at(problems, len(row))
     key = keys.take(row)
     sides = integers_of(good, key, 1, at=_SIDE_AT)
@@ -148,19 +151,34 @@ def _elements(values: ByteColumn) -> tuple[NDArray[np.intp], ByteColumn, dict[in
 
 def _problems_of(keys: ByteColumn) -> dict[int, str]:
     short = keys.lengths < _KEY_BYTES
-    problems = dict.fromkeys(
-        np.flatnonzero(short).tolist(), "the key is shorter than the 9 bytes of time and side"
-    )
     side = integers_of(~short, keys, 1, at=_SIDE_AT)
-    wrong = np.flatnonzero((side < 0) | (side > 1))
-    return problems | dict.fromkeys(wrong.tolist(), "the key's side is neither 00 nor 01")
+    no_side = said_of((side < 0) | (side > 1), "the key's side is neither 00 nor 01")
+    return said_of(short, "the key is shorter than the 9 bytes of time and side") | no_side
 
 
-def _problems_of_elements(elements: ByteColumn, *, skip: dict[int, str]) -> dict[int, str]:
+def _problems_of_elements(elements: ByteColumn) -> dict[int, str]:
     first = elements.first_bytes()
-    wrong = np.flatnonzero(((first < 0) | (first > 1)) & ~elements.is_null)
-    why = "the element begins with neither side, 00 nor 01"
-    return {row: why for row in wrong.tolist() if row not in skip}
+    wrong = ((first < 0) | (first > 1)) & ~elements.is_null
+    return said_of(wrong, "the element begins with neither side, 00 nor 01")
+
+
+Read = TypeVar("Read")
+
+
+def _read_each(
+    read: Callable[[memoryview, int, int], Read],
+    rows: NDArray[np.intp],
+    values: ByteColumn,
+    why: str,
+) -> tuple[dict[int, Read], dict[int, str]]:
+    """Return what is read of the values of some rows, and why it can't be of the others."""
+    found, problems = dict[int, Read](), dict[int, str]()
+    for row in rows.tolist():
+        try:
+            found[row] = read(values.data.data, int(values.starts[row]), int(values.ends[row]))
+        except FormatError as error:
+            problems[row] = f"{why}: {error.message}"
+    return found, problems
 
 
 _HEADER_BYTES = 8
@@ -214,15 +232,11 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     ([b'A'], [b'z'], ['in'])
     """
     parts = time_ordered_window_keys(keys)
-    found: dict[int, _BufferedRecord] = {}
     problems = said_of(parts.is_index, "the key begins with 01, and there is no index here")
     problems |= parts.problems
-    data = values.data.data
-    for row in np.flatnonzero(except_at(problems, len(keys))).tolist():
-        try:
-            found[row] = _read_buffered(data, int(values.starts[row]), int(values.ends[row]))
-        except FormatError as error:
-            problems[row] = f"the value is no record that waits: {error.message}"
+    rows = np.flatnonzero(except_at(problems, len(keys)))
+    found, torn = _read_each(_read_buffered, rows, values, "the value is no record that waits")
+    problems |= torn
     return _rows(keys, values, parts.key, parts.sequence, found=found, problems=problems)
 
 
@@ -237,9 +251,18 @@ def _rows(
 ) -> RowColumns:
     good = except_at(problems, len(keys))
     records = [found.get(row) for row in range(len(keys))]
-    new = spans(values.data, [None if each is None else each.new for each in records])
-    prior = spans(values.data, [None if each is None else each.prior for each in records])
-    old = spans(values.data, [None if each is None else each.old for each in records])
+    new, prior, old = (
+        spans(values.data, [None if each is None else getattr(each, name) for each in records])
+        for name in ("new", "prior", "old")
+    )
+    told = {
+        name: pa.array([each and getattr(each, name) for each in records], kind)
+        for name, kind in (
+            ("topic", pa.string()),
+            ("partition", pa.int64()),
+            ("offset", pa.int64()),
+        )
+    }
     return RowColumns(
         np.arange(len(keys)),
         either(good, key, keys),
@@ -247,14 +270,9 @@ def _rows(
         timestamp_ms=pa.array([each and each.timestamp_ms for each in records], pa.int64()),
         headers=headers_array({row: each.headers for row, each in found.items()}, good),
         problems=problems,
-        details={
-            "topic": pa.array([each and each.topic for each in records], pa.string()),
-            "partition": pa.array([each and each.partition for each in records], pa.int64()),
-            "offset": pa.array([each and each.offset for each in records], pa.int64()),
-            "prior": prior.to_arrow(),
-            "old": old.to_arrow(),
-            "sequence": pa.array(sequence, pa.int64(), mask=~good),
-        },
+        details=told
+        | {"prior": prior.to_arrow(), "old": old.to_arrow()}
+        | {"sequence": pa.array(sequence, pa.int64(), mask=~good)},
     )
 
 
@@ -263,13 +281,8 @@ def _headers(cursor: Cursor) -> list[Header]:
     if not -1 <= count <= cursor.left // _HEADER_BYTES:  # -1, from old releases: none either
         message = f"{count} headers in {cursor.left} bytes"
         raise FormatError(message)
-    return [_header(cursor) for _ in range(count)]
-
-
-def _header(cursor: Cursor) -> Header:
-    name = cursor.text(cursor.sized())
-    value = cursor.sized()
-    return Header(name, None if value is None else cursor.take(value))
+    found = ((cursor.text(cursor.sized()), cursor.sized()) for _ in range(count))
+    return [Header(name, None if value is None else cursor.take(value)) for name, value in found]
 
 
 _INSTRUCTIONS = (
@@ -287,19 +300,6 @@ _VERSION = 0x7F
 _WITH_PARTITION = 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Wrappers:
-    """What is in the values; of rows with a problem, nothing in particular."""
-
-    version: NDArray[np.int64]
-    instruction: NDArray[np.int64]
-    hash: ByteColumn
-    has_hash: NDArray[np.bool_]
-    primary_key: ByteColumn
-    partition: pa.Array
-    problems: dict[int, str]
-
-
 def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrapping) -> RowColumns:
     """Return subscriptions; ``inner_key`` is the primary key, and the details are the rest.
 
@@ -309,9 +309,10 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
     """
     foreign, primary, key_problems = _combined(keys)
     parts = cut_values(values, wrapping)
-    found = _wrappers(parts.value)
-    problems = found.problems | parts.problems | key_problems
+    told, value_problems = _wrappers(parts.value)
+    problems = value_problems | parts.problems | key_problems
     good = except_at(problems, len(keys))
+    details = {"foreign_key": foreign.to_arrow()} | told
     return RowColumns(
         np.arange(len(keys)),
         keys,
@@ -320,14 +321,7 @@ def _split_subscriptions(keys: ByteColumn, values: ByteColumn, *, wrapping: Wrap
         headers=known(parts.headers, good),
         problems=problems,
         inner_key=either(good, primary, keys),
-        details={
-            "foreign_key": known(foreign.to_arrow(), good),
-            "subscriber_key": known(found.primary_key.to_arrow(), good),
-            "version": nullable(found.version, good),
-            "instruction": _instructions(found.instruction, good),
-            "hash": _hashes(found, good),
-            "primary_partition": known(found.partition, good),
-        },
+        details={name: known(column, good) for name, column in details.items()},
     )
 
 
@@ -341,7 +335,8 @@ def _combined(keys: ByteColumn) -> tuple[ByteColumn, ByteColumn, dict[int, str]]
     return keys.part(_LENGTH_BYTES, middle), keys.part(middle), said_of(~fits, why)
 
 
-def _wrappers(values: ByteColumn) -> _Wrappers:
+def _wrappers(values: ByteColumn) -> tuple[dict[str, pa.Array], dict[int, str]]:
+    """Return what is in the values, of rows with a problem nothing in particular, and those."""
     long = values.lengths >= _HEAD_BYTES
     head = integers_of(long, values, 1, at=0) & (_NO_HASH | _VERSION)
     instruction = integers_of(long, values, 1, at=1)
@@ -351,29 +346,19 @@ def _wrappers(values: ByteColumn) -> _Wrappers:
     fits = long & (values.lengths >= before + after)
     problems = said_of(~fits, "the value is shorter than a subscription")
     problems |= said_of(version > _WITH_PARTITION, "a subscription of an unknown version")
-    problems |= said_of(
-        (instruction < 0) | (instruction >= len(_INSTRUCTIONS)), "an unknown instruction"
-    )
+    is_known = (instruction >= 0) & (instruction < len(_INSTRUCTIONS))
+    problems |= said_of(~is_known, "an unknown instruction")
     has_partition = fits & (version == _WITH_PARTITION)
     partition = integers_of(has_partition, values, 4, at=-_PARTITION_BYTES)
-    return _Wrappers(
-        version,
-        instruction,
-        values.part(_HEAD_BYTES, _HEAD_BYTES + _HASH_BYTES),
-        has_hash,
-        values.part(before, values.lengths - after),
-        nullable(partition, has_partition),
-        problems,
-    )
-
-
-def _instructions(instruction: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
-    names = np.array(_INSTRUCTIONS)[np.where(good, instruction, 0)]
-    return pa.array(names, pa.string(), mask=~good)
-
-
-def _hashes(found: _Wrappers, good: NDArray[np.bool_]) -> pa.Array:
-    return known(found.hash.to_arrow(), good & found.has_hash)
+    hashes = values.part(_HEAD_BYTES, _HEAD_BYTES + _HASH_BYTES).to_arrow()
+    told = {
+        "subscriber_key": values.part(before, values.lengths - after).to_arrow(),
+        "version": pa.array(version),
+        "instruction": pa.array(np.array(_INSTRUCTIONS)[np.where(is_known, instruction, 0)]),
+        "hash": known(hashes, has_hash),
+        "primary_partition": nullable(partition, has_partition),
+    }
+    return told, problems
 
 
 _LATEST = -1
@@ -431,10 +416,12 @@ def _split_versioned(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     has_segment = keys.lengths >= _SEGMENT_BYTES
     segment = integers_of(has_segment, keys, 8, at=0)
     latest = has_segment & (segment == _LATEST) & (values.lengths >= _TIMESTAMP_BYTES)
-    history = _History.read(np.flatnonzero(has_segment & (segment >= 0)), values)
-    bad = history.problems | _problems(has_segment, segment, latest)
+    rows = np.flatnonzero(has_segment & (segment >= 0))
+    found, torn = _read_each(_read_history, rows, values, "the value is no history of versions")
+    bad = torn | _problems(has_segment, segment, latest)
     single = latest.copy()
     single[list(bad)] = True
+    history = [(row, version) for row, versions in found.items() for version in versions]
     return _joined(keys, values, segment=segment, single=single, bad=bad, history=history)
 
 
@@ -450,28 +437,6 @@ def _problems(
     return short | below | no_time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _History:
-    """The versions in history rows, each with the row it lies in."""
-
-    row: list[int] = field(default_factory=list)
-    versions: list[_Version] = field(default_factory=list)
-    problems: dict[int, str] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, rows: NDArray[np.intp], values: ByteColumn) -> _History:
-        found, data = cls(), values.data.data
-        for row in rows.tolist():
-            try:
-                versions = _read_history(data, int(values.starts[row]), int(values.ends[row]))
-            except FormatError as error:
-                found.problems[row] = f"the value is no history of versions: {error.message}"
-                continue
-            found.row.extend([row] * len(versions))
-            found.versions.extend(versions)
-        return found
-
-
 def _joined(
     keys: ByteColumn,
     values: ByteColumn,
@@ -479,22 +444,24 @@ def _joined(
     segment: NDArray[np.int64],
     single: NDArray[np.bool_],
     bad: dict[int, str],
-    history: _History,
+    history: list[tuple[int, _Version]],
 ) -> RowColumns:
     """Return the rows that are one version, and those of the history, in the order on disk."""
     alone = np.flatnonzero(single)
     good = except_at(bad, len(keys))[alone]
-    unsorted = np.concatenate([alone, np.array(history.row, dtype=np.intp)])
+    unsorted = np.concatenate([alone, np.array([row for row, _ in history], dtype=np.intp)])
     order = np.argsort(unsorted, kind="stable")
     row = unsorted[order]
     of_history = order >= len(alone)
-    is_good = np.concatenate([good, np.ones(len(history.row), dtype=np.bool_)])[order]
+    is_good = np.concatenate([good, np.ones(len(history), dtype=np.bool_)])[order]
 
     latest = values.take(alone)
-    from_ms = np.concatenate([integers_of(good, latest, 8, at=0), _numbers(history, "from")])
-    to_ms = np.concatenate([np.zeros(len(alone), dtype=np.int64), _numbers(history, "to")])
+    bounds = np.array([(each.valid_from_ms, each.valid_to_ms) for _, each in history], np.int64)
+    bounds = bounds.reshape(-1, 2)
+    from_ms = np.concatenate([integers_of(good, latest, 8, at=0), bounds[:, 0]])
+    to_ms = np.concatenate([np.zeros(len(alone), dtype=np.int64), bounds[:, 1]])
     first = np.where(good, _TIMESTAMP_BYTES, 0)
-    value = latest.part(first).followed_by(spans(values.data, [v.value for v in history.versions]))
+    value = latest.part(first).followed_by(spans(values.data, [each.value for _, each in history]))
     return RowColumns(
         row,
         keys.take(row).part(np.where(is_good, _SEGMENT_BYTES, 0)),
@@ -504,13 +471,6 @@ def _joined(
         problems={int(at): bad[int(row[at])] for at in np.flatnonzero(~is_good)},
         details={"segment_id": pa.array(segment[row], mask=~is_good)},
     )
-
-
-def _numbers(history: _History, which: str) -> NDArray[np.int64]:
-    times = [
-        each.valid_from_ms if which == "from" else each.valid_to_ms for each in history.versions
-    ]
-    return np.array(times, dtype=np.int64)
 
 
 _LATEST_MS = 2**63 - 1
@@ -630,7 +590,7 @@ def _timed(
         timestamp_ms=known(parts.timestamp_ms, good),
         headers=known(parts.headers, good),
         problems=problems,
-        details=_sequences(times, good),
+        details={} if times.sequence is None else {"sequence": nullable(times.sequence, good)},
         num_left_out=int((~is_row).sum()),
     )
 
@@ -644,7 +604,3 @@ def _ends(times: KeyParts, window_size_ms: int | None, good: NDArray[np.bool_]) 
     size_ms = min(window_size_ms, _LATEST_MS)
     ends = np.minimum(times.start_ms, _LATEST_MS - size_ms) + size_ms
     return nullable(ends, good)
-
-
-def _sequences(times: KeyParts, good: NDArray[np.bool_]) -> dict[str, pa.Array]:
-    return {} if times.sequence is None else {"sequence": nullable(times.sequence, good)}

@@ -105,9 +105,8 @@ def _with_names(
     """Return the headers, if all of their names are texts; else none, and that none was read."""
     whole = np.zeros(len(places), dtype=np.bool_)
     try:
-        ByteColumn(values.data, places[:, 1], places[:, 2], whole).to_arrow().cast(
-            pa.large_string()
-        )
+        names = ByteColumn(values.data, places[:, 1], places[:, 2], whole).to_arrow()
+        names.cast(pa.large_string())
     except pa.ArrowInvalid:
         return places[:0], np.zeros_like(fits)
     return places, fits
@@ -294,18 +293,7 @@ class Header(NamedTuple):
     value: bytes | None
 
 
-class _HeaderParts(NamedTuple):
-    """Values without the headers in front of them; the headers; and what is wrong, by row.
-
-    The headers are None where values have none in front.
-    """
-
-    rest: ByteColumn
-    headers: pa.Array | None
-    problems: dict[int, str]
-
-
-def _cut_headers(values: ByteColumn) -> _HeaderParts:
+def _cut_headers(values: ByteColumn) -> ValueParts:
     """Return values without the headers in front of them, and the headers."""
     rows = np.flatnonzero((values.first_bytes() != 0) & ~values.is_null)
     places, after, problems = _places(values, rows)
@@ -313,7 +301,7 @@ def _cut_headers(values: ByteColumn) -> _HeaderParts:
     starts[rows] = after
     rest = ByteColumn(values.data, starts, values.ends, values.is_null)
     known = except_at(problems, len(values)) & ~values.is_null
-    return _HeaderParts(rest, _lists(values.data, places, known), problems)
+    return ValueParts(rest, None, _lists(values.data, places, known), problems)
 
 
 def headers_array(found: Mapping[int, list[Header]], known: NDArray[np.bool_]) -> pa.Array:
@@ -476,10 +464,10 @@ def cut_values(values: ByteColumn, wrapping: Wrapping) -> ValueParts:
     ([b'42'], [1700000000000])
     """
     has_headers, has_timestamp = wrapping.value
-    front = _cut_headers(values) if has_headers else _HeaderParts(values, None, {})
-    rest = front.rest
+    front = _cut_headers(values) if has_headers else ValueParts(values, None, None, {})
     if not has_timestamp:
-        return ValueParts(rest, None, front.headers, front.problems)
+        return front
+    rest = front.value
     fits = rest.lengths >= _TIMESTAMP_BYTES
     times = integers_of(fits, rest, 8, at=0)
     short = said_of(~fits & ~rest.is_null, "the value is shorter than its timestamp of 8 bytes")

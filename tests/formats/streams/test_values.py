@@ -91,7 +91,7 @@ def read(cells: list[bytes | None]) -> tuple[list[bytes | None], list[HeaderPair
         None if row is None else [(each["name"], each["value"]) for each in row]
         for row in parts.headers.to_pylist()
     ]
-    return parts.rest.to_list(), headers
+    return parts.value.to_list(), headers
 
 
 @given(st.lists(st.tuples(pairs, st.binary(max_size=9))))
@@ -114,13 +114,13 @@ def test_of_many_rows_each_is_read_as_it_would_be_alone(cells: list[bytes | None
     times = 100
     many = _cut_headers(ByteColumn.of(cells * times))
     assert many.headers is not None
-    headers, rest = many.headers.to_pylist(), many.rest.to_list()
+    headers, rest = many.headers.to_pylist(), many.value.to_list()
     for at, cell in enumerate(cells):
         alone = _cut_headers(ByteColumn.of([cell]))
         assert alone.headers is not None
         for place in range(at, len(cells) * times, len(cells)):
             assert headers[place] == alone.headers.to_pylist()[0]
-            assert rest[place] == alone.rest.to_list()[0]
+            assert rest[place] == alone.value.to_list()[0]
             assert many.problems.get(place) == alone.problems.get(0)
 
 
@@ -152,4 +152,4 @@ def test_what_is_wrong_with_headers_is_said(cell: bytes, why: str) -> None:
     assert why in parts.problems[1]
     assert parts.headers is not None
     assert parts.headers.to_pylist() == [[], None]
-    assert parts.rest.to_list()[0] == b"fine"
+    assert parts.value.to_list()[0] == b"fine"
