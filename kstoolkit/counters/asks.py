@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.counters.bucket import NEVER, WINDOWS_PER_SEGMENT, Segments
+from kstoolkit.counters.bucket import NEVER, WINDOWS_PER_SEGMENT, Segments, counters_in
 from kstoolkit.counters.counters import Counters
 
 if TYPE_CHECKING:
@@ -50,18 +50,6 @@ class Asks:
         How long after its window's end an ask can still be cleared.
     blocks
         Where the state lies.
-
-    Examples
-    --------
-    >>> from kstoolkit.counters.bucket import DictBlocks
-    >>> from kstoolkit.windows import as_window
-    >>> asks = Asks(as_window("1 minute"), 2, keep_ms=3_600_000, blocks=DictBlocks())
-    >>> twice = moments(np.array([10, 20]), pa.array(["ann", "ann"]))
-    >>> asks.advance(twice, Counters.empty(), horizon_ms=0).to_pylist()
-    [{'user': 'ann', 'window_start_ms': 0, 'count': 2, 'asked': True}]
-    >>> once = moments(np.array([30]), pa.array(["ann"]))
-    >>> asks.advance(Counters.empty(), once, horizon_ms=0).to_pylist()
-    [{'user': 'ann', 'window_start_ms': 0, 'count': 2, 'asked': False}]
     """
 
     window: Window
@@ -88,8 +76,8 @@ class Asks:
             ``user``, ``window_start_ms``, ``count`` (when it first was decided) and ``asked``.
         """
         reached = self._reached(requests)
-        latest = _latest([self._kept(_PASSES), passes])
-        standing = self._kept(_ASKS)
+        latest = _latest([counters_in(self.blocks, _PASSES), passes])
+        standing = counters_in(self.blocks, _ASKS)
         spared, cleared = _is_passed(reached, latest), _is_passed(standing, latest)
         asked = reached.take(~spared)
         self._keep(_PASSES, latest.take(latest.start_ms > horizon_ms - self.window.size_ms))
@@ -112,10 +100,6 @@ class Asks:
     @property
     def _segments(self) -> Segments:
         return Segments(self.blocks, 0, WINDOWS_PER_SEGMENT * self.window.every_ms)
-
-    def _kept(self, key: str) -> Counters:
-        block = self.blocks.get(key)
-        return Counters.empty() if block is None else Counters.decode(block)
 
     def _keep(self, key: str, counters: Counters) -> None:
         if len(counters):

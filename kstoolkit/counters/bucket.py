@@ -90,17 +90,6 @@ class Segments:
         Whose they are.
     length_ms
         How long each one is, see :func:`_segment_ms`.
-
-    Examples
-    --------
-    >>> import numpy as np, pyarrow as pa
-    >>> from kstoolkit.counters.bucket import DictBlocks
-    >>> segments = Segments(DictBlocks(), 0, 3_600_000)
-    >>> came = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
-    >>> added = segments.add(came)
-    >>> added = segments.add(came)
-    >>> added.changed.count.tolist(), added.old.tolist()
-    ([2, 2], [1, 1])
     """
 
     blocks: Blocks
@@ -110,9 +99,7 @@ class Segments:
     def __iter__(self) -> Iterator[Counters]:
         """Yield the latest counts, the earliest segment first."""
         for start_ms in self._starts():
-            block = self.blocks.get(self._key(start_ms))
-            if block is not None:
-                yield Counters.decode(block)
+            yield counters_in(self.blocks, self._key(start_ms))
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
         """Add a delta; return the counters that it changed, and what they were before.
@@ -128,8 +115,7 @@ class Segments:
         """
         changed, old, beside, gone = [], [], [], []
         for start_ms, part in delta.by_segment(self.length_ms):
-            block = self.blocks.get(self._key(start_ms))
-            known = Counters.empty() if block is None else Counters.decode(block)
+            known = counters_in(self.blocks, self._key(start_ms))
             retained = known if from_ms is None else known.take(known.start_ms >= from_ms)
             now, part_changed, part_old = retained.add(part)
             self.blocks.put(self._key(start_ms), now.encode())
@@ -147,8 +133,8 @@ class Segments:
         gone = []
         for start_ms in self._starts():
             if start_ms + self.length_ms <= before_ms:
-                block = self.blocks.get(self._key(start_ms)) if whole else None
-                gone.append(Counters.empty() if block is None else Counters.decode(block))
+                if whole:
+                    gone.append(counters_in(self.blocks, self._key(start_ms)))
                 self.blocks.remove(self._key(start_ms))
         return Counters.merge(gone)
 
@@ -187,35 +173,10 @@ class Blocks(Protocol):
         """Yield the keys of all blocks."""
 
 
-@dataclass(slots=True)
-class DictBlocks:
-    """Blocks in memory: for trying out, and for tests.
-
-    Examples
-    --------
-    >>> blocks = DictBlocks()
-    >>> blocks.put("meta", b"...")
-    >>> blocks.get("meta"), blocks.get("other"), list(blocks.keys())
-    (b'...', None, ['meta'])
-    """
-
-    held: dict[str, bytes] = field(default_factory=dict)
-
-    def get(self, key: str) -> bytes | None:
-        """Return the block, or ``None``."""
-        return self.held.get(key)
-
-    def put(self, key: str, block: bytes) -> None:
-        """Keep the block."""
-        self.held[key] = block
-
-    def remove(self, key: str) -> None:
-        """Forget the block."""
-        self.held.pop(key, None)
-
-    def keys(self) -> Iterator[str]:
-        """Yield the keys of all blocks."""
-        yield from list(self.held)
+def counters_in(blocks: Blocks, key: str) -> Counters:
+    """Return the counters of a block; none if there is no such block."""
+    block = blocks.get(key)
+    return Counters.empty() if block is None else Counters.decode(block)
 
 
 NEVER, _FOREVER = -(1 << 62), 1 << 62
@@ -350,15 +311,6 @@ class Bucket:
         Whether this is a run without an end: levels flush at intervals and expire.
     whole
         Whether to tell, beside what changed, all counters of the same windows, and what expires.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from kstoolkit.windows import Cascade
-    >>> bucket = Bucket(Cascade("1 minute", "1 hour"), DictBlocks())
-    >>> came = Counters.of(np.array([0, 60_000]), pa.array(["a", "a"]), pa.array(["x", "x"]))
-    >>> [change.counters.count.tolist() for change in bucket.advance(came, now_ms=0).changes]
-    [[1, 1], [2]]
     """
 
     cascade: Cascade
@@ -474,13 +426,13 @@ class Bucket:
     def _split(self, level: int, timely: Counters, *, is_due: bool) -> tuple[Counters, Counters]:
         """Return what the level flushes now, and what stays pending."""
         key = f"pending/{level}"
-        block = self.blocks.get(key)
-        pending = timely if block is None else Counters.merge([Counters.decode(block), timely])
+        before = counters_in(self.blocks, key)
+        pending = Counters.merge([before, timely])
         most = self.cascade.max_counters_per_flush if self.live else len(pending)
         due, rest = _oldest(pending, most) if is_due else (Counters.empty(), pending)
         if len(rest):
             self.blocks.put(key, rest.encode())
-        elif block is not None:
+        elif len(before):
             self.blocks.remove(key)
         return due, rest
 

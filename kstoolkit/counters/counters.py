@@ -309,10 +309,8 @@ class Counters:
             One or more, none of them empty.
         """
         joined, order = cls.join(parts)
-        differs = np.diff(joined.user) != 0
-        differs |= np.diff(joined.start_ms) != 0
-        differs |= np.diff(joined.action) != 0
-        last = np.append(differs, True)
+        differs = [np.diff(key) != 0 for key in (joined.user, joined.start_ms, joined.action)]
+        last = np.append(np.logical_or.reduce(differs), True)
         return joined.take(last), order[last]
 
     @classmethod
@@ -517,20 +515,14 @@ def _collapsed(  # noqa: PLR0917 - the six columns of a counter
         packed = np.sort(keys.packed)
         first = _firsts(packed)
         sums = np.diff(first, append=len(packed)).astype(np.uint64)
-        return Counters(users, actions, *_columns(keys.unpack(packed[first])), sums)
+        user, start_ms, action = keys.unpack(packed[first])
+        return Counters(users, actions, user, action, start_ms, sums)
     order = np.argsort(keys.packed, kind="stable")  # runs that are sorted already cost little
     packed = keys.packed[order]
     first = _firsts(packed)
     chosen = order[first]
     sums = np.add.reduceat(count[order], first)
     return Counters(users, actions, user[chosen], action[chosen], start_ms[chosen], sums)
-
-
-def _columns(
-    key: tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    user, start_ms, action = key
-    return user, action, start_ms
 
 
 def _firsts(packed: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.counters.asks import Asks, moments
-from kstoolkit.counters.bucket import DictBlocks
 from kstoolkit.windows import Hop, Window
+from tests.counters.dictblocks import DictBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

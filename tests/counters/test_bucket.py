@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.counters.bucket import Advance, Bucket, DictBlocks, Meta
+from kstoolkit.counters.bucket import Advance, Bucket, Meta
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 from kstoolkit.windows import Cascade, Hop, Window
+from tests.counters.dictblocks import DictBlocks
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 LONG_AFTER_MS = 10**12
