@@ -38,21 +38,23 @@ hidden files::
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from kstoolkit.changelog.countsfile import CountsFile
+from kstoolkit.changelog.countsfile import CountsFile, joined_span
 from kstoolkit.counters.counters import Counters
-from kstoolkit.errors import InputError
+from kstoolkit.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sized
+    from collections.abc import Callable, Iterable, Iterator, Sized
 
     Answer = TypeVar("Answer")
     Counted = TypeVar("Counted", bound=Sized)
@@ -146,6 +148,26 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def locked(path: Path, busy: str, hint: str) -> Iterator[None]:
+    """Hold a lock file against other processes; the kernel lets go of it when this one ends.
+
+    Raises
+    ------
+    OutputError
+        If somebody else holds it, with these words.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(busy, hint=hint) from error
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write a text file in one step, by way of a hidden one; it is on disk afterwards."""
     hidden = path.with_name(f".{path.name}")
@@ -225,13 +247,9 @@ class Changelog:
         tuple of int or None
             Epoch ms UTC; ``None`` if there are no such windows.
         """
-
-        def span(files: Iterable[CountsFile]) -> tuple[int, int] | None:
-            spans = [file.span_ms("window_start", window_ms) for file in files]
-            known = [each for each in spans if each is not None]
-            return (min(low for low, _ in known), max(high for _, high in known)) if known else None
-
-        return self._asked(span)
+        return self._asked(
+            lambda files: joined_span(file.span_ms("window_start", window_ms) for file in files)
+        )
 
     def counters(
         self, window_ms: int, *, users: set[str] | None = None, bucket: int | None = None

@@ -15,11 +15,8 @@ whoever follows the changelog by number goes on as before.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -32,15 +29,17 @@ from kstoolkit.changelog.changelog import (
     Changelog,
     buckets_among,
     latest,
+    locked,
     replace_text,
     sync,
 )
-from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile
+from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile, joined_span
 from kstoolkit.errors import OutputError
 from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    import os
+    from collections.abc import Sequence
 
     from kstoolkit.changelog.changelog import Batch
 
@@ -112,7 +111,8 @@ def compact(path: str | os.PathLike[str]) -> CompactionResult:
     """
     folder = Changelog.open(Path(path)).path
     try:
-        with _alone(folder):
+        busy = f"Another compaction is at work on {str(folder)!r}."
+        with locked(folder / _LOCK, busy, "Wait for it to end; it does the same work."):
             return _compacted(folder)
     except OSError as error:
         message = f"The changelog {str(folder)!r} can't be compacted: {error.strerror or error}."
@@ -152,7 +152,9 @@ def _fold(batches: Sequence[Batch]) -> CompactionResult:
         bytes_before=sum(file.path.stat().st_size for file in files),
         bytes_after=place.stat().st_size,
     )
-    _mark(target, [batch.number for batch in batches])
+    sync(target.folder)  # the fold is there, before it counts
+    covered = {"covers": [batch.number for batch in batches]}
+    replace_text(target.folder / FOLD, json.dumps(covered))
     _take_away_what_is_folded(target)
     return done
 
@@ -161,10 +163,8 @@ def _write(files: Sequence[CountsFile], path: Path) -> None:
     """Write the latest counts of some files, given in the order of their age, into one."""
     buckets = buckets_among(files)
     lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
-    spans = [file.span_ms("changed_at") for file in files]
-    writer = ChangelogWriter(
-        path, buckets=buckets, changed_ms=max((span[1] for span in spans if span), default=0)
-    )
+    span = joined_span(file.span_ms("changed_at") for file in files)
+    writer = ChangelogWriter(path, buckets=buckets, changed_ms=span[1] if span else 0)
     try:
         for bucket in range(buckets):
             for length_ms in lengths_ms:
@@ -173,12 +173,6 @@ def _write(files: Sequence[CountsFile], path: Path) -> None:
     finally:
         writer.close()
     sync(path)
-
-
-def _mark(target: Batch, numbers: list[int]) -> None:
-    """Say that the fold counts, and which batches it stands for."""
-    sync(target.folder)
-    replace_text(target.folder / FOLD, json.dumps({"covers": numbers}))
 
 
 def _take_away_what_is_folded(batch: Batch) -> None:
@@ -193,19 +187,3 @@ def _take_away_what_is_folded(batch: Batch) -> None:
             shutil.rmtree(older)
     for part in batch.folder.glob("part-*"):
         part.unlink()
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the changelog against other compactions; the kernel lets go when the process ends."""
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        message = f"Another compaction is at work on {str(folder)!r}."
-        raise OutputError(message, hint="Wait for it to end; it does the same work.") from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)

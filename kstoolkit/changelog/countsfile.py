@@ -22,21 +22,15 @@ from kstoolkit.counters.counters import Counters, buckets_of
 from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     _Bucket = tuple[int, int]
 
 TIME = pa.timestamp("ms", tz="UTC")
 _SCHEMA = pa.schema(
-    [
-        pa.field("window_ms", pa.int64()),
-        pa.field("window_start", TIME),
-        pa.field("user", pa.string()),
-        pa.field("action", pa.string()),
-        pa.field("count", pa.int64()),
-        pa.field("changed_at", TIME),
-    ]
+    {"window_ms": pa.int64(), "window_start": TIME, "user": pa.string(), "action": pa.string()}
+    | {"count": pa.int64(), "changed_at": TIME}
 )
 """The columns, as every reader sees them."""
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -79,17 +73,10 @@ class ChangelogWriter:
     def _batch(self, counters: Counters, window_ms: int) -> pa.RecordBatch:
         columns = counters.to_batch().columns
         rows = len(counters)
-        return pa.record_batch(
-            [
-                pa.repeat(pa.scalar(window_ms, pa.int64()), rows),
-                columns[0].cast(TIME),
-                columns[1],
-                columns[2],
-                columns[3].cast(pa.int64()),
-                pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows),
-            ],
-            schema=_CODED,
-        )
+        window = pa.repeat(pa.scalar(window_ms, pa.int64()), rows)
+        changed_at = pa.repeat(pa.scalar(self.changed_ms, pa.int64()).cast(TIME), rows)
+        starts, count = columns[0].cast(TIME), columns[3].cast(pa.int64())
+        return pa.record_batch([window, starts, *columns[1:3], count, changed_at], schema=_CODED)
 
     def close(self) -> None:
         """Write the file's end, with what its row groups hold."""
@@ -211,8 +198,10 @@ class CountsFile:
             return {window_ms for _, window_ms in self.groups}
         return set(self._lengths_ms().unique().to_pylist())
 
-    def rows(self, window_ms: int) -> int:
-        """Return how many counts of one window length it holds."""
+    def rows(self, window_ms: int | None) -> int:
+        """Return how many counts it holds, of one window length or of all."""
+        if window_ms is None:
+            return self.num_rows
         if self.buckets is None:
             return int(pc.sum(pc.equal(self._lengths_ms(), window_ms)).as_py() or 0)
         with opened(self.path) as file:
@@ -267,8 +256,7 @@ class CountsFile:
                     for number, (_, length_ms) in enumerate(self.groups)
                     if window_ms in {None, length_ms}
                 ]
-        known = [span for span in spans if span is not None]
-        return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+        return joined_span(spans)
 
     def _groups_with(
         self, window_ms: int, users: pa.Array | None, bucket: _Bucket | None
@@ -293,6 +281,12 @@ class CountsFile:
         with opened(self.path) as file:
             for number in groups:
                 yield _row_group(file, number, self.path)
+
+
+def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
+    """Return what several spans reach over together; ``None`` if none is known."""
+    known = [span for span in spans if span is not None]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
 def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:

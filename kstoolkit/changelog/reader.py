@@ -104,7 +104,7 @@ class ChangelogReader:
 
     def rows(self, window_ms: int | None = None) -> int:
         """Return how many records there are, of all windows or of one length."""
-        return self._asked(lambda files: sum(_rows(file, window_ms) for file in files))
+        return self._asked(lambda files: sum(file.rows(window_ms) for file in files))
 
     def lacks(self, lengths_ms: set[int]) -> set[int]:
         """Return those of some window lengths that nothing is told of."""
@@ -123,11 +123,8 @@ class ChangelogReader:
         """Return the clock of the newest batch, epoch ms UTC; ``None`` if there is none."""
 
         def newest(files: Iterable[CountsFile]) -> int | None:
-            for file in reversed(list(files)):
-                span = file.span_ms("changed_at")
-                if span is not None:
-                    return span[1]
-            return None
+            spans = (file.span_ms("changed_at") for file in reversed(list(files)))
+            return next((span[1] for span in spans if span is not None), None)
 
         return self._asked(newest)
 
@@ -178,7 +175,3 @@ def _parts(
             inside = (counters.start_ms >= starts.start) & (counters.start_ms < starts.stop)
             part = counters.take(inside)
         yield Dated(part, np.full(len(part), span[1] if span else 0, np.int64))
-
-
-def _rows(file: CountsFile, window_ms: int | None) -> int:
-    return file.num_rows if window_ms is None else file.rows(window_ms)

@@ -142,15 +142,8 @@ def _counters(
     again = np.flatnonzero(np.diff(packed[order]) == 0)
     if again.size:
         raise _twice(windows, window[order[again[0]]], bundles.actions[action[order[again[0]]]])
-    counters = Counters(
-        windows.users,
-        bundles.actions,
-        user[order],
-        action[order],
-        start_ms[order],
-        bundles.count[rows][order],
-    )
-    return counters, order
+    texts, codes = (windows.users, bundles.actions), (user[order], action[order])
+    return Counters(*texts, *codes, start_ms[order], bundles.count[rows][order]), order
 
 
 def _twice(windows: WindowKeys, window: np.intp, action: pa.Scalar) -> FormatError:
@@ -283,13 +276,7 @@ class OutboxWriter:
     def write(self, bucket: int, window_ms: int, counters: Counters) -> None:
         """Write counts of one level of one bucket: whole users' windows, or what changed."""
         if self.outbox.blocks:
-            first = BlockKey(
-                bucket=bucket,
-                epoch=self.outbox.epoch,
-                batch=self.outbox.batch,
-                part=0,
-                size_ms=window_ms,
-            )
+            first = BlockKey(bucket, self.outbox.epoch, self.outbox.batch, 0, size_ms=window_ms)
             blocks = list(_blocks_of(counters, first))
             self._write(pa.array([k for k, _ in blocks]), pa.array([v for _, v in blocks]))
         else:

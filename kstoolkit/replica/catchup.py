@@ -72,7 +72,7 @@ class _SegmentWriters:
         if mark is not None:
             segment.check_holds(mark)
         if len(self._open) > _MOST_OPEN:
-            self._close_oldest()
+            _finish(self._open.popitem(last=False)[1])
         return segment
 
     def flush(self, folders: Iterable[Path]) -> None:
@@ -83,9 +83,8 @@ class _SegmentWriters:
 
     def let_go(self, folder: Path) -> None:
         """Close a damaged segment, whatever was written to it."""
-        segment = self._open.pop(folder, None)
-        if segment is not None:
-            segment.close()
+        if folder in self._open:
+            self._open.pop(folder).close()
 
     def close(self) -> None:
         """Close all."""
@@ -93,10 +92,6 @@ class _SegmentWriters:
             for segment in self._open.values():
                 all_of_them.callback(_finish, segment)
             self._open.clear()
-
-    def _close_oldest(self) -> None:
-        _, segment = self._open.popitem(last=False)
-        _finish(segment)
 
 
 def _finish(segment: DiskSegment) -> None:

@@ -15,7 +15,6 @@ with those would mix the counts of two runs, without a sign.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import re
@@ -27,7 +26,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, replace_text, sync
+from kstoolkit.changelog.changelog import FOLD, MIRROR, BatchFolders, locked, replace_text, sync
 from kstoolkit.changelog.reader import ChangelogReader, Position
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
 from kstoolkit.moments import moment_of
@@ -101,10 +100,6 @@ class LevelState:
         segments = {int(start): Mark(*place) for start, place in told["segments"].items()}
         places = {name: told[name] and Position(*told[name]) for name in ("position", "toward")}
         return cls(**(told | places | {"segments": segments}))
-
-    def segment_of(self, start_ms: int) -> int:
-        """Return the start of the segment that holds a window."""
-        return start_ms - start_ms % segment_length_ms(self.window_ms)
 
     def with_segments(self, written: dict[int, Mark]) -> LevelState:
         """Return the level with segments that were written to."""
@@ -263,12 +258,10 @@ def writing_alone(folder: Path) -> Iterator[None]:
         If somebody else is writing it, or it can't be written.
     """
     with writing_errors(folder):
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            _lock(descriptor, folder)
+        message = f"The replica {str(folder)!r} is being restored or followed by somebody else."
+        hint = "Wait for it to end, or read the replica: WindowStore.open needs no lock."
+        with locked(folder / LOCK, message, hint):
             yield
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager
@@ -287,15 +280,6 @@ def writing_errors(folder: Path) -> Iterator[None]:
             raise
         message = f"The replica {str(folder)!r} can't be written: {error.strerror}."
         hint = "Mend that, and restore again: it goes on from where it is."
-        raise OutputError(message, hint=hint) from error
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        message = f"The replica {str(folder)!r} is being restored or followed by somebody else."
-        hint = "Wait for it to end, or read the replica: WindowStore.open needs no lock."
         raise OutputError(message, hint=hint) from error
 
 

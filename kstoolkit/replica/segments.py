@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -77,30 +77,6 @@ if TYPE_CHECKING:
 
 Pairs = tuple[list[bytes], list[bytes]]
 """Keys, and the bundle of each."""
-
-
-class Segment(Protocol):
-    """Bundles by key, and the texts that their ids stand for."""
-
-    @property
-    def actions(self) -> list[str]:
-        """The texts of actions, by id."""
-
-    @property
-    def mark(self) -> Mark | None:
-        """What is in it; ``None`` if nothing whole is."""
-
-    def get(self, key: bytes) -> bytes | None:
-        """Return the bundle of a key."""
-
-    def get_many(self, keys: list[bytes]) -> list[bytes | None]:
-        """Return the bundles of some keys."""
-
-    def write(self, rows: Pairs, actions: Sequence[str], position: Position) -> Mark:
-        """Write bundles, which may use some actions that are new; return what is in it then."""
-
-    def pages(self, rows: int) -> Iterator[Pairs]:
-        """Yield keys and bundles, so many at a time."""
 
 
 def check_ids(largest: int, actions: Sequence[str]) -> None:
@@ -295,18 +271,15 @@ class DiskSegment:
     def __init__(self, path: Path, options: Options, *, writing: bool = False) -> None:
         self.path = path
         self._links = None if writing else Links(path)
-        if writing:
+        if self._links is None:
             path.mkdir(parents=True, exist_ok=True)
-        place = str(path if self._links is None else self._links.path)
-        access = (
-            AccessType.read_write()
-            if writing
-            else AccessType.read_only(error_if_log_file_exist=False)
-        )
+            place, access = path, AccessType.read_write()
+        else:
+            place, access = self._links.path, AccessType.read_only(error_if_log_file_exist=False)
         # Unnamed families would be opened as the OPTIONS file says, which has no filter policy.
         families = {"default": options}
         with translated(path):
-            self._db = Rdict(place, options, column_families=families, access_type=access)
+            self._db = Rdict(str(place), options, column_families=families, access_type=access)
         self._faults = _FaultTranslation(str(path))
         self._without_log = WriteOptions()
         self._without_log.disable_wal = True  # type: ignore[method-assign, assignment] # a property
@@ -372,11 +345,9 @@ class DiskSegment:
                 if first:
                     self._db.write(batch, self._without_log)
                     batch = WriteBatch(raw_mode=True)
-                put = batch.put  # once a bundle: rocksdict has no other way in
-                for key, value in zip(
-                    keys[first : first + _AT_ONCE], values[first : first + _AT_ONCE], strict=True
-                ):
-                    put(key, value)
+                chosen, put = slice(first, first + _AT_ONCE), batch.put
+                for key, value in zip(keys[chosen], values[chosen], strict=True):
+                    put(key, value)  # once a bundle: rocksdict has no other way in
             batch.put(_POSITION, json.dumps(mark).encode())
             self._db.write(batch, self._without_log)
         return mark
@@ -441,6 +412,10 @@ class DiskSegment:
         finally:
             if self._links is not None:
                 self._links.close()
+
+
+Segment: TypeAlias = MemorySegment | DiskSegment
+"""Bundles by key, and the texts that their ids stand for."""
 
 
 class _FaultTranslation:
@@ -548,9 +523,8 @@ class Filling:
             self.bundles.count[rows],
             self.bundles.updated_at_ms[chosen],
         )
-        return Filling(
-            self.keys.take(pa.array(chosen)), bundles, self.start_ms[chosen], self.actions
-        )
+        keys, start_ms = self.keys.take(pa.array(chosen)), self.start_ms[chosen]
+        return Filling(keys, bundles, start_ms, self.actions)
 
     def _ids_in(self, known: list[str]) -> tuple[list[str], NDArray[np.int32], list[str]]:
         """Return all texts that a segment then has, the id of each of ours, and the new texts."""
@@ -603,11 +577,6 @@ def look_up(segment: Segment, key: bytes) -> Found:
     return value, [] if value is None else segment.actions
 
 
-def _absent(user: str, start_ms: int, end_ms: int) -> UserCounts:
-    """Return the answer that there are no counts."""
-    return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
-
-
 def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts:
     """Return the counts of a bundle.
 
@@ -618,7 +587,7 @@ def counts_of(user: str, start_ms: int, end_ms: int, found: Found) -> UserCounts
     """
     value, actions = found
     if value is None:
-        return _absent(user, start_ms, end_ms)
+        return UserCounts(user, start_ms, end_ms, {}, None, dict(_NOTHING))
     ids, counts, updated_ms = countbundle.decode(value)
     try:
         by_action = {actions[place]: count for place, count in zip(ids, counts, strict=True)}
@@ -640,14 +609,10 @@ def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) 
     texts = np.array(actions, object)[bundles.action_id].tolist()
     counts = bundles.count.tolist()
     ends = np.cumsum(bundles.size).tolist()
-    begins = [0, *ends[:-1]]
+    rows_of_users = zip(users, [0, *ends], ends, bundles.updated_at_ms.tolist(), strict=False)
     return [
-        UserCounts(
-            user, start_ms, end_ms, dict(zip(texts[a:b], counts[a:b], strict=True)), updated_ms
-        )
-        for user, a, b, updated_ms in zip(
-            users, begins, ends, bundles.updated_at_ms.tolist(), strict=True
-        )
+        UserCounts(user, start_ms, end_ms, dict(zip(texts[a:b], counts[a:b], strict=True)), at_ms)
+        for user, a, b, at_ms in rows_of_users
     ]
 
 
@@ -658,9 +623,6 @@ def segment_state(segment: Segment, window: str, span_ms: range, folder: Path) -
     if isinstance(segment, MemorySegment):
         why = {"sst_bytes": "it is in memory", "disk_bytes": "it is in memory"}
         return SegmentState(*about, None, len(segment), None, None, epoch, batch, why)
-    if not isinstance(segment, DiskSegment):
-        message = f"A segment of an unknown kind: {segment!r}."
-        raise FormatError(message)
     keys, sst_bytes = segment.figures()
     disk_bytes = _disk_bytes(folder)
     why = {} if keys is not None else {"bundles": "RocksDB has no estimate"}

@@ -57,7 +57,7 @@ from kstoolkit.windows import Window, as_window
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pandas as pd
     from rocksdict import Options
@@ -73,122 +73,10 @@ _PAGE_ROWS = 10_000
 _NOTHING: Found = (None, [])
 
 
-class _Queries:
-    """Answers questions from the segments that are open for reading."""
-
-    def __init__(self, opened: _OpenSegments) -> None:
-        self.opened = opened
-        self._kinds: dict[Duration | Window, Window] = {}
-
-    @property
-    def windows(self) -> tuple[str, ...]:
-        """The windows that there are counts of."""
-        return tuple(format_duration(length) for length in self.opened.levels)
-
-    def kind(self, window: Duration | Window) -> Window:
-        """Return which kind of window is meant."""
-        _check_window(window)
-        known = self._kinds.get(window)
-        if known is not None:
-            return known
-        kind = as_window(window)
-        if kind.size_ms not in self.opened.levels:
-            self.opened.refresh(now=True)
-        if kind.size_ms not in self.opened.levels:
-            message = f"The replica {str(self.opened.folder)!r} has no window {kind.label!r}."
-            raise ConfigurationError(message, hint=f"It has: {', '.join(self.windows) or 'none'}.")
-        self._kinds[window] = kind
-        return kind
-
-    def one(self, user: str, kind: Window, start_ms: int) -> UserCounts:
-        """Return the counts of one user in one window."""
-        key = _key(user, start_ms)
-        found = self.opened.ask(
-            kind.size_ms,
-            _segment_of(kind, start_ms),
-            lambda segment: look_up(segment, key),
-            _NOTHING,
-        )
-        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
-
-    def many(self, users: Sequence[str], kind: Window, start_ms: int) -> list[UserCounts]:
-        """Return the counts of some users in one window."""
-        keys = [_key(user, start_ms) for user in users]
-        values, actions = self._found(kind, _segment_of(kind, start_ms), keys)
-        end_ms = start_ms + kind.size_ms
-        return [
-            counts_of(user, start_ms, end_ms, (value, actions))
-            for user, value in zip(users, values, strict=True)
-        ]
-
-    def pages(self, kind: Window, start_ms: int, page: int) -> Iterator[Records[UserCounts]]:
-        """Yield the counts of all users in one window, so many at a time."""
-        found: list[UserCounts] = []
-        segment: Segment | None = self.opened.ask(
-            kind.size_ms, _segment_of(kind, start_ms), lambda each: each, None
-        )
-        if segment is None:
-            return
-        for rows in segment.pages(_PAGE_ROWS):
-            found += counts_of_page(rows, segment.actions, start_ms, start_ms + kind.size_ms)
-            while len(found) >= page:
-                yield Records(found[:page], "users' counts")
-                found = found[page:]
-        if found:
-            yield Records(found, "users' counts")
-
-    def history(self, user: str, kind: Window, since_ms: int | None) -> Iterator[UserCounts]:
-        """Yield the counts of one user in all windows from one on in which there are any."""
-        for segment_ms in self.opened.starts_ms(kind.size_ms):
-            starts = _window_starts(kind, segment_ms, since_ms)
-            if not starts:
-                continue
-            keys = [_key(user, start_ms) for start_ms in starts]
-            values, actions = self._found(kind, segment_ms, keys)
-            for start_ms, value in zip(starts, values, strict=True):
-                if value is not None:
-                    yield counts_of(user, start_ms, start_ms + kind.size_ms, (value, actions))
-
-    def segments(self) -> Iterator[SegmentState]:
-        """Yield what there is to say of each segment."""
-        for window_ms in self.opened.levels:
-            for start_ms in self.opened.starts_ms(window_ms):
-                question = partial(
-                    segment_state,
-                    window=format_duration(window_ms),
-                    span_ms=segment_span_ms(window_ms, start_ms),
-                    folder=segment_folder(self.opened.folder, window_ms, start_ms),
-                )
-                state = self.opened.ask(window_ms, start_ms, question, None)
-                if state is not None:
-                    yield state
-
-    def _found(
-        self, kind: Window, segment_ms: int, keys: list[bytes]
-    ) -> tuple[list[bytes | None], list[str]]:
-        nothing: tuple[list[bytes | None], list[str]] = ([None] * len(keys), [])
-        return self.opened.ask(
-            kind.size_ms,
-            segment_ms,
-            lambda segment: (segment.get_many(keys), segment.actions),
-            nothing,
-        )
-
-
-def _check_window(window: object) -> None:
-    if not isinstance(window, str | int | timedelta | Window):
-        message = f"{window!r} is no window."
-        raise ConfigurationError(message, hint="Give one such as '1 hour'.")
-
-
-def _check_user(user: object) -> None:
+def _key(user: object, start_ms: int) -> bytes:
     if not isinstance(user, str):
         message = f"The user {user!r} is no text."
         raise ConfigurationError(message, hint="Give the user's name, as it was counted.")
-
-
-def _key(user: str, start_ms: int) -> bytes:
-    _check_user(user)
     try:
         return encode_replica_key(user, start_ms)
     except UnicodeEncodeError as error:
@@ -343,7 +231,7 @@ class WindowReader(Viewed):
         self._memory = dict(memory or {})
         self._options = segment_options(as_profile(profile))
         self._opened = _OpenSegments(path, self._options, self._memory)
-        self._queries = _Queries(self._opened)
+        self._kinds: dict[object, Window] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, profile: Profile | str | None = None) -> Self:
@@ -363,7 +251,7 @@ class WindowReader(Viewed):
     @property
     def windows(self) -> tuple[str, ...]:
         """The windows that it has counts of: ``("1 minute", "1 hour")``."""
-        return self._queries.windows
+        return tuple(format_duration(length) for length in self._opened.levels)
 
     def get(self, user: str, *, window: Duration | Window, at: Moment) -> UserCounts:
         """Return a user's counts in the window that holds a moment.
@@ -389,8 +277,14 @@ class WindowReader(Viewed):
         ConfigurationError
             If the replica has no such window, ``at`` is no time, or ``user`` no text.
         """
-        kind = self._queries.kind(window)
-        return self._queries.one(user, kind, kind.start_of(moment_ms(at)))
+        kind = self._kind(window)
+        start_ms = kind.start_of(moment_ms(at))
+        key = _key(user, start_ms)
+        segment_ms = _segment_of(kind, start_ms)
+        found = self._opened.ask(
+            kind.size_ms, segment_ms, lambda segment: look_up(segment, key), _NOTHING
+        )
+        return counts_of(user, start_ms, start_ms + kind.size_ms, found)
 
     def get_many(
         self, users: Iterable[str], *, window: Duration | Window, at: Moment
@@ -412,8 +306,15 @@ class WindowReader(Viewed):
         if isinstance(users, str | bytes):
             message = f"The users are {users!r}, which is one text."
             raise ConfigurationError(message, hint=f"Give a list of them: [{users!r}].")
-        kind = self._queries.kind(window)
-        found = self._queries.many(list(users), kind, kind.start_of(moment_ms(at)))
+        kind, named = self._kind(window), list(users)
+        start_ms = kind.start_of(moment_ms(at))
+        end_ms = start_ms + kind.size_ms
+        keys = [_key(user, start_ms) for user in named]
+        values, actions = self._found(kind, _segment_of(kind, start_ms), keys)
+        found = [
+            counts_of(user, start_ms, end_ms, (value, actions))
+            for user, value in zip(named, values, strict=True)
+        ]
         return Records(found, "users' counts")
 
     def scan(
@@ -430,11 +331,11 @@ class WindowReader(Viewed):
         page
             How many users to yield at once, at most.
         """
-        kind = self._queries.kind(window)
+        kind = self._kind(window)
         if page < 1:
             message = f"A page of {page} users makes no sense."
             raise ConfigurationError(message, hint="Give 1 or more.")
-        return self._queries.pages(kind, kind.start_of(moment_ms(at)), page)
+        return self._pages(kind, kind.start_of(moment_ms(at)), page)
 
     def history(
         self, user: str, *, window: Duration | Window, since: Moment | None = None
@@ -448,13 +349,73 @@ class WindowReader(Viewed):
         since
             From the window on that holds this moment; by default from the beginning.
         """
-        kind = self._queries.kind(window)
+        kind = self._kind(window)
         since_ms = None if since is None else kind.start_of(moment_ms(since))
-        return Records(list(self._queries.history(user, kind, since_ms)), "windows")
+        found: list[UserCounts] = []
+        for segment_ms in self._opened.starts_ms(kind.size_ms):
+            starts = _window_starts(kind, segment_ms, since_ms)
+            if not starts:
+                continue
+            keys = [_key(user, start_ms) for start_ms in starts]
+            values, actions = self._found(kind, segment_ms, keys)
+            found += [
+                counts_of(user, start_ms, start_ms + kind.size_ms, (value, actions))
+                for start_ms, value in zip(starts, values, strict=True)
+                if value is not None
+            ]
+        return Records(found, "windows")
 
     def segments(self) -> Records[SegmentState]:
         """Return the segments, by window and time."""
-        return Records(list(self._queries.segments()), "segments")
+        states: list[SegmentState | None] = []
+        for window_ms in self._opened.levels:
+            about = partial(segment_state, window=format_duration(window_ms))
+            for start_ms in self._opened.starts_ms(window_ms):
+                span_ms = segment_span_ms(window_ms, start_ms)
+                folder = segment_folder(self.path, window_ms, start_ms)
+                question = partial(about, span_ms=span_ms, folder=folder)
+                states.append(self._opened.ask(window_ms, start_ms, question, None))
+        return Records([state for state in states if state is not None], "segments")
+
+    def _kind(self, window: object) -> Window:
+        """Return which kind of window is meant."""
+        if not isinstance(window, str | int | timedelta | Window):
+            message = f"{window!r} is no window."
+            raise ConfigurationError(message, hint="Give one such as '1 hour'.")
+        if window in self._kinds:
+            return self._kinds[window]
+        kind = as_window(window)
+        if kind.size_ms not in self._opened.levels:
+            self._opened.refresh(now=True)
+        if kind.size_ms not in self._opened.levels:
+            message = f"The replica {str(self.path)!r} has no window {kind.label!r}."
+            raise ConfigurationError(message, hint=f"It has: {', '.join(self.windows) or 'none'}.")
+        self._kinds[window] = kind
+        return kind
+
+    def _found(
+        self, kind: Window, segment_ms: int, keys: list[bytes]
+    ) -> tuple[list[bytes | None], list[str]]:
+        nothing: tuple[list[bytes | None], list[str]] = ([None] * len(keys), [])
+
+        def question(segment: Segment) -> tuple[list[bytes | None], list[str]]:
+            return segment.get_many(keys), segment.actions
+
+        return self._opened.ask(kind.size_ms, segment_ms, question, nothing)
+
+    def _pages(self, kind: Window, start_ms: int, page: int) -> Iterator[Records[UserCounts]]:
+        found: list[UserCounts] = []
+        segment_ms = _segment_of(kind, start_ms)
+        segment = self._opened.ask(kind.size_ms, segment_ms, lambda each: each, None)
+        if segment is None:
+            return
+        for rows in segment.pages(_PAGE_ROWS):
+            found += counts_of_page(rows, segment.actions, start_ms, start_ms + kind.size_ms)
+            while len(found) >= page:
+                yield Records(found[:page], "users' counts")
+                found = found[page:]
+        if found:
+            yield Records(found, "users' counts")
 
     def to_pandas(self) -> pd.DataFrame:
         """Return one row a segment."""

@@ -237,42 +237,27 @@ def split_buffer(keys: ByteColumn, values: ByteColumn) -> RowColumns:
     rows = np.flatnonzero(except_at(problems, len(keys)))
     found, torn = _read_each(_read_buffered, rows, values, "the value is no record that waits")
     problems |= torn
-    return _rows(keys, values, parts.key, parts.sequence, found=found, problems=problems)
-
-
-def _rows(
-    keys: ByteColumn,
-    values: ByteColumn,
-    key: ByteColumn,
-    sequence: NDArray[np.int64] | None,
-    *,
-    found: dict[int, _BufferedRecord],
-    problems: dict[int, str],
-) -> RowColumns:
     good = except_at(problems, len(keys))
     records = [found.get(row) for row in range(len(keys))]
     new, prior, old = (
         spans(values.data, [None if each is None else getattr(each, name) for each in records])
         for name in ("new", "prior", "old")
     )
-    told = {
-        name: pa.array([each and getattr(each, name) for each in records], kind)
-        for name, kind in (
-            ("topic", pa.string()),
-            ("partition", pa.int64()),
-            ("offset", pa.int64()),
-        )
-    }
     return RowColumns(
         np.arange(len(keys)),
-        either(good, key, keys),
+        either(good, parts.key, keys),
         either(good, new, values),
         timestamp_ms=pa.array([each and each.timestamp_ms for each in records], pa.int64()),
         headers=headers_array({row: each.headers for row, each in found.items()}, good),
         problems=problems,
-        details=told
-        | {"prior": prior.to_arrow(), "old": old.to_arrow()}
-        | {"sequence": pa.array(sequence, pa.int64(), mask=~good)},
+        details={
+            "topic": pa.array([each and each.topic for each in records], pa.string()),
+            "partition": pa.array([each and each.partition for each in records], pa.int64()),
+            "offset": pa.array([each and each.offset for each in records], pa.int64()),
+            "prior": prior.to_arrow(),
+            "old": old.to_arrow(),
+            "sequence": pa.array(parts.sequence, pa.int64(), mask=~good),
+        },
     )
 
 
