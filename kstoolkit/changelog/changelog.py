@@ -311,31 +311,15 @@ def buckets_among(files: Iterable[CountsFile]) -> int:
 
 
 def latest(parts: Iterable[Counters]) -> Counters:
-    """Return the newest count of every key; ``parts`` come in the order that they were written.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]), np.array([5], np.uint64))
-    >>> two = Counters.of(np.array([0]), pa.array(["a"]), pa.array(["x"]), np.array([9], np.uint64))
-    >>> latest([one, two]).count.tolist()
-    [9]
-    """
+    """Return the newest count of every key; ``parts`` come in the order that they were written."""
     return folded(parts, Counters.newest)
 
 
 def folded(parts: Iterable[Counted], newest: Callable[[list[Counted]], Counted]) -> Counted:
-    """Return the newest of all parts, which may be more than memory holds.
+    """Return the newest of all parts, given in the order of writing; they may not fit in memory.
 
     Parts are folded into what there is once they are as many rows, or :data:`_AT_ONCE`: a long
     history takes little more memory than its result, and each counter is touched a few times only.
-
-    Parameters
-    ----------
-    parts
-        In the order that they were written.
-    newest
-        Returns the newest of every key of some parts; of none, nothing at all.
     """
     held, rows = [newest([])], 0
     for part in parts:

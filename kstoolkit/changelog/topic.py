@@ -44,14 +44,8 @@ if TYPE_CHECKING:
 class TopicCounts:
     """What records tell of the windows of one size.
 
-    Parameters
-    ----------
-    counters
-        The counts. A user's window that has any has no others: what was known of it before is void.
-    changed_ms
-        When each count's window last changed, epoch ms UTC.
-    gone
-        Users' windows of which the last record is a tombstone.
+    A user's window with any ``counters`` has no others: what was known of it is void. The last record
+    of those that are ``gone`` is a tombstone. ``changed_ms`` is when each count's window last changed.
     """
 
     counters: Counters

@@ -58,18 +58,9 @@ def _segment_ms(cascade: Cascade, level: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Added:
-    """What adding a delta did.
+    """What adding a delta did: the counters that changed, and what they were before (0 where new).
 
-    Parameters
-    ----------
-    changed
-        The counters that changed.
-    old
-        What they were before; 0 where new.
-    whole
-        All counters of the users' windows that changed.
-    gone
-        Counters that were dropped from the blocks, as nothing is kept for so long.
+    ``whole`` has all counters of the users' windows that changed, ``gone`` those that were dropped.
     """
 
     changed: Counters
@@ -80,17 +71,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The segments of a level.
-
-    Parameters
-    ----------
-    blocks
-        Where they lie.
-    level
-        Whose they are.
-    length_ms
-        How long each one is, see :func:`_segment_ms`.
-    """
+    """The segments of a level, each of ``length_ms``: see :func:`_segment_ms`."""
 
     blocks: Blocks
     level: int
@@ -102,16 +83,10 @@ class Segments:
             yield counters_in(self.blocks, self._key(start_ms))
 
     def add(self, delta: Counters, *, from_ms: int | None = None, whole: bool = False) -> Added:
-        """Add a delta; return the counters that it changed, and what they were before.
+        """Add a delta, not empty; return the counters that it changed, and what they were before.
 
-        Parameters
-        ----------
-        delta
-            What came; not empty.
-        from_ms
-            Windows that begin before this are dropped from the blocks that are written anyway.
-        whole
-            Whether to return also all counters of the windows that changed, and those dropped.
+        Windows that begin before ``from_ms`` are dropped from the blocks that are written anyway.
+        ``whole`` asks for all counters of the windows that changed, too, and for those dropped.
         """
         changed, old, beside, gone = [], [], [], []
         for start_ms, part in delta.by_segment(self.length_ms):
@@ -216,13 +191,7 @@ class Meta:
         return cls(NEVER, never, never, forever, forever)
 
     def at(self, level: int, **figures: int) -> Meta:
-        """Return the same with other figures of one level.
-
-        Examples
-        --------
-        >>> Meta.new(2).at(1, flushed_ms=60_000).flushed_ms[1]
-        60000
-        """
+        """Return the same with other figures of one level."""
         changed: dict[str, Any] = {}
         for name, figure in figures.items():
             before = getattr(self, name)
@@ -235,18 +204,7 @@ class Meta:
 
     @classmethod
     def decode(cls, block: bytes) -> Meta:
-        """Read what :meth:`encode` wrote.
-
-        Raises
-        ------
-        FormatError
-            If the version is unknown, or the bytes are damaged.
-
-        Examples
-        --------
-        >>> Meta.decode(Meta.new(2).encode()) == Meta.new(2)
-        True
-        """
+        """Read what :meth:`encode` wrote; damage and newer versions are a FormatError."""
         if not block or block[0] != _VERSION:
             raise FormatError.version(_NAME, block[0] if block else 0, _VERSION)
         try:
@@ -275,18 +233,10 @@ class Changes:
 
 @dataclass(slots=True)
 class Advance:
-    """What one batch did to a bucket.
+    """What one batch did to a bucket: what its flushed levels report, and figures by level.
 
-    Parameters
-    ----------
-    changes
-        What the flushed levels have to report.
-    late
-        How many events came too late for a level, once for each window that missed them.
-    backlog
-        How many counters a level that was due had to leave for the next batch.
-    gone
-        By level, the counters that have expired, where that was asked for.
+    ``late`` counts events once for each window that missed them, ``backlog`` the counters that a
+    level which was due had to leave, ``gone`` has those that expired, where that was asked for.
     """
 
     changes: list[Changes] = field(default_factory=list)

@@ -368,13 +368,7 @@ def run_places(begins: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np
 
 
 def run_sums(values: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the sum of each run.
-
-    Examples
-    --------
-    >>> run_sums(np.array([1, 2, 3, 4]), np.array([2, 0, 2])).tolist()
-    [3, 0, 7]
-    """
+    """Return the sum of each run."""
     total: NDArray[np.int64] = np.diff(run_edges(values)[run_edges(size)])
     return total
 
@@ -434,12 +428,6 @@ def each_cell(column: ByteColumn, read: Callable[[bytes], Any]) -> Decoded:
     """Ask about each cell: for what has no whole-column way, and for what others wrote.
 
     Whatever ``read`` raises is why that one cell could not be read.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> each_cell(ByteColumn.of([b"7", b"x"]), int).problems
-    {1: "ValueError: invalid literal for int() with base 10: b'x'"}
     """
     values: list[Any] = []
     problems: dict[int, str] = {}
@@ -461,14 +449,7 @@ def _reason(error: Exception) -> str:
 
 
 def foreign_version(what: str, found: int, known: int, engine: str) -> FormatError:
-    """Return the error of a version of an engine's that this kstoolkit does not know.
-
-    Examples
-    --------
-    >>> print(foreign_version("commit log", 9, 2, "Spark"))
-    A commit log of version 9: this kstoolkit reads up to version 2.
-    Hint: A newer Spark wrote it, or it is damaged; a newer kstoolkit may read it.
-    """
+    """Return the error of a version of an engine's that this kstoolkit does not know."""
     found_error = FormatError.version(what, found, known)
     hint = f"A newer {engine} wrote it, or it is damaged; a newer kstoolkit may read it."
     return FormatError(found_error.message, hint=hint)

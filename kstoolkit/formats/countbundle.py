@@ -82,13 +82,7 @@ MORE_BIT = 0x80
 
 
 def varint_widths(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return how many bytes each number takes.
-
-    Examples
-    --------
-    >>> varint_widths(np.array([0, 127, 128], np.uint64)).tolist()
-    [1, 1, 2]
-    """
+    """Return how many bytes each number takes."""
     width = np.ones(len(numbers), np.int64)
     rest = numbers >> np.uint64(7)
     while rest.any():
@@ -100,21 +94,7 @@ def varint_widths(numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
 def encode_varints(
     numbers: NDArray[np.uint64], width: NDArray[np.int64], begins: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """Return the bytes of numbers, one behind the other.
-
-    Parameters
-    ----------
-    numbers, width
-        The numbers, and how many bytes each takes: see :func:`varint_widths`.
-    begins
-        Where each one begins.
-
-    Examples
-    --------
-    >>> numbers, widths, begins = np.array([1, 300], np.uint64), np.array([1, 2]), np.array([0, 1])
-    >>> encode_varints(numbers, widths, begins).tobytes().hex()
-    '01ac02'
-    """
+    """Return the bytes of numbers one behind the other: each so wide, and beginning there."""
     data = np.empty(int(width.sum()), np.uint8)
     rest, left = numbers, width
     for place in range(LONGEST_VARINT):
@@ -130,14 +110,7 @@ def encode_varints(
 def decode_varints(
     data: NDArray[np.uint8], width: NDArray[np.int64], begins: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """Return the numbers that begin at some places, and are so wide.
-
-    Examples
-    --------
-    >>> data = np.array([0x01, 0xAC, 0x02], np.uint8)
-    >>> decode_varints(data, np.array([1, 2]), np.array([0, 1])).tolist()
-    [1, 300]
-    """
+    """Return the numbers that begin at some places, and are so wide."""
     numbers = np.zeros(len(width), np.uint64)
     chosen = np.arange(len(width))
     for place in range(int(width.max(initial=0))):

@@ -123,27 +123,10 @@ def rebuild(
     starts: range,
     position: Position,
 ) -> Mark:
-    """Make a segment anew from a whole changelog, and set aside what is in its place.
+    """Make a segment anew, and set aside what is in its place; return what is in it then.
 
-    Parameters
-    ----------
-    folder
-        Where it belongs.
-    reader
-        The whole changelog.
-    options
-        How it is opened.
-    window_ms
-        The length of its windows.
-    starts
-        Where its windows begin, epoch ms UTC.
-    position
-        Up to where the changelog is.
-
-    Returns
-    -------
-    Mark
-        What is in it now.
+    ``reader`` reads the whole changelog, up to ``position``; the segment's windows begin in
+    ``starts``.
     """
     building = folder.with_name(f"{folder.name}.building")
     shutil.rmtree(building, ignore_errors=True)
@@ -219,25 +202,9 @@ _BETWEEN_CHECKPOINTS = 4_000_000  # records
 
 
 class CatchUp:
-    """Writes what a changelog tells into a replica. Its caller holds the replica's lock.
+    """Writes what a changelog tells into a replica, which has its file. Its caller holds the lock.
 
-    Parameters
-    ----------
-    folder
-        The replica, which has its file.
-    changelog
-        Where from.
-    options
-        How segments are opened.
-    listener
-        Who is told.
-    memory
-        Levels that are in memory, by window length.
-
-    Raises
-    ------
-    InputError
-        If the replica is of another changelog.
+    A replica of another changelog is an :class:`~kstoolkit.errors.InputError`.
     """
 
     def __init__(
@@ -270,13 +237,7 @@ class CatchUp:
         return min(known) if known and len(known) == len(places) else None
 
     def run(self) -> int:
-        """Take in all that is new, and return how many records that was.
-
-        Raises
-        ------
-        InputError
-            If the replica is further than the changelog: it is of another one.
-        """
+        """Take in all that is new, and return how many records that was."""
         self.changelog.refresh()
         check_not_behind(self.folder, self.levels.values(), self.changelog)
         reader = ChangelogReader(self.changelog, self.position)

@@ -80,13 +80,7 @@ class Everyone:
 
 
 class ProgressBar:
-    """Shows each level's records, records/s and the time that is left, on stderr.
-
-    Parameters
-    ----------
-    shown
-        Whether to show anything; ``None``: if stderr is a terminal.
-    """
+    """Shows each level's progress on stderr; ``shown=None``: if that is a terminal."""
 
     def __init__(self, *, shown: bool | None = None) -> None:
         self._disable = None if shown is None else not shown

@@ -113,14 +113,9 @@ class LevelState:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """What a replica's file says.
+    """What a replica's file says: the levels on disk, by window length, and how long each is kept.
 
-    Parameters
-    ----------
-    levels
-        The levels on disk, by window length.
-    retention_ms
-        How long windows are kept after their end, by window length; others are kept for ever.
+    Windows that ``retention_ms`` does not name are kept for ever.
     """
 
     levels: dict[int, LevelState] = field(default_factory=dict)
@@ -250,13 +245,7 @@ _OF_WRITING = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 
 @contextmanager
 def writing_alone(folder: Path) -> Iterator[None]:
-    """Hold a replica against other writers; readers take no heed of it.
-
-    Raises
-    ------
-    OutputError
-        If somebody else is writing it, or it can't be written.
-    """
+    """Hold a replica against other writers; readers take no heed of it."""
     with writing_errors(folder):
         message = f"The replica {str(folder)!r} is being restored or followed by somebody else."
         hint = "Wait for it to end, or read the replica: WindowStore.open needs no lock."
@@ -266,13 +255,7 @@ def writing_alone(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def writing_errors(folder: Path) -> Iterator[None]:
-    """Raise what the system has against writing a replica as an error of ours.
-
-    Raises
-    ------
-    OutputError
-        With the folder and the system's reason: no room, no permission, no folder.
-    """
+    """Raise what the system has against writing a replica as an error of ours."""
     try:
         yield
     except OSError as error:
@@ -288,23 +271,7 @@ def _is_within(name: object, folder: Path) -> bool:
 
 
 def replica_place(path: str | os.PathLike[str]) -> Path:
-    r"""Return the folder of a replica, which need not be there.
-
-    Raises
-    ------
-    ConfigurationError
-        If no folder can be called so.
-
-    Examples
-    --------
-    >>> replica_place("out/replica").name
-    'replica'
-    >>> replica_place("a\0b")
-    Traceback (most recent call last):
-        ...
-    kstoolkit.errors.ConfigurationError: 'a\x00b' is no path of a replica.
-    Hint: Give the path of its folder, as text, without a character 0.
-    """
+    """Return the folder of a replica, which need not be there."""
     text = _text(path)
     if text is None or "\0" in text:
         message = f"{path!r} is no path of a replica."
@@ -321,20 +288,8 @@ def _text(path: object) -> str | None:
 def prepare(folder: Path, *, in_memory: Collection[int], kept_ms: dict[int, int] | None) -> None:
     """Make a replica's file, or bring it in line with what is asked.
 
-    Parameters
-    ----------
-    folder
-        The replica.
-    in_memory
-        Lengths of the windows that are kept in memory from now on: what is on disk of them goes,
-        as nobody would keep it up to date.
-    kept_ms
-        How long segments are kept, by window length; ``None``: as was said before.
-
-    Raises
-    ------
-    OutputError
-        If the folder holds something else.
+    What is on disk of windows that are kept in memory from now on goes, as nobody would keep it up
+    to date. Without ``kept_ms``, segments are kept for as long as was said before.
     """
     state = _known(folder)
     levels = {length: level for length, level in state.levels.items() if length not in in_memory}
@@ -382,22 +337,7 @@ _HINT = "It is of another changelog: restore into another folder."
 def check_same_changelog(
     folder: Path, levels: Collection[LevelState], changelog: Changelog
 ) -> None:
-    """Check that a changelog has what a replica holds of it.
-
-    Parameters
-    ----------
-    folder
-        The replica.
-    levels
-        How far it is.
-    changelog
-        The changelog.
-
-    Raises
-    ------
-    InputError
-        If it is of another one.
-    """
+    """Check that a changelog has what a replica holds of it."""
     check_not_behind(folder, levels, changelog)
     for level in levels:
         _check_clock(folder, level, changelog)
@@ -413,13 +353,7 @@ def check_same_changelog(
 
 
 def check_not_behind(folder: Path, levels: Collection[LevelState], changelog: Changelog) -> None:
-    """Check that a replica is no further than its changelog.
-
-    Raises
-    ------
-    InputError
-        If it is: it is of another one.
-    """
+    """Check that a replica is no further than its changelog, which would be another one."""
     known = [level.position for level in levels if level.position is not None]
     newest = ChangelogReader(changelog).newest()
     if not known or (newest is not None and newest >= max(known)):

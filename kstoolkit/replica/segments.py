@@ -131,26 +131,10 @@ _MANIFEST = re.compile(rb"(MANIFEST-\d{6,20})\n")
 
 
 class Links:
-    """A folder with the files of a segment as they were at one moment.
+    """A scratch folder, at ``path``, with the files of a segment as they were at one moment.
 
-    Parameters
-    ----------
-    segment
-        The segment's folder; only read.
-
-    Attributes
-    ----------
-    path
-        The scratch folder, for rocksdict.
-
-    Raises
-    ------
-    DamagedStoreError
-        If the segment is gone, or lacks a file.
-    StorePermissionError
-        If this user may not read it.
-    StoreResourceError
-        If the scratch folder can't be made.
+    The segment's own folder is only read. If it is gone, lacks a file or may not be read, or if no
+    scratch folder can be made, one of :mod:`kstoolkit.rocksdb.faults` says so.
     """
 
     def __init__(self, segment: Path) -> None:
@@ -451,16 +435,8 @@ def _piece(number: int) -> bytes:
 class Filling:
     """Counts by key, ready to go into a segment.
 
-    Parameters
-    ----------
-    keys
-        One for each user and window, in RocksDB's order or nearly so, which RocksDB takes faster.
-    bundles
-        What belongs to each of them; action ids are places in ``actions``.
-    start_ms
-        The start of each window, epoch ms UTC.
-    actions
-        Texts of actions.
+    There is a key for each user and window, in RocksDB's order or nearly so, which RocksDB takes
+    faster. Action ids in ``bundles`` are places in ``actions``.
     """
 
     keys: pa.Array
@@ -494,14 +470,7 @@ class Filling:
     def into(self, segment: Segment, position: Position, *, fresh: bool) -> Mark:
         """Write the counts into a segment, as of a position, and return what is in it then.
 
-        Parameters
-        ----------
-        segment
-            Which.
-        position
-            Where in the changelog the counts end.
-        fresh
-            Whether these are all that the keys have; else what they have is kept beside.
+        If ``fresh``, these are all that the keys have; else what they have is kept beside.
         """
         texts, ids, added = self._ids_in(segment.actions)
         bundles = replace(self.bundles, action_id=ids[self.bundles.action_id])

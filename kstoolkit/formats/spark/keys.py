@@ -146,15 +146,7 @@ def family_ids(keys: ByteColumn) -> NDArray[np.int64]:
 
 
 def rows_behind_version(cells: ByteColumn) -> tuple[ByteColumn, dict[int, str]]:
-    r"""Return rows without the byte in front of them, and which of them lack it.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> rows, problems = rows_behind_version(ByteColumn.of([bytes([0, 7]), bytes([9]), None]))
-    >>> rows.to_list(), problems
-    ([b'\x07', b'', None], {1: 'a row of a version that is not known'})
-    """
+    """Return rows without the byte in front of them, and which of them lack it."""
     wrong = (cells.first_bytes() != _ROW_VERSION) & ~cells.is_null
     return cells.part(1), dict.fromkeys(np.flatnonzero(wrong).tolist(), _NO_VERSION)
 
@@ -202,17 +194,7 @@ _NO_TIMESTAMP = "a key that is shorter than its timestamp"
 
 
 def key_serde(key: Struct, encoder: KeyEncoder) -> Serde:
-    """Return what reads keys, from behind the family on: a struct a key, by its schema.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.spark.keys import KeyEncoder
-    >>> from kstoolkit.formats.spark.types import schema_of
-    >>> key = schema_of({"type": "struct", "fields": [{"name": "n", "type": "long"}]})
-    >>> column = ByteColumn.of([bytes(9) + (7).to_bytes(8, "little")])
-    >>> key_serde(key, KeyEncoder()).decode(column).values.to_pylist()
-    [{'n': 7}]
-    """
+    """Return what reads keys, from behind the family on: a struct a key, by its schema."""
     if encoder.kind == "NoPrefix":
         return Serde("spark key", lambda cells: _plain(cells, key))
     if encoder.has_timestamp:

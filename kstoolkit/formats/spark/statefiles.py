@@ -85,17 +85,10 @@ class StateChanges:
 
 @dataclass(frozen=True, slots=True)
 class StateChangelog:
-    """A changelog file.
+    """A changelog file; ``changes``, some megabytes at a time, are to be gone through once.
 
-    Parameters
-    ----------
-    version
-        Of its format: 1 to 4.
-    lineage
-        (version, unique id) of each version from the last snapshot on up to the one before; empty
-        where there is none, and before format 3.
-    changes
-        What it changed, some megabytes at a time; to be gone through once.
+    The lineage is (version, unique id) of each version from the last snapshot on up to the one
+    before; empty where there is none, and before format 3.
     """
 
     version: int

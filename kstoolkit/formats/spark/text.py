@@ -24,25 +24,7 @@ T = TypeVar("T")
 
 
 def object_of(raw: bytes | str, what: str) -> dict[str, Any]:
-    """Return the object that a JSON text holds.
-
-    Parameters
-    ----------
-    raw
-        The text, or its bytes in UTF-8.
-    what
-        What it should be, for the message: ``"the schema of a key"``.
-
-    Raises
-    ------
-    FormatError
-        If it is no JSON, is nested too deep, or holds no object.
-
-    Examples
-    --------
-    >>> object_of(b'{"numKeys": 3}', "the metadata of a snapshot")
-    {'numKeys': 3}
-    """
+    """Return the object that a JSON text holds; ``what`` it should be is for the message."""
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -52,18 +34,7 @@ def object_of(raw: bytes | str, what: str) -> dict[str, Any]:
 
 
 def versioned_lines(raw: bytes, what: str, known: range) -> tuple[int, list[str]]:
-    r"""Return the version in the first line of a file, and its other lines.
-
-    Raises
-    ------
-    FormatError
-        If the file does not begin with ``v<number>``, or the version is not one of ``known``.
-
-    Examples
-    --------
-    >>> versioned_lines(b"v1\n{}", "commit log", range(1, 3))
-    (1, ['{}'])
-    """
+    """Return the version in a file's first line, ``v<number>``, and its other lines."""
     try:
         first, *rest = raw.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -79,70 +50,26 @@ def versioned_lines(raw: bytes, what: str, known: range) -> tuple[int, list[str]
 
 
 def member(found: dict[str, Any], name: str, what: str) -> dict[str, Any]:
-    """Return the object of this name in another; {} if there is none.
-
-    Raises
-    ------
-    FormatError
-        If it is no object.
-
-    Examples
-    --------
-    >>> member({"conf": {"a": "b"}}, "conf", "an offset log"), member({}, "conf", "an offset log")
-    ({'a': 'b'}, {})
-    """
+    """Return the object of this name in another; {} if there is none."""
     value = found.get(name)
     return {} if value is None else _as(value, dict, f"{name} of {what}")
 
 
 def items(found: dict[str, Any], name: str, what: str) -> list[dict[str, Any]]:
-    """Return the list of objects of this name; [] if there is none.
-
-    Raises
-    ------
-    FormatError
-        If it is no list, or one of other things than objects.
-
-    Examples
-    --------
-    >>> items({"fields": [{"name": "n"}]}, "fields", "a schema"), items({}, "fields", "a schema")
-    ([{'name': 'n'}], [])
-    """
+    """Return the list of objects of this name; [] if there is none."""
     value = found.get(name)
     listed = [] if value is None else _as(value, list, f"{name} of {what}")
     return [_as(each, dict, f"an item of {name} of {what}") for each in listed]
 
 
 def texts(found: dict[str, Any], name: str, what: str) -> dict[str, str]:
-    """Return the object of texts of this name; {} if there is none.
-
-    Raises
-    ------
-    FormatError
-        If it is no object, or holds other things than texts.
-
-    Examples
-    --------
-    >>> texts({"conf": {"a": "b"}}, "conf", "an offset log")
-    {'a': 'b'}
-    """
+    """Return the object of texts of this name; {} if there is none."""
     pairs = member(found, name, what)
     return {key: _as(value, str, f"{key} in {name} of {what}") for key, value in pairs.items()}
 
 
 def text(found: dict[str, Any], name: str, what: str) -> str:
-    r"""Return the text of this name.
-
-    Raises
-    ------
-    FormatError
-        If there is none, it is something else, or it has half a character, which no UTF-8 has.
-
-    Examples
-    --------
-    >>> text({"storeName": "default"}, "storeName", "a store")
-    'default'
-    """
+    """Return the text of this name, which has no half of a character."""
     value = _as(found.get(name), str, f"{name} of {what}")
     if not value.isascii() and _HALF.search(value):
         message = f"What should be {name} of {what} is no text: {shown(value)}."
@@ -151,18 +78,7 @@ def text(found: dict[str, Any], name: str, what: str) -> str:
 
 
 def integer(found: dict[str, Any], name: str, what: str, default: int | None = None) -> int:
-    """Return the whole number of this name, or ``default`` where there is none.
-
-    Raises
-    ------
-    FormatError
-        If there is none and no default, it is something else, or it has more than Java's 64 bits.
-
-    Examples
-    --------
-    >>> integer({"operatorId": 3}, "operatorId", "an operator"), integer({}, "n", "it", 0)
-    (3, 0)
-    """
+    """Return the whole number of 64 bits of this name, or ``default`` where there is none."""
     value = found.get(name, default)
     if isinstance(value, bool):
         value = str(value).lower()
@@ -199,22 +115,9 @@ def shown(value: Any) -> str:
 
 @dataclass(slots=True)
 class JavaData:
-    r"""Bytes, read from front to back.
+    """Bytes of a ``what``, read from front to back: as far as ``at`` by now.
 
-    Parameters
-    ----------
-    raw
-        The bytes.
-    what
-        What they are, for messages: ``"schema file"``.
-    at
-        How many have been read.
-
-    Examples
-    --------
-    >>> data = JavaData(b"\x00\x02v2\x00\x00\x00\x07", "schema file")
-    >>> data.text(), data.integer(4)
-    ('v2', 7)
+    What is not there, or is no text, is a :class:`~kstoolkit.errors.FormatError`.
     """
 
     raw: bytes
@@ -222,13 +125,7 @@ class JavaData:
     at: int = 0
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes.
-
-        Raises
-        ------
-        FormatError
-            If there are fewer.
-        """
+        """Return the next bytes."""
         if not 0 <= count <= len(self.raw) - self.at:
             msg = f"{count:,} bytes are missing at byte {self.at:,}"
             raise self.fault(msg)
@@ -240,13 +137,7 @@ class JavaData:
         return int.from_bytes(self.take(width), "big", signed=True)
 
     def text(self) -> str:
-        """Return the next text, as ``writeUTF`` wrote it.
-
-        Raises
-        ------
-        FormatError
-            If there is none.
-        """
+        """Return the next text, as ``writeUTF`` wrote it."""
         raw = self.take(int.from_bytes(self.take(2), "big"))
         try:
             # Java writes NUL as two bytes, and what lies beyond 16 bits as two halves of a pair.
@@ -257,13 +148,7 @@ class JavaData:
             raise self.fault(msg) from error
 
     def chunks(self) -> str:
-        """Return the next text that was too long for one: a number of parts, then those.
-
-        Raises
-        ------
-        FormatError
-            If there is none.
-        """
+        """Return the next text that was too long for one: a number of parts, then those."""
         count = self.integer(4)
         if not 0 <= count <= len(self.raw) - self.at:
             msg = f"a text of {count:,} parts at byte {self.at - 4:,}"

@@ -57,16 +57,9 @@ _RANGES["time"] = (0, _DAY_MICROS * _NANOS_A_MICRO - 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCells:
-    """Where values that have bytes of their own begin and have ended, and which row they are of.
+    """Where values that have bytes of their own begin and have ended; both 0 where none is there.
 
-    Parameters
-    ----------
-    starts, ends
-        Places in the data; of a value that is not there, both are 0.
-    has
-        Which of the values are there.
-    owner
-        The row that each value is somewhere in.
+    ``owner`` is the row that each value is somewhere in.
     """
 
     starts: NDArray[np.int64]
@@ -129,13 +122,7 @@ class RowReading:
 
 
 def validity(has: NDArray[np.bool_]) -> pa.Buffer | None:
-    r"""Return Arrow's bits of what is there; None if everything is.
-
-    Examples
-    --------
-    >>> validity(np.array([True, False, True])).to_pybytes()
-    b'\x05'
-    """
+    """Return Arrow's bits of what is there; None if everything is."""
     return None if has.all() else pa.py_buffer(np.packbits(has, bitorder="little"))
 
 
@@ -405,24 +392,8 @@ def _raw(kind: SparkType) -> Unread:
 def row_serde(schema: str | bytes | dict[str, Any] | Struct) -> Serde:
     """Return what reads rows of a schema: a struct a row, null where it could not be read.
 
-    Parameters
-    ----------
-    schema
-        Spark's JSON of a StructType, as its schema files hold it, or the columns that
-        :func:`~kstoolkit.formats.spark.types.schema_of` made of it.
-
-    Raises
-    ------
-    FormatError
-        If the schema is none; what is wrong with a row is a problem of that row.
-
-    Examples
-    --------
-    >>> from kstoolkit.formats.columns import ByteColumn
-    >>> serde = row_serde({"type": "struct", "fields": [{"name": "n", "type": "integer"}]})
-    >>> column = ByteColumn.of([bytes(8) + (7).to_bytes(8, "little"), b"?"])
-    >>> serde.decode(column).to_list(column)
-    [{'n': 7}, Undecoded(3f: a row shorter than its columns)]
+    The schema is Spark's JSON of a StructType, or the columns that
+    :func:`~kstoolkit.formats.spark.types.schema_of` made of it.
     """
     struct = schema if isinstance(schema, Struct) else schema_of(schema)
     return Serde("spark row", lambda column: read_rows(column, struct))

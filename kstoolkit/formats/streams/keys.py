@@ -37,28 +37,14 @@ if TYPE_CHECKING:
 def integers_of(
     which: NDArray[np.bool_], column: ByteColumn, width: Literal[1, 2, 4, 8], *, at: int
 ) -> NDArray[np.int64]:
-    """Return big-endian numbers of some rows, which must be long enough; 0 for the others.
-
-    Examples
-    --------
-    >>> column = ByteColumn.of([b"abc" + bytes([0, 7]), b"a"])
-    >>> integers_of(column.lengths >= 2, column, 2, at=-2).tolist()
-    [7, 0]
-    """
+    """Return big-endian numbers of some rows, which must be long enough; 0 for the others."""
     numbers = np.zeros(len(column), dtype=np.int64)
     numbers[which] = column.take(which).integers(width, at=at)
     return numbers
 
 
 def either(which: NDArray[np.bool_], column: ByteColumn, other: ByteColumn) -> ByteColumn:
-    """Return some rows of one column and the rest of another; both are cut from the same bytes.
-
-    Examples
-    --------
-    >>> column = ByteColumn.of([b"abc", b"xyz"])
-    >>> either(np.array([True, False]), column.part(1), column).to_list()
-    [b'bc', b'xyz']
-    """
+    """Return some rows of one column and the rest of another; both are cut from the same bytes."""
     return ByteColumn(
         column.data,
         np.where(which, column.starts, other.starts),
@@ -68,13 +54,7 @@ def either(which: NDArray[np.bool_], column: ByteColumn, other: ByteColumn) -> B
 
 
 def spans(data: NDArray[np.uint8], found: Iterable[tuple[int, int] | None]) -> ByteColumn:
-    """Return the pieces of some bytes that lie from one place up to another; None is null.
-
-    Examples
-    --------
-    >>> spans(np.frombuffer(b"abcd", np.uint8), [(1, 3), None]).to_list()
-    [b'bc', None]
-    """
+    """Return the pieces of some bytes that lie from one place up to another; None is null."""
     listed = list(found)
     ends = np.array([each or (0, 0) for each in listed], dtype=np.int64).reshape(-1, 2)
     is_null = np.array([each is None for each in listed], dtype=np.bool_)
@@ -82,37 +62,19 @@ def spans(data: NDArray[np.uint8], found: Iterable[tuple[int, int] | None]) -> B
 
 
 def nullable(numbers: NDArray[np.int64], good: NDArray[np.bool_]) -> pa.Array:
-    """Return numbers as Arrow int64, null in rows that are not good.
-
-    Examples
-    --------
-    >>> nullable(np.array([5, 7]), np.array([True, False])).to_pylist()
-    [5, None]
-    """
+    """Return numbers as Arrow int64, null in rows that are not good."""
     return pa.array(numbers, pa.int64(), mask=~good)
 
 
 def known(column: pa.Array | None, good: NDArray[np.bool_]) -> pa.Array | None:
-    """Return a column, if there is one, null in rows that are not good.
-
-    Examples
-    --------
-    >>> known(pa.array(["a", "b"]), np.array([True, False])).to_pylist()
-    ['a', None]
-    """
+    """Return a column, if there is one, null in rows that are not good."""
     if column is None or good.all():
         return column
     return column.take(pa.array(np.arange(len(good)), mask=~good))
 
 
 def said_of(which: NDArray[np.bool_], why: str) -> dict[int, str]:
-    """Return the same reason for each of some rows.
-
-    Examples
-    --------
-    >>> said_of(np.array([False, True]), "too short")
-    {1: 'too short'}
-    """
+    """Return the same reason for each of some rows."""
     return dict.fromkeys(np.flatnonzero(which).tolist(), why)
 
 
@@ -139,20 +101,9 @@ _NO_SESSION = "the key is shorter than the 16 bytes of a session"
 class KeyParts:
     """What is in keys with times; of rows with a problem, nothing in particular.
 
-    Parameters
-    ----------
-    key
-        The application's own key.
-    start_ms
-        Where the window or session begins, epoch ms UTC.
-    end_ms
-        Where the session ends, which is its last event; None for windows, whose ends lie nowhere.
-    sequence
-        Which of several rows of the same key and window it is; None for sessions.
-    is_index
-        Which rows are for finding others.
-    problems
-        Why a key could not be taken apart, by its row.
+    A session ends with its last event; of windows, whose ends lie nowhere, ``end_ms`` is None. The
+    ``sequence`` tells rows of one key and window apart; sessions have none. An index's rows are for
+    finding others.
     """
 
     key: ByteColumn
@@ -268,42 +219,12 @@ _NO_START = "the key is shorter than the 8 bytes of its window's start"
 
 
 def time_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
-    """Return keys of windows: structs of ``key`` and ``window_start_ms``.
-
-    Parameters
-    ----------
-    cells
-        The windowed keys.
-    inner
-        What reads the key inside.
-
-    Examples
-    --------
-    >>> cells = ByteColumn.of([b"Anna" + (60_000).to_bytes(8, "big"), b"?"])
-    >>> found = time_windowed(cells, lambda keys: Decoded(keys.to_arrow()))
-    >>> found.values.to_pylist(), found.problems
-    ([{'key': b'Anna', 'window_start_ms': 60000}, None],
-     {1: "the key is shorter than the 8 bytes of its window's start"})
-    """
+    """Return windows' keys, the one inside as ``inner`` reads it: ``key``, ``window_start_ms``."""
     return _windowed(cells, inner, {"window_start_ms": -8}, _NO_START)
 
 
 def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
-    """Return keys of sessions: structs of ``key``, ``window_start_ms`` and ``window_end_ms``.
-
-    Parameters
-    ----------
-    cells
-        The windowed keys.
-    inner
-        What reads the key inside.
-
-    Examples
-    --------
-    >>> cells = ByteColumn.of([b"Anna" + (90).to_bytes(8, "big") + (60).to_bytes(8, "big")])
-    >>> session_windowed(cells, lambda keys: Decoded(keys.to_arrow())).values.to_pylist()
-    [{'key': b'Anna', 'window_start_ms': 60, 'window_end_ms': 90}]
-    """
+    """Return sessions' keys likewise: ``key``, ``window_start_ms``, ``window_end_ms``."""
     places = {"window_start_ms": -8, "window_end_ms": -_SESSION_BYTES}
     return _windowed(cells, inner, places, _NO_SESSION)
 

@@ -66,14 +66,9 @@ _FIELDS = 3
 
 @dataclass(frozen=True, slots=True)
 class OffsetCheckpoint:
-    """What an offset file says.
+    """What an offset file says: offsets by topic and partition, None where none was there to tell.
 
-    Parameters
-    ----------
-    offsets
-        The offset of each topic and partition; None where the store had none yet to tell.
-    num_skipped
-        How many lines have an offset that means nothing, which Kafka Streams skips as well.
+    Lines with an offset that means nothing are skipped, as Kafka Streams does, and counted.
     """
 
     offsets: dict[tuple[str, int], int | None]
@@ -186,19 +181,10 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class OffsetRows:
-    """What the rows say.
+    """What the rows say: offsets by topic and partition, and how far the input was seen.
 
-    Parameters
-    ----------
-    offsets
-        The offset of each topic and partition.
-    status
-        Whether the store was closed. Open on disk means that its process was killed, or still runs;
-        None that nothing was ever flushed, or that the store is older than Kafka Streams 4.3.
-    position
-        How far its input was seen; None if there is no such row.
-    problems
-        Which rows could not be read, and why.
+    A ``status`` of open on disk means that the store's process was killed, or still runs; None that
+    nothing was ever flushed, or that the store is older than Kafka Streams 4.3.
     """
 
     offsets: dict[tuple[str, int], int]

@@ -170,23 +170,10 @@ _BITS = 0x7F
 
 
 class Cursor:
-    r"""A place in some bytes, from which numbers and pieces are read one after the other.
+    """A place in some bytes, from which numbers and pieces are read one after the other.
 
     Each method raises :class:`~kstoolkit.errors.FormatError` if there are fewer bytes left than it
     is asked for, so that no length which the bytes claim is believed before it was looked at.
-
-    Parameters
-    ----------
-    data
-        The bytes of all cells.
-    start, end
-        Where this cell lies in them.
-
-    Examples
-    --------
-    >>> cursor = Cursor(memoryview(b"\x00\x00\x00\x02hi"), 0, 6)
-    >>> cursor.sized(), cursor.left
-    ((4, 6), 0)
     """
 
     __slots__ = ("_at", "_data", "_end")
@@ -305,19 +292,9 @@ def _cut_headers(values: ByteColumn) -> ValueParts:
 
 
 def headers_array(found: Mapping[int, list[Header]], known: NDArray[np.bool_]) -> pa.Array:
-    """Return the headers of all rows, null where they are not known.
+    """Return the headers of all rows, null where it is not known whether they have any.
 
-    Parameters
-    ----------
-    found
-        The headers of those rows that have some, by their positions.
-    known
-        Of which rows it is known whether they have any.
-
-    Examples
-    --------
-    >>> headers_array({1: [Header("k", None)]}, np.array([True, True, False])).to_pylist()
-    [[], [{'name': 'k', 'value': None}], None]
+    ``found`` are those of rows that have some, by their positions.
     """
     row = [row for row in sorted(found) for _ in found[row]]
     flat = [header for row in sorted(found) for header in found[row]]
@@ -410,18 +387,7 @@ _STAMPED_BY_DEFAULT = {Kind.TIME_ORDERED_WINDOW, Kind.HEADERS_TIME_ORDERED_WINDO
 
 
 def wrapping_of(kind: Kind, family: str) -> Wrapping:
-    """Return what lies in front of the values of a store's column family.
-
-    Raises
-    ------
-    FormatError
-        If Kafka Streams keeps no rows in a column family of that name.
-
-    Examples
-    --------
-    >>> wrapping_of(Kind.HEADERS_KEY_VALUE, "keyValueWithTimestamp")
-    <Wrapping.TIMESTAMP: (False, True)>
-    """
+    """Return what lies in front of the values of a store's column family."""
     if family == DEFAULT:
         return Wrapping.TIMESTAMP if kind in _STAMPED_BY_DEFAULT else Wrapping.NOTHING
     if family not in _BY_FAMILY:
@@ -434,16 +400,7 @@ def wrapping_of(kind: Kind, family: str) -> Wrapping:
 class ValueParts:
     """What is in values; of rows with a problem, nothing in particular.
 
-    Parameters
-    ----------
-    value
-        The application's own value.
-    timestamp_ms
-        The value's time, epoch ms UTC; null where it has none. None if no value has one.
-    headers
-        Record headers; None if no value has any.
-    problems
-        Why a value could not be taken apart, by its row.
+    Times are epoch ms UTC, null where a value has none; None if no value has one. So are headers.
     """
 
     value: ByteColumn
