@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 class TopicCounts:
     """What records tell of the windows of one size.
 
-    A user's window with any ``counters`` has no others: what was known of it is void. The last record
-    of those that are ``gone`` is a tombstone. ``changed_ms`` is when each count's window last changed.
+    A user's window with any ``counters`` has no others: what was known of it is void. Of those that
+    are ``gone``, the last record is a tombstone. ``changed_ms`` is when each count's window last
+    changed.
     """
 
     counters: Counters
