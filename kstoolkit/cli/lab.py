@@ -120,7 +120,7 @@ def _check_nothing_drawn(**told: object) -> None:
 
 def _replayed(path: str, window: str | None, stack: ExitStack) -> Iterable[tuple[bytes, bytes]]:
     if window is not None:
-        from kstoolkit.replica.replaying import changelog_rows  # noqa: PLC0415 - if asked
+        from kstoolkit.replica.catchup import changelog_rows  # noqa: PLC0415 - if asked
 
         return changelog_rows(path, window=window)
     from kstoolkit.rocksdb.opening import open_store  # noqa: PLC0415 - if asked

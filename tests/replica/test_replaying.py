@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import InputError
 from kstoolkit.formats import countbundle
-from kstoolkit.replica.replaying import changelog_rows
+from kstoolkit.replica.catchup import changelog_rows
 from kstoolkit.rocksdb.lab.comparing import compare_profiles
 from tests.changelog.changelogs import HOUR, MINUTE, write
 from tests.replica.replicas import Told, held, restored, told
