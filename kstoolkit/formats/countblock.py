@@ -1,10 +1,11 @@
-"""CountBlock: many counts as few bytes, and the key of such a block in a topic.
+"""How many counts become few bytes: a CountBlock, and its key where it lies in a topic.
 
 ::
 
-    version (1 byte) · Arrow IPC stream, buffers ZSTD-compressed
+    block   version (1 byte) · Arrow IPC stream, buffers ZSTD-compressed
+    key     bucket (4) · epoch (4) · batch (8) · part (4) · minus the window size ms (8)
 
-One record batch with the columns
+The stream has one record batch with the columns
 
 ===============  ===========================  =========================================
 column           type                         meaning
@@ -16,24 +17,18 @@ count            uint32, or uint64 if needed  how often
 ===============  ===========================  =========================================
 
 Rows are unique in (user, window_start_ms, action) and sorted by them, users and actions by their
-place in the dictionary: long runs, which is what makes a counter a handful of bytes.
-The block travels in the shuffle, lies in the state store and can be batched into a message. It has
-no checksum of its own: RocksDB's blocks, Parquet's pages and TCP's segments have theirs around it.
+place in the dictionary: long runs, which is what makes a counter a handful of bytes. A block
+travels in the shuffle and lies in the state store, and has no checksum of its own: RocksDB's
+blocks, Parquet's pages and TCP's segments have theirs around it.
 
-In a changelog topic, a block's key says which of a micro-batch's blocks it is::
-
-    bucket (4) · epoch (4) · batch (8) · part (4) · minus the window size ms (8)
-
-All signed, big-endian, and but for the last none below zero: 28 bytes, told from the key of one
-user's window (:mod:`kstoolkit.formats.keys`) by the last eight. The second part of bucket 5 in
-batch 7 of epoch 1, with counts of minutes::
-
-    00000005 00000001 0000000000000007 00000001 ffffffffffff15a0
-
-No two batches share a key, so compaction leaves every block in place, and takes one of two if a
-batch was written twice. Of one count in several blocks, that of the newest (epoch, batch) counts.
-What is older than windows are kept goes by the topic's ``retention.ms``
-(``cleanup.policy=compact,delete``) or by tombstones.
+In a changelog topic its key says which of a micro-batch's blocks it is. The numbers are signed and
+big-endian, and but for the last none is below zero, by which it is told from the key of one user's
+window (:mod:`kstoolkit.formats.keys`). The second part of bucket 5 in batch 7 of epoch 1, with
+counts of minutes, is ``00000005 00000001 0000000000000007 00000001 ffffffffffff15a0``. No two
+batches share a key, so compaction leaves every block in place, and takes one of two if a batch was
+written twice; of one count in several blocks, that of the newest (epoch, batch) counts. What is
+older than windows are kept goes by the topic's ``retention.ms`` (``cleanup.policy=compact,delete``)
+or by tombstones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What lies in the rows of Spark's state stores, once Spark's own wrapping is off.
 
-::
+Which of these layouts a store has, the files of its checkpoint say (:func:`layout_of`)::
 
     RocksDB       key: [family (2)] · row or rows
                   value, one row                  00 row
@@ -9,16 +9,15 @@
                   a key that is removed           checksum (4) · key
     HDFS-backed   key: row                        value: [checksum (4)] · row
 
-What is left of a key that is one row is that row; of one that is written in parts, or as bytes that
-sort (:mod:`kstoolkit.formats.spark.keys`), what lies on disk behind the family. A family's serdes
-read the two. A list state's value, and a side of a join in format 4, give one row an element.
-
 Numbers are little-endian. RocksDB puts the delimiter between what it appends: ``,`` in checkpoints
 made before ``mergeOperatorVersion`` was 2, nothing since (``MultiValuedStateEncoder``). Checksums
 are there when ``rowChecksum.enabled`` is on: the CRC-32C of the key and the value, each as it would
 be without checksums, and of the key alone where it is removed (``KeyValueChecksumEncoder``).
 
-The times of a row::
+What is left of a key that is one row is that row; of one that is written in parts, or as bytes that
+sort (:mod:`kstoolkit.formats.spark.keys`), what lies on disk behind the family. A list state's
+value, and a side of a join in format 4, give one row an element. A family's serdes read the two,
+and among their columns are the row's times::
 
     window      a struct of two timestamps, start and end, in the key; in the value of sessions
     time        __event_time          key, microseconds     a joined row's event time
@@ -27,8 +26,6 @@ The times of a row::
                 expiresAtMicros       value                 when a key may come again
                 ttlExpirationMs       value                 when a state variable's value expires
                 else the column that the watermark is kept on, in the value or the key
-
-Which layout a store has, the files of its checkpoint say (:func:`layout_of`).
 """
 
 from __future__ import annotations

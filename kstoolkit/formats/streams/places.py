@@ -1,15 +1,14 @@
-"""How far a store is, and which time a segment's folder covers.
+"""How far a store is, and which time the folder of each of its segments covers.
 
-Offset files beside the stores, ``.checkpoint``, ``.checkpoint_<store>``, ``<store>.position``::
+How far it is, files beside the stores say, ``.checkpoint``, ``.checkpoint_<store>`` and
+``<store>.position``, in lines of text (``OffsetCheckpoint`` of
+``org.apache.kafka.streams.state.internals``)::
 
-    0                           version
-    2                           how many lines follow
-    <topic> <partition> <offset>
+    0                             version
+    2                             how many lines follow
+    <topic> <partition> <offset>  the last that was applied; of global stores the next to be read
 
-A task's checkpoint holds the last offset that was applied, the one of global stores the next to be
-read. (``OffsetCheckpoint`` of ``org.apache.kafka.streams.state.internals``.)
-
-Since Kafka Streams 4.3 the column family ``offsets``, which also says whether it was closed:
+Since Kafka Streams 4.3 the store's column family ``offsets`` says so, and whether it was closed:
 
 =========================  =====================================================================
 key                        value
@@ -19,15 +18,16 @@ key                        value
 ``position``               a Position
 =========================  =====================================================================
 
-A Position, up to where a store has seen its input topics::
+There a Position is up to where the store has seen its input topics (``PositionSerde``)::
 
     00 | topics (int32) | { length (int32) | topic | pairs (int32)
                             | { partition (int32) | offset (int64) } ... } ...
 
 Kafka Streams reserves bits where it means bytes, so that many zero bytes follow, which stand for
-nothing. (``PositionSerde`` of Kafka Streams 3.2.)
+nothing. (The serde is that of Kafka Streams 3.2.)
 
-The folders of a windowed store's segments:
+A windowed store is cut into segments, and the name of a segment's folder tells from when on its
+windows begin (``AbstractSegments`` of the same package as above):
 
 ======================  ===============================  ==============================
 written by              folder                           the start is
@@ -37,8 +37,6 @@ written by              folder                           the start is
 1.0.0                   ``<store>:<ms>``                 epoch ms
 1.0.1 and newer         ``<store>.<ms>``                 epoch ms
 ======================  ===============================  ==============================
-
-(``AbstractSegments`` of ``org.apache.kafka.streams.state.internals``.)
 """
 
 from __future__ import annotations

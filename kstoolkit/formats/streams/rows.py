@@ -1,39 +1,39 @@
-"""What the application put in, out of the rows of a store as they lie on disk.
+"""What the application put into a store, by its rows as they lie on disk.
 
 Windows and sessions are told by their keys (:mod:`kstoolkit.formats.streams.keys`), timestamps and
 headers stand in front of values (:mod:`kstoolkit.formats.streams.values`). Four kinds have rows of
-their own form.
+their own form, in which numbers are big-endian and a length of -1 stands for null.
 
-Stores of lists, the results of a left or outer join that wait for a partner::
+A store of lists holds the results of a left or outer join that wait for a partner::
 
     key             timestamp (int64) | side (1 byte) | key
     value           01 | count (int32) | { length (int32) | element } ...
     element         side | value; in ``listValueWithHeaders`` headers | side | value
 
-Side 1 is the left one, 0 the right one; a length of -1 is null. (``ListValueStore``,
+Side 1 is the left one, 0 the right one. (``ListValueStore``,
 ``TimestampedKeyAndJoinSideSerializer``, ``LeftOrRightValueSerializer`` of Kafka Streams 3.1, with
 headers ``ListValueStoreUpgradeUtils`` of 4.4.)
 
-The grace buffer of a stream-table join, records that wait, each with where it came from::
+The grace buffer of a stream-table join holds records that wait, each with where it came from::
 
     key             00 | timestamp (int64) | key | sequence (int32)
     value           timestamp (int64) | offset (int64) | topic | partition (int32)
                     | count (int32) | { header name | header value } ...
                     | prior value | old value | new value
 
-Each name and value has its length (int32) in front, -1 if it is null; -2 as the old value's means
-that it is the prior one. (``BufferValue`` and ``ProcessorRecordContext`` of Kafka Streams 3.6.)
+Each name and value has its length (int32) in front; -2 as the old value's means that it is the
+prior one. (``BufferValue`` and ``ProcessorRecordContext`` of Kafka Streams 3.6.)
 
-The subscriptions of a foreign-key join, which rows of one table wait for which of the other::
+The subscriptions of a foreign-key join say which rows of one table wait for which of the other::
 
     key             length (int32) | foreign key | primary key
     value           version (1 byte; its top bit: no hash) | instruction (1 byte)
                     | hash of the row (16 bytes) | primary key | partition (int32; version 1)
 
-in front of which the store puts its timestamp (``CombinedKeySchema``,
-``SubscriptionWrapperSerde`` of ``org.apache.kafka.streams.kstream.internals.foreignkeyjoin``).
+In front of the value the store puts its timestamp. (``CombinedKeySchema``,
+``SubscriptionWrapperSerde`` of ``org.apache.kafka.streams.kstream.internals.foreignkeyjoin``.)
 
-Versioned stores, for each key its latest version, and those before it, segment by segment::
+A versioned store has each key's latest version, and those before it segment by segment::
 
     key             segment (int64) | key; segment -1 holds the latest versions
     latest          valid from (int64) | value
