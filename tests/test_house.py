@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
-MOST_LINES = 79_800
-MOST_LINES_OF_CODE = 41_100
-MOST_IMPORTS = 1_112
+MOST_LINES = 75_000
+MOST_LINES_OF_CODE = 40_000
+MOST_IMPORTS = 1_100
 """Between modules, as a module is imported: types alone and imports inside functions apart."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
