@@ -6,6 +6,7 @@ and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
@@ -199,3 +200,9 @@ class LimitedResultWarning(UserWarning):
 
 class LargeReportWarning(UserWarning):
     """A report takes more room than whoever gets it by mail may like."""
+
+
+def to_stderr(line: str) -> None:
+    """Print a line to stderr, where it is in the way of no result."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

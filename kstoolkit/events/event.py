@@ -15,6 +15,7 @@ before March 1973 would be misread: give these as text, or say the unit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,10 +27,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ColumnError
+from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.moments import EPOCH
 from kstoolkit.records import Viewed
-from kstoolkit.units import format_count
+from kstoolkit.units import Duration, format_count, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -586,3 +587,34 @@ def count_reasons(table: pa.Table) -> dict[str, int]:
     """
     counts = table.column("reason").combine_chunks().value_counts().to_pylist()
     return {each["values"]: each["counts"] for each in counts}
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def is_plain(columns: Columns) -> bool:
+    """Whether all columns are plain names, and none an SQL expression.
+
+    Examples
+    --------
+    >>> is_plain(Columns("time", "user", "action")), is_plain(Columns("time", "lower(u)", "a"))
+    (True, False)
+    """
+    return all(_PLAIN.fullmatch(name) for name in columns)
+
+
+def limits_of(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
+    """Return what an event may look like.
+
+    Raises
+    ------
+    ConfigurationError
+        If one of them makes no sense.
+    """
+    if max_text_bytes < 1:
+        message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
+        raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
+    if time_unit not in {None, *UNITS}:
+        message = f"The unit of time {time_unit!r} is unknown."
+        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
+    return Limits(parse_duration(max_future, allow_zero=True), max_text_bytes, time_unit)

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.errors import FormatError, InputError
 from kstoolkit.events.csv import csv_header, parquet_names, read_csv, read_parquet
-from kstoolkit.events.event import Limits, judge, letters, require, storable
+from kstoolkit.events.event import Limits, is_plain, judge, letters, require, storable
 from kstoolkit.events.json import (
     CHUNK_BYTES,
     LONGEST_LINE_BYTES,
@@ -37,7 +37,6 @@ from kstoolkit.events.json import (
     read_json_texts,
 )
 from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
-from kstoolkit.events.sources import is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.event import UNITS, Columns, Limits
-from kstoolkit.events.opening import FORMATS
-from kstoolkit.units import Duration, parse_duration
+from kstoolkit.events.event import Columns, Limits, limits_of
+from kstoolkit.events.opening import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from kstoolkit.events.event import TimeUnit
-
-
-_PLAIN = re.compile(r"[^\W\d]\w*")
+    from kstoolkit.units import Duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +46,8 @@ class Frame:
     ----------
     df
         The DataFrame.
-    columns
-        Which column is what; names, or Spark SQL expressions.
-    limits
-        What an event may look like.
+    columns, limits
+        As of :class:`Files`.
     """
 
     df: DataFrame
@@ -98,9 +91,8 @@ def files(
     >>> files("data/sample", event_time="time", user="user", action="action").columns.user
     'user'
     """
-    if format is not None and format not in FORMATS:
-        message = f"The format {format!r} is unknown."
-        raise ConfigurationError(message, hint=f"Known formats: {', '.join(FORMATS)}.")
+    if format is not None:
+        format_of("", format)
     limits = limits_of(max_future, max_text_bytes, time_unit)
     return Files(os.fspath(path), Columns(event_time, user, action), format, limits)
 
@@ -121,31 +113,3 @@ def frame(
     """
     limits = limits_of(max_future, max_text_bytes, time_unit)
     return Frame(df, Columns(event_time, user, action), limits)
-
-
-def is_plain(columns: Columns) -> bool:
-    """Whether all columns are plain names, and none an SQL expression.
-
-    Examples
-    --------
-    >>> is_plain(Columns("time", "user", "action")), is_plain(Columns("time", "lower(u)", "a"))
-    (True, False)
-    """
-    return all(_PLAIN.fullmatch(name) for name in columns)
-
-
-def limits_of(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
-    """Return what an event may look like.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them makes no sense.
-    """
-    if max_text_bytes < 1:
-        message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
-        raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
-    if time_unit not in {None, *UNITS}:
-        message = f"The unit of time {time_unit!r} is unknown."
-        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
-    return Limits(parse_duration(max_future, allow_zero=True), max_text_bytes, time_unit)

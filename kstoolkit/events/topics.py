@@ -17,8 +17,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.event import Columns
-from kstoolkit.events.sources import limits_of
+from kstoolkit.events.event import Columns, limits_of
 from kstoolkit.units import Duration, parse_duration
 
 if TYPE_CHECKING:

@@ -45,8 +45,9 @@ from kstoolkit.errors import (
     InputError,
     KafkaError,
     OutputError,
+    to_stderr,
 )
-from kstoolkit.kafka.jars import Artifact, fetch, to_stderr
+from kstoolkit.kafka.jars import Artifact, fetch
 from kstoolkit.kafka.servers import is_ready
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError, to_stderr
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.connection import for_librdkafka
-from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.kafka.servers import last_words, refusal
 from kstoolkit.units import format_count, format_duration, parse_duration
 
@@ -575,3 +574,10 @@ def ensure_topic(
     cluster.wait(patience_ms, to_stderr)
     cleanup = "compact" if compact else "delete"
     return topic_made(cluster, address.topic, partitions, to_stderr, cleanup=cleanup)
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    number: int

@@ -64,9 +64,7 @@ def _unreadable(place: str, why: str) -> InputError:
     return InputError(message, hint="Write it as PKCS #8: openssl pkcs8 -topk8 -in KEY -out NEW")
 
 
-_JAAS = re.compile(
-    r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""",
-)
+_JAAS = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import KafkaError
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -20,13 +20,6 @@ Answer = TypeVar("Answer")
 _PAUSE_SECONDS = 0.25
 _INACTIVE = {"empty", "dead"}
 _MADE = ("-changelog", "-repartition")
-
-
-class Partition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    number: int
 
 
 @dataclass(frozen=True, slots=True)

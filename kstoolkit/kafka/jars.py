@@ -23,7 +23,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -37,7 +36,7 @@ from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
 from kstoolkit.environment import find_java, own_folder, pip_command
-from kstoolkit.errors import ConfigurationError, EnvironmentFault
+from kstoolkit.errors import ConfigurationError, EnvironmentFault, to_stderr
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -209,12 +208,6 @@ class MissingArtifact(EnvironmentFault):
     def __init__(self, message: str, *, hint: str | None = None, missing: tuple[str, ...]) -> None:
         super().__init__(message, hint=hint)
         self.missing = missing
-
-
-def to_stderr(line: str) -> None:
-    """Print a line to stderr, where it is in the way of no result."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def fetch(

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from tqdm import tqdm
 
-from kstoolkit.errors import ConfigurationError, InputError, KafkaError
+from kstoolkit.errors import ConfigurationError, InputError, KafkaError, to_stderr
+from kstoolkit.events.event import is_plain
 from kstoolkit.events.files import check_columns, list_files
 from kstoolkit.events.json import LONGEST_LINE_BYTES
 from kstoolkit.events.records import read_raw_records, records_of
 from kstoolkit.events.simulator import Simulation
-from kstoolkit.events.sources import Files, files, is_plain
+from kstoolkit.events.sources import Files, files
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.cluster import Cluster, check_partitions, clients, retention_ms, topic_made
 from kstoolkit.kafka.connection import for_librdkafka
-from kstoolkit.kafka.jars import to_stderr
 from kstoolkit.markup import element, joined
 from kstoolkit.units import format_bytes, format_count, format_duration
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import InputError, KafkaError
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, clients, said
-from kstoolkit.kafka.groups import Partition
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, InputError, Option, naming
 from kstoolkit.events.topics import address_of, options_given, parse_address
-from kstoolkit.kafka.cluster import Cluster, Reach
-from kstoolkit.kafka.groups import GroupFacts, Partition, group_facts, groups_of
+from kstoolkit.kafka.cluster import Cluster, Partition, Reach
+from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.run import Run, load_run

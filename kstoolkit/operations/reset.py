@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import CheckpointError, ConfigurationError, Option, naming
 from kstoolkit.events.topics import in_utc
-from kstoolkit.kafka.groups import Partition, group_facts, move_group, streams_topics
+from kstoolkit.kafka.cluster import Partition
+from kstoolkit.kafka.groups import group_facts, move_group, streams_topics
 from kstoolkit.kafka.reading import record_times
 from kstoolkit.moments import moment_of
 from kstoolkit.operations.lag import RunReader, reader_of
@@ -76,7 +77,7 @@ class Move:
         Examples
         --------
         >>> from kstoolkit.kafka.cluster import Reach
-        >>> from kstoolkit.kafka.groups import Partition
+        >>> from kstoolkit.kafka.cluster import Partition
         >>> Move.of(Partition("actions", 0), Reach(20, 90), 50, 20).again_records
         30
         """

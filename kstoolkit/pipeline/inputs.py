@@ -18,9 +18,9 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
+from kstoolkit.events.event import is_plain
 from kstoolkit.events.files import check_columns, list_files, row_types
 from kstoolkit.events.opening import format_of
-from kstoolkit.events.sources import is_plain
 from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline import stream

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.event import Columns, Limits
+from kstoolkit.events.event import Columns, Limits, is_plain
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.simulator import Simulation
-from kstoolkit.events.sources import Files, Frame, is_plain
+from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,

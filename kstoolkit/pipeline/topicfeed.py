@@ -24,13 +24,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
-from kstoolkit.errors import ConfigurationError, KafkaError
+from kstoolkit.errors import ConfigurationError, KafkaError, to_stderr
+from kstoolkit.events.event import is_plain
 from kstoolkit.events.files import BROKEN
-from kstoolkit.events.sources import is_plain
 from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
-from kstoolkit.kafka.jars import connector_jars, to_stderr
+from kstoolkit.kafka.jars import connector_jars
 from kstoolkit.pipeline.counting import (
     NOW,
     POISONED,

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.event import _DAY_MS, Columns, Limits
-from kstoolkit.events.sources import Files, Frame, files, frame, is_plain
+from kstoolkit.events.event import _DAY_MS, Columns, Limits, is_plain
+from kstoolkit.events.sources import Files, Frame, files, frame
 
 NAMES: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
 

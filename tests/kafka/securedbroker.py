@@ -20,6 +20,7 @@ from confluent_kafka.admin._scram import (
 from cryptography.hazmat.primitives import serialization
 
 from kstoolkit.environment import find_java
+from kstoolkit.errors import to_stderr
 from kstoolkit.kafka.broker import (
     _BROKER_JARS,
     _KAFKA_VERSION,
@@ -33,7 +34,7 @@ from kstoolkit.kafka.broker import (
     _run_detached,
     properties,
 )
-from kstoolkit.kafka.jars import fetch, to_stderr
+from kstoolkit.kafka.jars import fetch
 
 if TYPE_CHECKING:
     from pathlib import Path
