@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,41 +41,23 @@ _SUBSTITUTE = "\x1a"
 
 
 def csv_header(path: str | Path) -> list[str]:
-    """Return the names in the file's first line; none if there is nothing in it.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read, or its first line is no header.
-    """
+    """Return the names in the file's first line; none if there is nothing in it."""
     return _header(path)[0]
 
 
 def read_csv(
     path: str | Path, columns: Columns, *, chunk_bytes: int = _CHUNK_BYTES
 ) -> Iterator[Piece]:
-    """Yield the file's records, some megabytes at a time.
+    """Yield the file's records; none may be longer than ``chunk_bytes``, which is read at a time.
 
-    Parameters
-    ----------
-    path
-        The file, plain or compressed. A byte order mark at its start is passed over.
-    columns
-        Which columns are what.
-    chunk_bytes
-        How much is read at a time; no record may be longer.
-
-    Raises
-    ------
-    ColumnError
-        If the header lacks a column, or has it twice.
-    OSError
-        If the file can't be read to its end.
+    A byte order mark at its start is passed over. Raises what :func:`read_csv_rows` does.
     """
     header = csv_header(path)
     places = [header.index(name) for name in columns if name in header]
     for batch, unparseable in read_csv_rows(path, columns, chunk_bytes=chunk_bytes):
-        yield _csv_piece(batch, places, unparseable)
+        times, users, actions = (batch.column(place) for place in places)
+        raw = partial(_lines, batch)
+        yield Piece(times, users, actions, raw, unparseable, batch.nbytes)
 
 
 def read_csv_rows(
@@ -83,14 +66,8 @@ def read_csv_rows(
     """Yield the file's rows with all their columns, and (raw text, why) of records that are none.
 
     Columns are called by their place, from ``"0"`` on. What is not UTF-8 has a substitute, and none
-    of ``columns`` has any of it.
-
-    Raises
-    ------
-    ColumnError
-        If the header lacks one of ``columns``, or has it twice.
-    OSError
-        If the file can't be read to its end.
+    of ``columns`` has any of it. A header without one of ``columns``, or with two of a name, is a
+    ColumnError; a file that can't be read to its end an OSError.
     """
     header, blank_lines = _header(path)
     if not header:
@@ -107,13 +84,17 @@ def read_csv_rows(
     options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
     clean = _Clean(open_stream(path))
     try:
-        with pa.PythonFile(WholeLineEnds(clean), "r") as stream:
+        with pa.PythonFile(clean, "r") as stream:
             for batch in pv.open_csv(stream, *options):
                 told, ragged[:] = list(ragged), []
                 garbled = clean.has_substituted
                 yield _sifted(batch, places, told) if garbled else (batch, told)
     except pa.ArrowException as error:
-        raise OSError(_what(error, chunk_bytes)) from error
+        if "straddl" not in str(error):
+            raise OSError(str(error)) from error
+        longest = format_bytes(chunk_bytes)
+        message = f"a record is longer than {longest}; is a quote never closed?"
+        raise OSError(message) from error
     if ragged:
         nothing = pa.array([], pa.string())
         names = [str(place) for place in range(len(header))]
@@ -152,30 +133,16 @@ def _options(
     return reading, parsing, converting
 
 
-def _csv_piece(
-    batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
-) -> Piece:
-    times, users, actions = (batch.column(place) for place in places)
-
-    def raw(chosen: NDArray[np.intp]) -> list[str]:
-        return _lines(batch, chosen)
-
-    return Piece(times, users, actions, raw, unparseable, batch.nbytes)
-
-
 def _sifted(
     batch: pa.RecordBatch, places: list[int], unparseable: list[tuple[str, str]]
 ) -> tuple[pa.RecordBatch, list[tuple[str, str]]]:
     """Return the rows of a batch that are not garbled where it counts, and the others as raw."""
-    garbled = _garbled([batch.column(place) for place in places])
+    columns = [batch.column(place) for place in places]
+    found = [np.array(pc.match_substring(column, _SUBSTITUTE)) for column in columns]
+    garbled = np.logical_or.reduce(found)
     texts = _lines(batch, np.flatnonzero(garbled))
     told = [*unparseable, *((text, "not UTF-8") for text in texts)]
     return batch.filter(pa.array(~garbled)), told
-
-
-def _garbled(columns: list[pa.Array]) -> NDArray[np.bool_]:
-    found = [np.array(pc.match_substring(column, _SUBSTITUTE)) for column in columns]
-    return np.logical_or.reduce(found)  # type: ignore[no-any-return]
 
 
 def _lines(batch: pa.RecordBatch, chosen: NDArray[np.intp]) -> list[str]:
@@ -194,32 +161,19 @@ def _shown(text: str) -> str:
     return text.replace(_SUBSTITUTE, "\N{REPLACEMENT CHARACTER}")
 
 
-def _what(error: pa.ArrowException, chunk_bytes: int) -> str:
-    if "straddl" not in str(error):
-        return str(error)
-    return f"a record is longer than {format_bytes(chunk_bytes)}; is a quote never closed?"
-
-
-class _Clean:
-    """A stream's bytes with a substitute for each one that is not UTF-8, and a line end at its end.
+class _Clean(WholeLineEnds):
+    """The same with a substitute for each byte that is not UTF-8, and a line end at its end.
 
     Arrow can't tell of a row with too few values if it can't decode the row.
     """
 
     def __init__(self, stream: pa.NativeFile) -> None:
+        super().__init__(stream)
         self.has_substituted = False
-        self._stream = stream
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._ready, self._next, self._has_begun = b"", b"", False
 
-    @property
-    def closed(self) -> bool:
-        return bool(self._stream.closed)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def read(self, size: int) -> bytes:
+    def more(self, size: int) -> bytes:
         if not self._has_begun:
             self._has_begun, self._next = True, self._stream.read(size)
         while self._next and not self._ready:
@@ -242,26 +196,12 @@ _DAMAGE = (pa.ArrowException, UnicodeDecodeError)
 
 
 def parquet_names(path: str | Path) -> list[str]:
-    """Return the names of a file's columns.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read, or is damaged.
-    """
+    """Return the names of a file's columns."""
     return list(_schema(path).names)
 
 
 def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
-    """Yield the file's records, a million at a time.
-
-    Raises
-    ------
-    ColumnError
-        If the file lacks a column, or has it twice.
-    OSError
-        If the file is damaged.
-    """
+    """Yield the file's records, a million at a time; an OSError says that the file is damaged."""
     schema = _schema(path)
     require(columns, schema.names, str(path))
     chosen = {"columns": sorted(set(columns)), "use_threads": False}
@@ -278,13 +218,7 @@ def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
 
 
 def read_parquet_rows(path: str | Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the file's rows with all their columns, so many at a time.
-
-    Raises
-    ------
-    OSError
-        If the file is damaged.
-    """
+    """Yield the file's rows with all their columns, so many at a time."""
     check_name(path)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -67,13 +67,7 @@ class Lines:
 
     __slots__ = ("chunk", "ends", "longest_bytes", "one_object_each", "starts")
 
-    def __init__(self, chunk: bytes, starts: NDArray[np.intp], ends: NDArray[np.intp]) -> None:
-        self.chunk, self.starts, self.ends = chunk, starts, ends
-        self.longest_bytes = int((ends - starts).max(initial=0))
-        self.one_object_each = False
-
-    @classmethod
-    def of(cls, chunk: bytes) -> Lines:
+    def __init__(self, chunk: bytes) -> None:
         """Find the lines, and whether each begins with { and ends with }.
 
         If each does, no row of the parser can be anything but one line, given that there are as
@@ -83,14 +77,12 @@ class Lines:
         data = np.frombuffer(chunk, dtype=np.uint8)
         breaks = np.flatnonzero(data == _NEWLINE)
         starts, ends = np.r_[0, breaks + 1], np.r_[breaks, len(data)]
-        filled = ends > starts
-        lines = cls(chunk, starts[filled], ends[filled])
-        lines.ends = lines.ends - (data[lines.ends - 1] == _RETURN)
-        filled = lines.ends > lines.starts
-        lines.starts, lines.ends = lines.starts[filled], lines.ends[filled]
-        opened, closed = data[lines.starts] == _OPEN, data[lines.ends - 1] == _CLOSE
-        lines.one_object_each = bool(opened.all() and closed.all())
-        return lines
+        starts, ends = starts[ends > starts], ends[ends > starts]
+        self.longest_bytes = int((ends - starts).max(initial=0))
+        ends = ends - (data[ends - 1] == _RETURN)
+        self.chunk, self.starts, self.ends = chunk, starts[ends > starts], ends[ends > starts]
+        opened, closed = data[self.starts] == _OPEN, data[self.ends - 1] == _CLOSE
+        self.one_object_each = bool(opened.all() and closed.all())
 
     def may_be_objects(self, longest_bytes: int) -> bool:
         """Whether a parser that takes as many rows from the chunk as it has lines took each line.
@@ -144,21 +136,9 @@ def read_json_lines(
 ) -> Iterator[Piece]:
     """Yield the file's records, some megabytes at a time.
 
-    Parameters
-    ----------
-    path
-        The file, plain or compressed. A byte order mark at its start is passed over.
-    columns
-        Which fields are what.
-    chunk_bytes
-        How much is read at a time.
-    longest_bytes
-        A longer line is not parsed; its beginning becomes a dead letter.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read to its end; what was yielded before is of a damaged file.
+    A byte order mark at its start is passed over. A line longer than ``longest_bytes`` is not
+    parsed; its beginning becomes a dead letter. If the file can't be read to its end (OSError),
+    what was yielded before is of a damaged file.
     """
     types: Types = dict.fromkeys(columns, _TEXT)
     for chunk in chunks_of(path, chunk_bytes, longest_bytes):
@@ -169,15 +149,11 @@ def read_json_texts(path: str | Path) -> Iterator[tuple[list[str], list[tuple[st
     """Yield the file's records as text, one JSON object each, and (raw text, why) of what is none.
 
     For parsers that take more than that: Spark's passes over what follows an object, and takes
-    single quotes.
-
-    Raises
-    ------
-    OSError
-        If the file can't be read to its end; what was yielded before is of a damaged file.
+    single quotes. If the file can't be read to its end (OSError), what was yielded before is of a
+    damaged file.
     """
     for chunk in chunks_of(path, CHUNK_BYTES, LONGEST_LINE_BYTES):
-        lines = Lines.of(chunk)
+        lines = Lines(chunk)
         if lines.may_be_objects(LONGEST_LINE_BYTES) and _rows_in(chunk) == len(lines.starts):
             yield lines.raw(np.arange(len(lines.starts))), []
         else:
@@ -230,7 +206,7 @@ def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) ->
 
 def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Piece | None:
     """Parse a chunk at once; ``None`` if a row could be anything but exactly one line."""
-    lines = Lines.of(chunk)
+    lines = Lines(chunk)
     if not lines.may_be_objects(longest_bytes):
         return None
     if not len(lines.starts):
@@ -281,13 +257,7 @@ def _columns_of(records: list[dict[str, Any]], columns: Columns, types: Types) -
 
 
 def _parse_record(line: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any]:
-    """Return the object that a line, or a value of several lines, is.
-
-    Raises
-    ------
-    ValueError
-        If it is no single JSON object, or a longer one.
-    """
+    """Return the object that a line, or a value of several, is; or say why not: ValueError."""
     if len(line) > longest_bytes:
         message = f"a line longer than {format_bytes(longest_bytes)}"
         raise ValueError(message)
@@ -430,7 +400,7 @@ def _are_objects(values: pa.Array) -> bool:
     if values.null_count:
         return False
     chunk = _joined(values)
-    lines = Lines.of(chunk)
+    lines = Lines(chunk)
     if len(lines.starts) != len(values) or not lines.may_be_objects(LONGEST_LINE_BYTES):
         return not len(values)
     return _rows_in(chunk) == len(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -12,13 +12,10 @@ from kstoolkit.errors import ConfigurationError, InputError
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
 
-_BY_SUFFIX: dict[str, FileFormat] = {
-    ".json": "json",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".csv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
+_SUFFIXES: dict[FileFormat, set[str]] = {
+    "json": {".json", ".jsonl", ".ndjson"},
+    "csv": {".csv"},
+    "parquet": {".parquet", ".pq"},
 }
 _COMPRESSED = {".gz", ".zst", ".zstd", ".gzip"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -47,12 +44,12 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     if suffixes and suffixes[-1] in _COMPRESSED:
         suffixes.pop()
-    named = _BY_SUFFIX.get(suffixes[-1]) if suffixes else None  # "a.json.tmp" is no JSON yet
-    if named is None:
-        message = f"The name of {Path(path).name!r} does not say which format it has."
-        known = "|".join(FORMATS)
-        raise InputError(message, hint=f"Say it: --format {known} (format=... in Python).")
-    return named
+    for known, endings in _SUFFIXES.items():
+        if endings.intersection(suffixes[-1:]):  # "a.json.tmp" is no JSON yet
+            return known
+    message = f"The name of {Path(path).name!r} does not say which format it has."
+    hint = f"Say it: --format {'|'.join(FORMATS)} (format=... in Python)."
+    raise InputError(message, hint=hint)
 
 
 def open_stream(path: str | Path) -> pa.NativeFile:
@@ -80,7 +77,7 @@ class WholeLineEnds:
     Arrow's reader of CSV would take the LF for the end of a line, and drop it, in quoted text too.
     """
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: pa.NativeFile) -> None:
         self._stream = stream
         self._held = b""
 
@@ -93,9 +90,13 @@ class WholeLineEnds:
         """Close the stream."""
         self._stream.close()
 
+    def more(self, size: int) -> bytes:
+        """Return what the stream has next."""
+        return self._stream.read(size)  # type: ignore[no-any-return]
+
     def read(self, size: int) -> bytes:
         """Return at most so many bytes; none at the end."""
-        while len(self._held) < size and (more := self._stream.read(size)):
+        while len(self._held) < size and (more := self.more(size)):
             self._held += more  # a read that is short would cut a record in three
         read = self._held[:size]
         if len(read) > 1 and read.endswith(b"\r"):
@@ -105,13 +106,7 @@ class WholeLineEnds:
 
 
 def check_name(path: str | Path) -> None:
-    """Check that a file's name is UTF-8, as Arrow and Spark need it.
-
-    Raises
-    ------
-    OSError
-        If it is not.
-    """
+    """Raise an OSError unless a file's name is UTF-8, as Arrow and Spark need it."""
     try:
         str(path).encode()
     except UnicodeEncodeError as error:

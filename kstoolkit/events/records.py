@@ -415,7 +415,7 @@ def _of_json(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[Raw
 
 
 def _lines(chunk: bytes) -> list[bytes]:
-    lines = Lines.of(chunk)
+    lines = Lines(chunk)
     every = zip(lines.starts.tolist(), lines.ends.tolist(), strict=True)
     return [line for start, end in every if not (line := chunk[start:end]).isspace()]
 
