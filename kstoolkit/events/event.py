@@ -197,7 +197,7 @@ _FARTHEST = 10**15
 """No calendar holds so many seconds, and a thousand times as many still fit 64 bits."""
 
 _ZONED = r"[Tt ].*(?:[Zz]|[+-]\d{2}(?::?\d{2})?)\s*$"
-_WHOLE = r"^-?\d{1,18}$"
+_WHOLE = r"^-?(?:\d{1,18}|[1-8]\d{18})$"
 _NUMBER = r"^[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?$"
 _FEW = 64
 _YEAR_9999_MS = 253_402_300_799_999

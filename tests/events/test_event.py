@@ -166,6 +166,12 @@ def test_a_given_unit_is_taken_as_said(unit: TimeUnit, seconds: int) -> None:
     assert read(pa.array([str(ticks)]), unit) == [seconds * 1_000]
 
 
+@pytest.mark.parametrize("ticks", [8_999_999_999_999_999_999, 3_442_473_307_399_999_367])
+def test_nanoseconds_as_text_are_rounded_down_to_the_last_digit(ticks: int) -> None:
+    """A float has 16 digits: it would round up what lies so near to the next millisecond."""
+    assert read(pa.array([str(ticks), str(-ticks)])) == [ticks // 10**6, -ticks // 10**6]
+
+
 def test_fractions_of_seconds_are_exact_to_the_millisecond() -> None:
     thousandths = range(1_442_018_818_000, 1_442_018_819_000)
     assert read(pa.array([ms / 1_000 for ms in thousandths])) == list(thousandths)
