@@ -55,20 +55,25 @@ class Columns:
         return iter((self.event_time, self.user, self.action))
 
 
+_PLAIN = re.compile(r"[^\W\d]\w*")
+
+
+def is_plain(columns: Columns) -> bool:
+    """Whether all columns are plain names, and none an SQL expression.
+
+    Examples
+    --------
+    >>> is_plain(Columns("time", "user", "action")), is_plain(Columns("time", "lower(u)", "a"))
+    (True, False)
+    """
+    return all(_PLAIN.fullmatch(name) for name in columns)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """Some records of a file.
+    """Some records of a file, as it has them, of so many bytes uncompressed.
 
-    Parameters
-    ----------
-    times, users, actions
-        One value a record, as the file has them.
-    raw
-        From row numbers to the records' raw text.
-    unparseable
-        (raw text, what the parser said) of records that are in no row.
-    size_bytes
-        How much of the file this was, uncompressed.
+    ``unparseable`` are (raw text, what the parser said) of records that are in no row.
     """
 
     times: pa.Array
@@ -210,17 +215,7 @@ Read = tuple["NDArray[np.int64]", "NDArray[np.bool_]"]
 def to_epoch_ms(times: pa.Array, unit: TimeUnit | None = None) -> Read:
     """Return the times in epoch milliseconds, rounded down, and which of them could be read.
 
-    Parameters
-    ----------
-    times
-        Timestamps, dates, text or numbers, also as a dictionary; nulls can't be read.
-    unit
-        The unit of epoch numbers; told from their size if not given.
-
-    Returns
-    -------
-    tuple
-        Milliseconds (0 where unreadable), and a mask of what was readable.
+    Times are timestamps, dates, text or numbers, also as a dictionary. What can't be read is 0.
 
     Examples
     --------
@@ -396,6 +391,17 @@ class Limits:
     time_unit: TimeUnit | None = None
 
 
+def limits_of(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
+    """Return what an event may look like, or raise if one of them makes no sense."""
+    if max_text_bytes < 1:
+        message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
+        raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
+    if time_unit not in {None, *UNITS}:
+        message = f"The unit of time {time_unit!r} is unknown."
+        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
+    return Limits(parse_duration(max_future, allow_zero=True), max_text_bytes, time_unit)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
     """The events among some records, and where the other records are.
@@ -475,14 +481,7 @@ REASONS = {
 }
 """Every reason code, and what it means."""
 
-SCHEMA = pa.schema(
-    [
-        pa.field("reason", pa.string()),
-        pa.field("raw", pa.string()),
-        pa.field("file", pa.string()),
-        pa.field("detail", pa.string()),
-    ]
-)
+SCHEMA = pa.schema(dict.fromkeys(("reason", "raw", "file", "detail"), pa.string()))
 
 
 def letters(
@@ -587,34 +586,3 @@ def count_reasons(table: pa.Table) -> dict[str, int]:
     """
     counts = table.column("reason").combine_chunks().value_counts().to_pylist()
     return {each["values"]: each["counts"] for each in counts}
-
-
-_PLAIN = re.compile(r"[^\W\d]\w*")
-
-
-def is_plain(columns: Columns) -> bool:
-    """Whether all columns are plain names, and none an SQL expression.
-
-    Examples
-    --------
-    >>> is_plain(Columns("time", "user", "action")), is_plain(Columns("time", "lower(u)", "a"))
-    (True, False)
-    """
-    return all(_PLAIN.fullmatch(name) for name in columns)
-
-
-def limits_of(max_future: Duration, max_text_bytes: int, time_unit: TimeUnit | None) -> Limits:
-    """Return what an event may look like.
-
-    Raises
-    ------
-    ConfigurationError
-        If one of them makes no sense.
-    """
-    if max_text_bytes < 1:
-        message = f"max_text_bytes is {max_text_bytes}: no user would be short enough."
-        raise ConfigurationError(message, hint="Give 1 or more; the default is 1024.")
-    if time_unit not in {None, *UNITS}:
-        message = f"The unit of time {time_unit!r} is unknown."
-        raise ConfigurationError(message, hint=f"Known units: {', '.join(UNITS)}.")
-    return Limits(parse_duration(max_future, allow_zero=True), max_text_bytes, time_unit)

@@ -17,6 +17,7 @@ import json
 import os
 import stat
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from glob import glob, has_magic
 from pathlib import Path
@@ -157,11 +158,11 @@ class Ledger:
         for path in paths:
             if path in self._known:
                 continue
-            found = _stat(path)
-            if found is None or not stat.S_ISREG(found.st_mode):
-                continue
-            fresh.append(Admitted(path, found.st_size, now_ms))
-            self._known.add(path)
+            with suppress(FileNotFoundError):
+                found = Path(path).stat()
+                if stat.S_ISREG(found.st_mode):
+                    fresh.append(Admitted(path, found.st_size, now_ms))
+                    self._known.add(path)
         if fresh:
             self._append(fresh)
         return len(fresh)
@@ -199,13 +200,6 @@ class Ledger:
             with self.path.open("r+b") as file:
                 file.truncate(len(whole) + 1 if whole else 0)
         self._is_torn = False
-
-
-def _stat(path: str) -> os.stat_result | None:
-    try:
-        return Path(path).stat()
-    except FileNotFoundError:
-        return None
 
 
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
@@ -259,10 +253,7 @@ _FIRST_FILES = 3
 def check_columns(paths: Sequence[str], columns: Columns, file_format: str | None) -> None:
     """Check that the first files have the columns; files that can't be read are judged later.
 
-    Raises
-    ------
-    ColumnError
-        If none of the first records has a column, or a header has it twice.
+    A column that none of the first records has, or a header has twice, is a ColumnError.
     """
     if not is_plain(columns):
         return
@@ -344,7 +335,7 @@ def read_rows(
     try:
         _read_to_the_end(path, file_format, types)
     except _DAMAGE as error:
-        yield _with_ours(_nothing(types), path, admitted_ms, broken=[str(error)])
+        yield _with_ours(_nothing(types, ""), path, admitted_ms, broken=[str(error)])
         return
     for batch, broken in _batches(path, file_format, types):
         if batch.num_rows:
@@ -371,16 +362,12 @@ def _batches(path: str, file_format: str | None, types: pa.Schema) -> Iterator[_
                     yield _conformed(batch, types), None
         case "csv":
             if csv_header(path):
-                yield from _csv(path, types)
+                for batch in _open_csv(path, lambda _: "skip"):
+                    yield _conformed(batch, types), None
         case "json":
             for good, bad in read_json_texts(path):
                 yield _texts(good), None
                 yield _texts([raw for raw, _ in bad]), [why for _, why in bad]
-
-
-def _csv(path: str, types: pa.Schema) -> Iterator[_Told]:
-    for batch in _open_csv(path, lambda _: "skip"):
-        yield _conformed(batch, types), None
 
 
 def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -396,9 +383,7 @@ def _ragged(path: str, admitted_ms: int, types: pa.Schema) -> Iterator[pa.Record
         for _ in _open_csv(path, keep):
             pass
     for text, told in found:
-        nothing = [pa.nulls(1, field.type) for field in types]
-        row = pa.record_batch([*nothing, pa.array([text])], names=[*types.names, RAW])
-        yield _with_ours(row, path, admitted_ms, broken=[told])
+        yield _with_ours(_nothing(types, text), path, admitted_ms, broken=[told])
 
 
 def _open_csv(path: str, invalid: Callable[[pv.InvalidRow], str]) -> Iterator[pa.RecordBatch]:
@@ -441,9 +426,10 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     return column.cast(field.type)
 
 
-def _nothing(types: pa.Schema) -> pa.RecordBatch:
+def _nothing(types: pa.Schema, raw: str) -> pa.RecordBatch:
+    """Return a row without any value, but with its raw text."""
     columns = [pa.nulls(1, field.type) for field in types]
-    return pa.record_batch([*columns, pa.array([""])], names=[*types.names, RAW])
+    return pa.record_batch([*columns, pa.array([raw])], names=[*types.names, RAW])
 
 
 def _with_ours(

@@ -66,10 +66,9 @@ def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:
 
 def _column_as_json(column: pa.Array) -> pa.Array:
     """Return a column's values as JSON."""
-    kind = column.type
     if isinstance(column, pa.ExtensionArray):
         return _column_as_json(column.storage)
-    if pa.types.is_dictionary(kind):
+    if pa.types.is_dictionary(column.type):
         return _column_as_json(column.dictionary_decode())
     return _of_plain(column)
 
@@ -77,20 +76,14 @@ def _column_as_json(column: pa.Array) -> pa.Array:
 def _of_plain(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return _or_null(column.cast(pa.string()))
-    if _is_text(kind):
+        return pc.fill_null(column.cast(pa.string()), "null")
+    if kind in {pa.string(), pa.large_string(), pa.string_view()}:
         return _each_once(only_utf8(column.cast(pa.string())))
     if pa.types.is_temporal(kind) and not pa.types.is_duration(kind):
         return _each_once(pc.replace_substring(_in_utc(column).cast(pa.string()), " ", "T"))
     if pa.types.is_nested(kind) or pa.types.is_null(kind) or pa.types.is_duration(kind):
         return pa.array(map(_compact, column.to_pylist()), pa.string())
     return _each_once(column)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-    )
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
@@ -105,11 +98,7 @@ def _each_once(values: pa.Array) -> pa.Array:
         values = values.cast(pa.binary())
     coded = values.dictionary_encode()
     texts = pa.array(map(_compact, coded.dictionary.to_pylist()), pa.string())
-    return _or_null(texts.take(coded.indices))
-
-
-def _or_null(texts: pa.Array) -> pa.Array:
-    return pc.fill_null(texts, "null")
+    return pc.fill_null(texts.take(coded.indices), "null")
 
 
 def _compact(value: Any) -> str:
@@ -155,21 +144,8 @@ def write_events(
 ) -> list[Path]:
     """Write events to ``folder`` as ``files`` files of about equal size, and return their paths.
 
-    Each file appears under its name only once it is whole.
-
-    Parameters
-    ----------
-    events
-        Columns time (timestamp in ms), user and action.
-    file_format, compression
-        How to write them. A Parquet file is compressed inside and keeps its plain name.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no such format or compression, or there are fewer events than files.
-    OutputError
-        If the folder can't be written, or holds other files of events.
+    Their columns are time (timestamp in ms), user and action. Each file appears under its name only
+    once it is whole. A Parquet file is compressed inside and keeps its plain name.
     """
     _check(file_format, compression, files, events.num_rows)
     suffix = "" if file_format == "parquet" else _SUFFIXES[compression]
@@ -203,13 +179,7 @@ def _check_leftovers(folder: Path, names: list[str]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` when all of it is written, and not before.
-
-    Raises
-    ------
-    OutputError
-        If it can't be written.
-    """
+    """Open a file that takes the place of ``path`` when all of it is written, and not before."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

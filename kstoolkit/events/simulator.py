@@ -18,8 +18,8 @@ Examples
 >>> simulation = simulate(event_count=1000, users=50, start=datetime(2026, 3, 2, tzinfo=UTC))
 >>> simulation.events().column_names
 ['time', 'user', 'action']
->>> for kind in _KINDS.values():
-...     print(f"{kind.name}: {kind.description}")
+>>> for name, kind in _KINDS.items():
+...     print(f"{name}: {kind.description}")
 burst: a user does one thing very often for some minutes
 ramp: a user does one thing more and more often over hours, then stops
 low-and-slow: an account does one thing at even distances, day and night, never often
@@ -315,13 +315,12 @@ class _Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class _AbnormalKind:
+class _Kind:
     """A kind of abnormal user: an account of its own, or an ordinary user that goes astray."""
 
-    name: str
     description: str
-    is_account: bool
     make: Callable[[_Stage], _Trouble]
+    is_account: bool = False
 
 
 def _burst(stage: _Stage) -> _Trouble:
@@ -408,39 +407,22 @@ def _at_even_distances(draws: _Draws, counts: Ints) -> Floats:
 
 
 _KINDS = {
-    kind.name: kind
-    for kind in (
-        _AbnormalKind(
-            "burst",
-            "a user does one thing very often for some minutes",
-            is_account=False,
-            make=_burst,
-        ),
-        _AbnormalKind(
-            "ramp",
-            "a user does one thing more and more often over hours, then stops",
-            is_account=False,
-            make=_ramp,
-        ),
-        _AbnormalKind(
-            "low-and-slow",
-            "an account does one thing at even distances, day and night, never often",
-            is_account=True,
-            make=_low_and_slow,
-        ),
-        _AbnormalKind(
-            "new-user-flood",
-            "accounts that were never seen before each do one thing often, at about one time",
-            is_account=True,
-            make=_new_user_flood,
-        ),
-        _AbnormalKind(
-            "shared-account",
-            "from some hour on, a second person with other habits uses the account too",
-            is_account=False,
-            make=_shared_account,
-        ),
-    )
+    "burst": _Kind("a user does one thing very often for some minutes", _burst),
+    "ramp": _Kind("a user does one thing more and more often over hours, then stops", _ramp),
+    "low-and-slow": _Kind(
+        "an account does one thing at even distances, day and night, never often",
+        _low_and_slow,
+        is_account=True,
+    ),
+    "new-user-flood": _Kind(
+        "accounts that were never seen before each do one thing often, at about one time",
+        _new_user_flood,
+        is_account=True,
+    ),
+    "shared-account": _Kind(
+        "from some hour on, a second person with other habits uses the account too",
+        _shared_account,
+    ),
 }
 """All kinds by name."""
 
@@ -464,96 +446,17 @@ class _AbnormalUsers:
         return _Acts(self.users[own.user], own.time_ms, own.action)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scenario:
-    """A simulation in numbers.
-
-    Users are numbered: ordinary ones first, the busiest at 0, then the abnormal accounts, kind by
-    kind. Each purpose has its own stream of draws, so that another number of bursts, say, leaves
-    ordinary users as they are.
-    """
-
-    event_count: int
-    users: int
-    actions: int
-    span: _Span
-    seed: int
-    abnormal: Mapping[str, int]
-
-    @property
-    def all_users(self) -> int:
-        """How many users there are with the abnormal accounts."""
-        return self.users + sum(self.abnormal.get(kind.name, 0) for kind in _kinds(accounts=True))
-
-    def acts(self) -> _Acts:
-        """Return all events, in order of time."""
-        counts = _share_out(_Draws(self.seed, "shares"), self.event_count, _rates(self.users))
-        ordinary = _act(_Draws(self.seed, "ordinary"), counts, self._habits(), self.span)
-        return _Acts.joined([ordinary, *(part.acts for part in self.parts())])
-
-    def parts(self) -> list[_AbnormalUsers]:
-        """Return what is abnormal, kind by kind."""
-        return [self._part(kind, self._who(kind)) for kind in _KINDS.values() if self._number(kind)]
-
-    def _part(self, kind: _AbnormalKind, users: Ints) -> _AbnormalUsers:
-        hours = self.span.length_ms / _HOUR_MS
-        if kind.is_account:
-            hourly = np.full(len(users), 1 / self.users * self.event_count / hours)
-            phase = np.zeros(len(users), np.int64)
-        else:
-            hourly = (_rates(self.users) * self.event_count / hours)[users]
-            phase = self._habits().phase[users]
-        stage = _Stage(_Draws(self.seed, kind.name), self.span, self.actions, hourly, phase)
-        return _AbnormalUsers(kind.name, users, kind.make(stage))
-
-    def _who(self, kind: _AbnormalKind) -> Ints:
-        before = sum(self._number(other) for other in _kinds(accounts=kind.is_account, until=kind))
-        some = slice(before, before + self._number(kind))
-        return (np.arange(self.users, self.all_users) if kind.is_account else self._pool())[some]
-
-    def _pool(self) -> Ints:
-        """Return ordinary users in the order in which they go astray."""
-        first, last = (self.users // share for share in _MIDDLE)
-        wanted = sum(self._number(kind) for kind in _kinds(accounts=False))
-        pool = np.arange(first, last) if last - first >= wanted else np.arange(self.users)
-        return pool[_Draws(self.seed, "astray").order(len(pool))]
-
-    def _number(self, kind: _AbnormalKind) -> int:
-        return self.abnormal.get(kind.name, 0)
-
-    def _habits(self) -> _Habits:
-        return _habits(_Draws(self.seed, "habits"), self.users, self.actions)
+def _kinds(*, accounts: bool) -> list[str]:
+    return [name for name, kind in _KINDS.items() if kind.is_account == accounts]
 
 
-def _kinds(*, accounts: bool, until: _AbnormalKind | None = None) -> list[_AbnormalKind]:
-    """Return the kinds that are accounts of their own, or are not, before the kind ``until``."""
-    kinds = list(_KINDS.values())
-    return [
-        kind
-        for kind in kinds[: kinds.index(until) if until else None]
-        if kind.is_account == accounts
-    ]
-
-
+_TIME = pa.timestamp("ms", tz="UTC")
+_EVENTS_SCHEMA = pa.schema({"time": _TIME, "user": pa.string(), "action": pa.string()})
 _LABELS_SCHEMA = pa.schema(
-    {
-        "user": pa.string(),
-        "kind": pa.string(),
-        "since": pa.timestamp("ms", tz="UTC"),
-        "until": pa.timestamp("ms", tz="UTC"),
-        "action": pa.string(),
-        "extra_events": pa.int64(),
-    }
+    dict.fromkeys(("user", "kind"), pa.string())
+    | dict.fromkeys(("since", "until"), _TIME)
+    | {"action": pa.string(), "extra_events": pa.int64()}
 )
-
-
-def _label_table(
-    parts: Sequence[_AbnormalUsers], names: pa.Array, actions: Sequence[str]
-) -> pa.Table:
-    """Return a label for each abnormal user, kind by kind and name by name."""
-    tables = [_labels(part, names, actions) for part in parts]
-    labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
-    return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
 
 def _labels(part: _AbnormalUsers, names: pa.Array, actions: Sequence[str]) -> pa.Table:
@@ -562,8 +465,8 @@ def _labels(part: _AbnormalUsers, names: pa.Array, actions: Sequence[str]) -> pa
     columns = [
         names.take(pa.array(part.users)),
         pa.array(np.full(len(part.users), part.kind)),
-        pa.array(trouble.since_ms).cast(_LABELS_SCHEMA.field("since").type),
-        pa.array(trouble.until_ms).cast(_LABELS_SCHEMA.field("until").type),
+        pa.array(trouble.since_ms).cast(_TIME),
+        pa.array(trouble.until_ms).cast(_TIME),
         pa.array(actions, pa.string()).take(action),
         pa.array(trouble.extra_events),
     ]
@@ -614,10 +517,6 @@ def _user_names(draws: _Draws, number: int) -> pa.Array:
     suffix = pc.if_else(pa.array(round_ == 0), "", suffix)
     return pc.binary_join_element_wise(pc.binary_join_element_wise(given, family, "."), suffix, "")
 
-
-_EVENTS_SCHEMA = pa.schema(
-    {"time": pa.timestamp("ms", tz="UTC"), "user": pa.string(), "action": pa.string()}
-)
 
 _ACTIONS = ("view", "search", "edit", "comment", "download", "share")
 
@@ -680,9 +579,9 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
         pyarrow.Table
             Columns time (timestamp[ms, UTC]), user and action (string).
         """
-        acts = self._scenario().acts()
+        acts = self._acts()
         columns = [
-            pa.array(acts.time_ms).cast(_EVENTS_SCHEMA.field("time").type),
+            pa.array(acts.time_ms).cast(_TIME),
             self._names().take(pa.array(acts.user)),
             pa.array(self.actions, pa.string()).take(pa.array(acts.action)),
         ]
@@ -698,7 +597,10 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             (null where there are several) and extra_events: how many of the user's events
             between since and until an ordinary user would not have made.
         """
-        return _label_table(self._scenario().parts(), self._names(), self.actions)
+        names = self._names()
+        tables = [_labels(part, names, self.actions) for part in self._parts()]
+        labels = pa.concat_tables([_LABELS_SCHEMA.empty_table(), *tables])
+        return labels.sort_by([("kind", "ascending"), ("user", "ascending")])
 
     def write(
         self,
@@ -753,19 +655,64 @@ actions=('view', 'search', 'edit', 'comment', 'download', 'share'), seed=0, abno
             out.writelines(_label_lines(self.labels()))
         return [*written, labels]
 
-    def _scenario(self) -> _Scenario:
+    # Users are numbered: ordinary ones first, the busiest at 0, then the abnormal accounts, kind by
+    # kind. Each purpose has its own stream of draws, so that another number of bursts, say, leaves
+    # ordinary users as they are.
+
+    @property
+    def _span(self) -> _Span:
         start_ms = moment_ms(self.start)
-        return _Scenario(
-            event_count=self.event_count,
-            users=self.users,
-            actions=len(self.actions),
-            span=_Span(start_ms, start_ms + self.duration_ms),
-            seed=self.seed,
-            abnormal=self.abnormal,
-        )
+        return _Span(start_ms, start_ms + self.duration_ms)
+
+    @property
+    def _all_users(self) -> int:
+        return self.users + self._number(*_kinds(accounts=True))
+
+    def _number(self, *kinds: str) -> int:
+        """Return how many abnormal users of some kinds there are."""
+        return sum(self.abnormal.get(kind, 0) for kind in kinds)
 
     def _names(self) -> pa.Array:
-        return _user_names(_Draws(self.seed, "names"), self._scenario().all_users)
+        return _user_names(_Draws(self.seed, "names"), self._all_users)
+
+    def _habits(self) -> _Habits:
+        return _habits(_Draws(self.seed, "habits"), self.users, len(self.actions))
+
+    def _acts(self) -> _Acts:
+        """Return all events, in order of time."""
+        counts = _share_out(_Draws(self.seed, "shares"), self.event_count, _rates(self.users))
+        ordinary = _act(_Draws(self.seed, "ordinary"), counts, self._habits(), self._span)
+        return _Acts.joined([ordinary, *(part.acts for part in self._parts())])
+
+    def _parts(self) -> list[_AbnormalUsers]:
+        """Return what is abnormal, kind by kind."""
+        return [self._part(kind, self._who(kind)) for kind in _KINDS if self._number(kind)]
+
+    def _part(self, kind: str, users: Ints) -> _AbnormalUsers:
+        span = self._span
+        hours = span.length_ms / _HOUR_MS
+        if _KINDS[kind].is_account:
+            hourly = np.full(len(users), 1 / self.users * self.event_count / hours)
+            phase = np.zeros(len(users), np.int64)
+        else:
+            hourly = (_rates(self.users) * self.event_count / hours)[users]
+            phase = self._habits().phase[users]
+        stage = _Stage(_Draws(self.seed, kind), span, len(self.actions), hourly, phase)
+        return _AbnormalUsers(kind, users, _KINDS[kind].make(stage))
+
+    def _who(self, kind: str) -> Ints:
+        is_account = _KINDS[kind].is_account
+        alike = _kinds(accounts=is_account)
+        first = self._number(*alike[: alike.index(kind)])
+        users = np.arange(self.users, self._all_users) if is_account else self._astray()
+        return users[first : first + self._number(kind)]
+
+    def _astray(self) -> Ints:
+        """Return ordinary users in the order in which they go astray."""
+        first, last = (self.users // share for share in _MIDDLE)
+        wanted = self._number(*_kinds(accounts=False))
+        pool = np.arange(first, last) if last - first >= wanted else np.arange(self.users)
+        return pool[_Draws(self.seed, "astray").order(len(pool))]
 
 
 def simulate(
