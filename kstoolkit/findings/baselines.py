@@ -43,8 +43,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import FormatError
-from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, encoded, integers, moment_sums, places
-from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
+from kstoolkit.findings.peers import (
+    FEWEST_WINDOWS,
+    MOMENTS_SCHEMA,
+    SUMS,
+    encoded,
+    integers,
+    moment_sums,
+    places,
+)
+from kstoolkit.findings.tails import Prior
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,33 +62,6 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 _BLOCK = "block of baselines"
-
-
-def _encode_block(cells: pa.Table, protected: pa.Table) -> bytes:
-    """Return the block's bytes."""
-    # As a global it could not be pickled, and so not travel to a cluster.
-    options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
-    sink = pa.BufferOutputStream()
-    sink.write(bytes([_VERSION]))
-    for table in (cells, protected):
-        with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-            writer.write_table(table)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def _decode_block(block: bytes) -> tuple[pa.Table, pa.Table]:
-    """Return the cells and the protected windows."""
-    if not block or block[0] != _VERSION:
-        raise FormatError.version(_BLOCK, block[0] if block else 0, _VERSION)
-    source = pa.BufferReader(pa.py_buffer(block)[1:])
-    try:
-        cells, protected = (pa.ipc.open_stream(source).read_all() for _ in range(2))
-    except (pa.ArrowInvalid, OSError) as error:
-        message = f"{len(block)} bytes that are no baselines: {error}"
-        raise FormatError(message, hint="They are damaged; restore them from a copy.") from error
-    return cells, protected
-
-
 _NEVER = -(1 << 62)
 _ACTION_BITS = 32
 _ACTION_MASK = (1 << _ACTION_BITS) - 1
@@ -88,22 +69,11 @@ _ACTION_MASK = (1 << _ACTION_BITS) - 1
 
 @dataclass(slots=True, eq=False)
 class Cells:
-    """One value a cell in each column.
+    """One value a cell in each column, as the table above says; ascending by key.
 
-    Parameters
-    ----------
-    users, actions
-        The dictionaries that keys point into.
-    key
-        User's place and action's place, ascending.
-    first_ms, last_ms
-        The earliest and the latest window that had events; ``-NEVER`` and ``_NEVER`` before any.
-    last_count
-        What was learnt from the latest window, which may still be open.
-    total, squares
-        Sum and sum of squares of all counts learnt from, the latest window's among them.
-    skipped
-        How many windows were not learnt from.
+    ``users`` and ``actions`` are the dictionaries that keys point into. Before any window with
+    events ``first_ms`` and ``last_ms`` are ``-_NEVER`` and ``_NEVER``. The latest window, which may
+    still be open, is part of ``total`` and ``squares``.
     """
 
     users: pa.Array
@@ -247,13 +217,7 @@ _ROWS_PER_REFRESH = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Protected:
-    """The windows of cells that nothing was learnt from, sorted by window start.
-
-    Parameters
-    ----------
-    start_ms, key
-        One a window: its start, and the key of its cell.
-    """
+    """The windows of cells that nothing was learnt from, sorted by window start."""
 
     start_ms: Integers
     key: Integers
@@ -363,15 +327,11 @@ _PROTECT_FROM_COUNT = 5
 class Observation:
     """What one call of :meth:`Baselines.observe` saw.
 
-    Parameters
-    ----------
-    material
-        The changed counts, in the order given, each beside its baseline: ``window_start_ms``,
-        ``user``, ``action``, ``count``, and over the cell's other windows ``n``, ``sum`` and
-        ``sum_of_squares``.
-    moments
-        Of :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`: the bucket's sums at 32 of the
-        windows at most, the first and the last among them.
+    ``material`` are the changed counts, in the order given, each beside its baseline:
+    ``window_start_ms``, ``user``, ``action``, ``count``, and over the cell's other windows ``n``,
+    ``sum`` and ``sum_of_squares``. ``moments``, of
+    :data:`~kstoolkit.findings.peers.MOMENTS_SCHEMA`, are the bucket's sums at 32 of the windows at
+    most, the first and the last among them.
     """
 
     material: pa.Table
@@ -421,7 +381,15 @@ class Baselines:
         FormatError
             If the version is unknown, or the bytes are no baselines.
         """
-        cells, protected = _decode_block(block)
+        if not block or block[0] != _VERSION:
+            raise FormatError.version(_BLOCK, block[0] if block else 0, _VERSION)
+        source = pa.BufferReader(pa.py_buffer(block)[1:])
+        try:
+            cells, protected = (pa.ipc.open_stream(source).read_all() for _ in range(2))
+        except (pa.ArrowInvalid, OSError) as error:
+            message = f"{len(block)} bytes that are no baselines: {error}"
+            hint = "They are damaged; restore them from a copy."
+            raise FormatError(message, hint=hint) from error
         window = cells.schema.metadata
         return cls(
             int(window[b"size_ms"]),
@@ -440,8 +408,15 @@ class Baselines:
         """
         window = {"size_ms": str(self.size_ms), "every_ms": str(self.every_ms)}
         cells = self.cells.to_table().replace_schema_metadata(window)
-        protected = {"start_ms": self.protected.start_ms, "key": self.protected.key}
-        return _encode_block(cells, pa.table(protected))
+        protected = pa.table({"start_ms": self.protected.start_ms, "key": self.protected.key})
+        # As a global they could not be pickled, and so not travel to a cluster.
+        options = pa.ipc.IpcWriteOptions(compression="zstd", unify_dictionaries=True)
+        sink = pa.BufferOutputStream()
+        sink.write(bytes([_VERSION]))
+        for table in (cells, protected):
+            with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+                writer.write_table(table)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
     def observe(self, changes: pa.Table | pa.RecordBatch) -> Observation:
         """Compare changed counts with the baselines before them, then learn from them.
@@ -478,7 +453,10 @@ class Baselines:
             self.cells.learn(here, at, np.where(closed[rows] | fresh, 0, count[rows]))
             walk.protect(at, here[fresh])
         self.protected = walk.leave()
-        return Observation(_material(table, n, total, squares), walk.moments())
+        material = table.select(["window_start_ms", "user", "action", "count"])
+        for name, column in (("n", n), ("sum", total), ("sum_of_squares", squares)):
+            material = material.append_column(name, pa.array(column))
+        return Observation(material, walk.moments())
 
     def evict(self, before_ms: int) -> None:
         """Forget cells without events since then, and which windows before then were protected."""
@@ -510,10 +488,3 @@ def _by_window(which: Integers, windows: int) -> Iterator[tuple[int, Integers]]:
     ends = np.searchsorted(which[order], np.arange(windows + 1))
     for number in range(windows):
         yield number, order[ends[number] : ends[number + 1]]
-
-
-def _material(table: pa.Table, n: Integers, total: Integers, squares: Floats) -> pa.Table:
-    kept = table.select(["window_start_ms", "user", "action", "count"])
-    for name, column in (("n", n), ("sum", total), ("sum_of_squares", squares)):
-        kept = kept.append_column(name, pa.array(column))
-    return kept

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.tails import FEWEST_WINDOWS
+from kstoolkit.findings.peers import FEWEST_WINDOWS, never_null
 from kstoolkit.moments import moment_of
 from kstoolkit.records import Viewed, facts_html, rows_html
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     import pandas as pd
 
@@ -52,7 +52,9 @@ def sentence(finding: Finding) -> str:
     often = "once" if finding.count == 1 else f"{format_count(finding.count)} times"
     parts: list[str | None] = [f"{finding.user} did “{finding.action}” {often} {_when(finding)}"]
     if finding.ceiling is not None:
-        parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {_per(finding)}")
+        one = _one(finding)
+        per = one if one.startswith("a") else f"in {one}"
+        parts.append(f"more than the ceiling of {format_count(finding.ceiling)} {per}")
     parts.append(_usual(finding))
     if finding.log10_probability is not None:
         parts.append(f"chance of this or more: {chance(finding.log10_probability)}")
@@ -139,11 +141,6 @@ def _one(finding: Finding) -> str:
     return f"an {unit}" if unit.startswith("h") else f"a {unit}"
 
 
-def _per(finding: Finding) -> str:
-    one = _one(finding)
-    return one if one.startswith("a") else f"in {one}"
-
-
 def _many(finding: Finding, n: int) -> str:
     length = _length(finding)
     number, unit = length.split(" ", 1)
@@ -201,16 +198,6 @@ def in_short(finding: Finding) -> str:
     return f"{who}: {count} in {told['window']}, {', '.join(against)}"
 
 
-def _finding_html(finding: Finding) -> str:
-    """Return a finding as HTML: its sentence, and its evidence as a table."""
-    return f"<p>{escape(finding.sentence)}</p>{facts_html(evidence(finding))}"
-
-
-def _findings_html(caption: str, findings: Iterable[Finding]) -> str:
-    """Return findings as an HTML table, one a row."""
-    return rows_html(caption, _COLUMNS, map(_cells, findings))
-
-
 def _cells(row: Finding) -> tuple[str, ...]:
     start = f"{row.window_start:%Y-%m-%d %H:%M}"
     why = f"chance {chance(row.log10_probability)}"
@@ -220,25 +207,17 @@ def _cells(row: Finding) -> tuple[str, ...]:
     return (row.user, row.action, row.window, start, count, row.expected, why)
 
 
+_IF_KNOWN = ("ceiling", "expected_low", "expected_high", "baseline_windows", "peers")
+
 FINDINGS_SCHEMA = pa.schema(
     [
-        pa.field("rule", pa.string(), nullable=False),
-        pa.field("kind", pa.string(), nullable=False),
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("action", pa.string(), nullable=False),
-        pa.field("window", pa.string(), nullable=False),
-        pa.field("window_ms", pa.int64(), nullable=False),
-        pa.field("window_start_ms", pa.int64(), nullable=False),
-        pa.field("count", pa.int64(), nullable=False),
-        pa.field("ceiling", pa.int64()),
-        pa.field("expected_low", pa.int64()),
-        pa.field("expected_high", pa.int64()),
-        pa.field("baseline_windows", pa.int64()),
-        pa.field("peers", pa.int64()),
-        pa.field("log10_probability", pa.float64()),
-        pa.field("first_seen_ms", pa.int64(), nullable=False),
-        pa.field("first_seen_window", pa.string()),
-        pa.field("other_levels", pa.map_(pa.string(), pa.int64())),
+        *never_null(pa.string(), "rule", "kind", "user", "action", "window"),
+        *never_null(pa.int64(), "window_ms", "window_start_ms", "count"),
+        *((name, pa.int64()) for name in _IF_KNOWN),
+        ("log10_probability", pa.float64()),
+        *never_null(pa.int64(), "first_seen_ms"),
+        ("first_seen_window", pa.string()),
+        ("other_levels", pa.map_(pa.string(), pa.int64())),
     ]
 )
 """The table of findings, as it is stored: the fields of :class:`Finding`, one row each."""
@@ -338,7 +317,7 @@ class Finding(Viewed):
         return f"Finding({in_short(self)})"
 
     def _repr_html_(self) -> str:
-        return _finding_html(self)
+        return f"<p>{escape(self.sentence)}</p>{facts_html(evidence(self))}"
 
 
 class Findings(Viewed, Sequence[Finding]):
@@ -391,6 +370,8 @@ class Findings(Viewed, Sequence[Finding]):
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a tidy table: one row a finding, times as UTC timestamps, with its sentence."""
+        import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
+
         times = {"window_start_ms": "window_start", "first_seen_ms": "first_seen"}
         table = self.table.drop_columns(["other_levels", "window_ms"])
         for name, timestamp in times.items():
@@ -403,8 +384,8 @@ class Findings(Viewed, Sequence[Finding]):
         probability = pa.array([row.probability for row in rows], pa.float64())
         table = table.append_column("probability", probability)
         table = table.append_column("sentence", pa.array([r.sentence for r in rows], pa.string()))
-        frame: pd.DataFrame = table.to_pandas(types_mapper={pa.int64(): _nullable_int()}.get)
-        return frame
+        nullable = {pa.int64(): pd.Int64Dtype()}
+        return table.to_pandas(types_mapper=nullable.get)  # type: ignore[no-any-return]
 
     def to_json_rows(self) -> list[dict[str, Any]]:
         """Return one plain dictionary a finding: its fields, probability, end and sentence."""
@@ -417,7 +398,7 @@ class Findings(Viewed, Sequence[Finding]):
     def _repr_html_(self) -> str:
         shown = self.top()
         note = f"; the top {len(shown)} are shown" if len(shown) < len(self) else ""
-        return _findings_html(self._facts() + note, shown)
+        return rows_html(self._facts() + note, _COLUMNS, map(_cells, shown))
 
     def _facts(self) -> str:
         if not len(self):
@@ -435,12 +416,6 @@ class Findings(Viewed, Sequence[Finding]):
 
 def _record(row: dict[str, Any]) -> Finding:
     return Finding(**row | {"other_levels": dict(row["other_levels"] or ())})
-
-
-def _nullable_int() -> Any:
-    import pandas as pd  # noqa: PLC0415 - only who asks for pandas pays for it
-
-    return pd.Int64Dtype()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 
 def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
-    """Return the texts that occur in a column without nulls, and which one each row is.
-
-    Examples
-    --------
-    >>> texts, codes = encoded(pa.chunked_array([["b", "a"], ["b"]]))
-    >>> texts.to_pylist(), codes.tolist()
-    (['b', 'a'], [0, 1, 0])
-    """
+    """Return the texts that occur in a column without nulls, and which one each row is."""
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
     if not pa.types.is_dictionary(column.type):
@@ -44,13 +37,7 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[pa.Array, Integers]:
 
 
 def codes_in(column: pa.Array | pa.ChunkedArray, known: pa.Array) -> Integers:
-    """Return the place of each row's text among the known ones; -1 where it is none of them.
-
-    Examples
-    --------
-    >>> codes_in(pa.array(["a", "c", "b"]), pa.array(["a", "b"])).tolist()
-    [0, -1, 1]
-    """
+    """Return the place of each row's text among the known ones; -1 where it is none of them."""
     texts, codes = encoded(column)
     place = pc.fill_null(pc.index_in(texts, value_set=known), -1)
     return np.asarray(place.to_numpy(), np.int64)[codes]
@@ -83,22 +70,25 @@ def _one_chunk(column: pa.ChunkedArray) -> pa.DictionaryArray:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
 
 
+def never_null(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    """Return columns of one type that have a value in each row."""
+    return [pa.field(name, kind, nullable=False) for name in names]
+
+
+FEWEST_WINDOWS = 12
+"""From here on a user's own history counts; until then peers are all there is to compare with."""
+
 SUMS = (
-    "sum_excess",
-    "sum_mean",
-    "sum_mean_square",
-    "sum_mean_per_window",
-    "sum_mean_square_per_window",
+    *("sum_excess", "sum_mean", "sum_mean_square"),
+    *("sum_mean_per_window", "sum_mean_square_per_window"),
 )
 
 MOMENTS_SCHEMA = pa.schema(
     [
-        pa.field("window_ms", pa.int64(), nullable=False),
-        pa.field("window_start_ms", pa.int64(), nullable=False),
+        *never_null(pa.int64(), "window_ms", "window_start_ms"),
         pa.field("action", pa.string()),
-        pa.field("cells", pa.int64(), nullable=False),
-        pa.field("pooled_cells", pa.int64(), nullable=False),
-        *(pa.field(name, pa.float64(), nullable=False) for name in SUMS),
+        *never_null(pa.int64(), "cells", "pooled_cells"),
+        *never_null(pa.float64(), *SUMS),
     ]
 )
 """One row an action and one for all actions (null), as known before the window that starts then.
@@ -115,27 +105,8 @@ def moment_sums(
 ) -> Floats:
     """Return the sums of one bucket at one moment: a row an action, the last for all of them.
 
-    Parameters
-    ----------
-    action
-        Codes of actions, one a cell, below ``width``.
-    n, total, squares
-        Windows of history, their sum and their sum of squares, one a cell.
-    width
-        How many actions there are.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape ``(width + 1, 7)``: cells, pooled cells, and the five sums of the schema.
-
-    Examples
-    --------
-    >>> sums = moment_sums(
-    ...     np.array([0, 0]), np.array([2, 1]), np.array([4.0, 1]), np.array([10.0, 1]), 1
-    ... )
-    >>> sums[0].tolist()
-    [2.0, 1.0, 0.0, 2.0, 4.0, 1.0, 2.0]
+    Columns are cells, pooled cells, and the five sums of the schema. Given are one a cell: the code
+    of its action, below ``width``, its windows of history, their sum and their sum of squares.
     """
     pooled = n >= _POOLED_FROM
     where, count, summed = action[pooled], n[pooled], total[pooled]

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.peers import codes_in, encoded, integers
+from kstoolkit.findings.peers import codes_in, encoded, integers, never_null
 from kstoolkit.units import Duration, format_count
 from kstoolkit.windows import as_window
 
@@ -36,16 +36,14 @@ _FEWEST_ALIKE = 100
 
 _RANKING_SCHEMA = pa.schema(
     [
-        pa.field("user", pa.string(), nullable=False),
-        pa.field("score", pa.float64(), nullable=False),
-        pa.field("reason", pa.string(), nullable=False),
-        pa.field("events", pa.int64(), nullable=False),
-        pa.field("busiest", pa.int64(), nullable=False),
-        pa.field("main_action", pa.string(), nullable=False),
-        pa.field("main_share", pa.float64(), nullable=False),
-        pa.field("alike_users", pa.int64(), nullable=False),
-        pa.field("busiest_share", pa.float64(), nullable=False),
-        pa.field("mix_share", pa.float64(), nullable=False),
+        *never_null(pa.string(), "user"),
+        *never_null(pa.float64(), "score"),
+        *never_null(pa.string(), "reason"),
+        *never_null(pa.int64(), "events", "busiest"),
+        *never_null(pa.string(), "main_action"),
+        *never_null(pa.float64(), "main_share"),
+        *never_null(pa.int64(), "alike_users"),
+        *never_null(pa.float64(), "busiest_share", "mix_share"),
     ]
 )
 """``alike_users`` are in the user's bucket; of them ``busiest_share`` have as busy a window, and
@@ -93,7 +91,7 @@ def rank_users(
     bucket, alike = _buckets(n)
     burst = _share_at_least(bucket, alike, busiest.astype(np.float64))
     mix = _share_at_least(bucket, alike, _surprise(user, action, share, len(users), len(actions)))
-    main_action, main_share = _main(user, action, share, len(users), _places_by_name(actions))
+    main_action, main_share = _main(user, action, share, len(users), actions)
     columns: dict[str, pa.Array] = {
         "user": users,
         "score": pa.array(np.log1p(n) - np.log10(burst) - np.log10(mix)),
@@ -128,19 +126,14 @@ def _surprise(user: Integers, action: Integers, share: Floats, users: int, actio
 
 
 def _main(
-    user: Integers, action: Integers, share: Floats, users: int, place: Integers
+    user: Integers, action: Integers, share: Floats, users: int, actions: pa.Array
 ) -> tuple[Integers, Floats]:
     """Return each user's most frequent action, of several the first by name, and its share."""
+    place = np.empty(len(actions), np.int64)  # by name: codes are as rows came in
+    place[pc.sort_indices(actions).to_numpy()] = np.arange(len(actions))
     order = np.lexsort((place[action], -share, user))
     first = order[np.searchsorted(user[order], np.arange(users))]
     return action[first], share[first]
-
-
-def _places_by_name(actions: pa.Array) -> Integers:
-    """Return where each action stands among all of them by name: codes are as rows came in."""
-    place = np.empty(len(actions), np.int64)
-    place[pc.sort_indices(actions).to_numpy()] = np.arange(len(actions))
-    return place
 
 
 def _buckets(n: Floats) -> tuple[Integers, Integers]:
@@ -180,7 +173,8 @@ def _reasons(columns: dict[str, pa.Array], window: str) -> pa.Array:
     busiest = _texts(columns["busiest"], format_count)
     number, unit = window.split(" ", 1)
     during = f" in the busiest {unit if number == '1' else window} "
-    mix, burst = _texts(columns["mix_share"], _mix), _texts(columns["busiest_share"], _reached)
+    mix = _compared(columns["mix_share"], "a usual mix", "have as unusual a mix")
+    burst = _compared(columns["busiest_share"], "as is usual", "reach that")
     parts = (events, main, columns["main_action"], "” ", mix, "; ", busiest, during, burst, ".")
     return pc.binary_join_element_wise(*parts, "")
 
@@ -196,16 +190,12 @@ def _most(share: float) -> str:
     return f", {'all' if share == 1 else some} of them “"
 
 
-def _mix(share: float) -> str:
-    if share >= _USUAL:
-        return "(a usual mix)"
-    return f"({_percent(share)} of comparably active users have as unusual a mix)"
+def _compared(shares: pa.Array, usual: str, unusual: str) -> pa.Array:
+    def text(share: float) -> str:
+        few = f"{_percent(share)} of comparably active users {unusual}"
+        return f"({usual if share >= _USUAL else few})"
 
-
-def _reached(share: float) -> str:
-    if share >= _USUAL:
-        return "(as is usual)"
-    return f"({_percent(share)} of comparably active users reach that)"
+    return _texts(shares, text)
 
 
 def _percent(share: float) -> str:

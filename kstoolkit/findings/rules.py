@@ -313,13 +313,7 @@ def load_rules(path: str | Path) -> tuple[Rule, ...]:
 
 
 def _rules_from_toml(text: str, where: str = "TOML") -> tuple[Rule, ...]:
-    r"""Return the rules of a TOML document, in its order; errors call it ``where``.
-
-    Examples
-    --------
-    >>> _rules_from_toml("[[rule]]\nkind = 'Exempt'\nusers = ['Anna']")
-    (Exempt(users=('Anna',), pattern=None),)
-    """
+    """Return the rules of a TOML document, in its order; errors call it ``where``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -367,10 +361,9 @@ def rules_from_json(text: str) -> tuple[Rule, ...]:
 def _rule_table(rule: Rule) -> dict[str, Any]:
     """Return a rule as the table that a file has of it: its kind, and what was given."""
     given = {field.name: getattr(rule, field.name) for field in fields(rule)}
-    texts = {
-        name: value.label if isinstance(value, Window) else value for name, value in given.items()
-    }
-    return {"kind": type(rule).__name__} | {k: v for k, v in texts.items() if v is not None}
+    if not isinstance(rule, Exempt):
+        given["window"] = rule.window.label
+    return {"kind": type(rule).__name__} | {k: v for k, v in given.items() if v is not None}
 
 
 def _rule(table: Mapping[str, Any], where: str) -> Rule:
@@ -414,18 +407,7 @@ _LAST_SHORT = 0xFFFF
 
 
 def _rules_to_toml(rules: Iterable[Rule]) -> str:
-    """Return rules as :func:`~kstoolkit.load_rules` reads them.
-
-    Examples
-    --------
-    >>> print(_rules_to_toml([Ceiling("1 minute", 100, actions=["log in"])]))
-    [[rule]]
-    kind = "Ceiling"
-    window = "1 minute"
-    count = 100
-    actions = ["log in"]
-    <BLANKLINE>
-    """
+    """Return rules as :func:`~kstoolkit.load_rules` reads them."""
     return "\n".join(_table(_rule_table(rule)) for rule in rules)
 
 
@@ -443,13 +425,7 @@ def _value(value: object) -> str:
 
 
 def _toml_text(value: str) -> str:
-    r"""Return a text as TOML writes it, on one line; what is unseen stands as its code point.
-
-    Examples
-    --------
-    >>> print(_toml_text('a "b"\\c\n'))
-    "a \"b\"\\c\u000A"
-    """
+    """Return a text as TOML writes it, on one line; what is unseen stands as its code point."""
     if any("\ud800" <= char <= "\udfff" for char in value):
         message = f"The name {value!r} is no text that a file can hold: it has half a character."
         raise ConfigurationError(message, hint="Exempt it by a pattern: Exempt(pattern='…').")
@@ -515,12 +491,15 @@ def exempt_user(
     <BLANKLINE>
     """
     place = Path(path).resolve()
-    rule = _exemption(user, note)
+    comment = f"# {plain(shortened(note, _LONGEST_NOTE))}\n" if note else ""
+    rule = comment + _rules_to_toml([Exempt([user])])
     try:
         with _alone_in(place.parent):
             if known_users(place, [user]):
                 return False
-            _replace(place, _added(_before(place, begin_with), rule))
+            there = place.exists()
+            before = place.read_bytes() if there else _rules_to_toml(begin_with).encode()
+            _replace(place, _added(before, rule))
     except OSError as error:
         message = f"The rules in {str(path)!r} can't be written: {error.strerror}."
         raise OutputError(message, hint="Give a file in a folder of your own.") from error
@@ -559,15 +538,6 @@ def _is_bare(content: bytes) -> bool:
     """Return whether there are only comments: no rules yet, and no mistake."""
     lines = (line.strip() for line in content.splitlines())
     return all(not line or line.startswith(b"#") for line in lines)
-
-
-def _before(place: Path, begin_with: Iterable[Rule]) -> bytes:
-    return place.read_bytes() if place.exists() else _rules_to_toml(begin_with).encode()
-
-
-def _exemption(user: str, note: str) -> str:
-    comment = f"# {plain(shortened(note, _LONGEST_NOTE))}\n" if note else ""
-    return comment + _rules_to_toml([Exempt([user])])
 
 
 def _added(before: bytes, rule: str) -> bytes:

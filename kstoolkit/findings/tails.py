@@ -45,7 +45,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.findings.peers import SUMS, codes_in
+from kstoolkit.findings.peers import FEWEST_WINDOWS, SUMS, codes_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,11 +72,6 @@ def _log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> F
 
     From 0 on (or below) it is certain: 0.0; NaN where mean or variance is. Where the variance does
     not exceed the mean X is Poisson, otherwise negative binomial with r = mean² / (V - mean).
-
-    Examples
-    --------
-    >>> _log_upper_tail([0, 3, 4000], [1.0], [2.0]).round(6)
-    array([ 0.00000000e+00, -2.07944200e+00, -2.77258872e+03])
     """
     x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
     x, m, v = np.broadcast_arrays(x, m, v)
@@ -100,18 +95,7 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
     x to x + h is as probable as x or x + h, or more so: P(X >= x) >= (h + 1) min(P(X = x),
     P(X = x + h)); here h is about how far the probability takes to fall to a third.
 
-    Parameters
-    ----------
-    count
-        Whole numbers from 1 on.
-    mean, variance
-        Broadcast against ``count``; the variance is larger than the mean.
-
-    Examples
-    --------
-    >>> low, high = tail_bounds([61], [6.0], [12.0])
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([-30.57], [-29.66])
+    Counts are whole numbers from 1 on; the variance is larger than the mean.
     """
     x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
     x, m, v = np.broadcast_arrays(x, m, v)
@@ -129,14 +113,7 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
 def interval(
     mean: ArrayLike, variance: ArrayLike, probability: float = 0.95
 ) -> tuple[Integers, Integers]:
-    """Return the counts between which a share of ``probability`` lies, rare ends cut off equally.
-
-    Examples
-    --------
-    >>> low, high = interval([6.0], [12.0])
-    >>> low.tolist(), high.tolist()
-    ([1], [14])
-    """
+    """Return the counts between which such a share lies, rare ends cut off equally."""
     m, v = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(variance, np.float64))
     rest = (1 - probability) / 2
     return _quantile(rest, m, v), _quantile(1 - rest, m, v)
@@ -309,16 +286,7 @@ _LEAST_ROOT = 0.05
 class Expectation:
     """What is expected of some cells: one number a cell in each; NaN where nothing is known.
 
-    Parameters
-    ----------
-    mean
-        The expected count, m.
-    windows
-        How many windows it rests on, peers' worth included: B.
-    dispersion
-        How much burstier than Poisson a cell is: κ.
-    doubt
-        How uncertain a bursty history leaves the rate: ρ, relative to m².
+    ``mean`` is m of the formulas above, ``windows`` B, ``dispersion`` κ, and ``doubt`` ρ.
 
     Examples
     --------
@@ -352,18 +320,7 @@ class Expectation:
     def is_rarer(self, count: ArrayLike, log_p: ArrayLike) -> Flags:
         """Return where ln P(X >= count) is not above a limit, which takes bounds alone mostly.
 
-        Parameters
-        ----------
-        count
-            Whole numbers from 1 on.
-        log_p
-            The limit; one for each count, or one for all.
-
-        Examples
-        --------
-        >>> two = Expectation(*(np.array([value] * 2) for value in (6.0, 20.0, 0.1, 0.005)))
-        >>> two.is_rarer([14, 61], np.log(1e-6)).tolist()
-        [False, True]
+        Counts are whole numbers from 1 on; ``log_p`` is the limit for each of them, or for all.
         """
         x, limit = np.broadcast_arrays(np.asarray(count, np.float64), log_p)
         low, high = self._tail_bounds(x)
@@ -415,8 +372,6 @@ def _average(log_p: Floats) -> Floats:
 _FEWEST_PEERS = 30
 """Fewer cells with history than this say nothing about peers."""
 
-FEWEST_WINDOWS = 12
-"""From here on a user's own history counts; until then peers are all there is to compare with."""
 
 _COLUMNS = ("cells", "pooled_cells", *SUMS)
 _LEAST_SPREAD = 1e-9
@@ -426,18 +381,9 @@ _LEAST_SPREAD = 1e-9
 class Prior:
     """What peers say of a cell before its own history does; one number, or one a cell, in each.
 
-    Parameters
-    ----------
-    alpha, beta
-        Of the gamma distribution of rates: the mean rate is ``alpha / beta``.
-    dispersion
-        κ, how much burstier than Poisson a user is.
-    peers
-        On how many cells it rests.
-    tests
-        How many cells there are to test in one window.
-
-    Where peers are too few everything but ``peers`` and ``tests`` is NaN.
+    ``alpha``, ``beta`` and ``dispersion`` (κ) are those of the formulas above, ``peers`` on how
+    many cells they rest, ``tests`` how many cells there are to test in one window. Where peers are
+    too few everything but ``peers`` and ``tests`` is NaN.
     """
 
     alpha: Floats
@@ -451,15 +397,6 @@ class Prior:
         """Return the prior of each row of :func:`moment_sums`.
 
         A row with fewer than ``_FEWEST_PEERS`` peers takes ``everyone``, the row of all actions.
-
-        Examples
-        --------
-        >>> from kstoolkit.findings.peers import moment_sums
-        >>> n, total = np.full(40, 10), np.repeat([10.0, 30.0], 20)
-        >>> sums = moment_sums(np.zeros(40, int), n, total, total**2 / 10 + total, 1)
-        >>> prior = Prior.of_sums(sums, sums[-1])
-        >>> (prior.alpha / prior.beta).tolist(), prior.peers.tolist()
-        ([2.0, 2.0], [40.0, 40.0])
         """
         few = sums[:, 1:2] < _FEWEST_PEERS
         used = np.where(few, everyone, sums)
@@ -475,15 +412,7 @@ class Prior:
 
     @classmethod
     def at(cls, moments: pa.Table, start_ms: Integers, action: pa.ChunkedArray) -> Prior:
-        """Return the prior of each cell at its window: of the newest moments by then.
-
-        Parameters
-        ----------
-        moments
-            Of :data:`MOMENTS_SCHEMA`, one row a window start and action.
-        start_ms, action
-            One a cell; the action as text or dictionary.
-        """
+        """Return the prior of each cell at its window: of the newest moments by then."""
         starts, when = np.unique(moments["window_start_ms"].to_numpy(), return_inverse=True)
         known = pc.unique(moments["action"]).drop_null()
         width = len(known) + 1
@@ -502,12 +431,7 @@ class Prior:
     def expect(self, n: Integers, total: Integers | Floats) -> Expectation:
         """Return what to expect of each cell's next window, from peers and its own history.
 
-        Own history speaks from :data:`FEWEST_WINDOWS` windows on.
-
-        Parameters
-        ----------
-        n, total
-            Windows of the cell's own, and the sum of their counts.
+        That speaks from :data:`FEWEST_WINDOWS` windows on; ``total`` is the sum of their counts.
         """
         own = n >= FEWEST_WINDOWS
         known = np.where(own, total, 0)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
 from kstoolkit.findings.baselines import _PROTECT_FROM_COUNT, Baselines
-from kstoolkit.findings.tails import FEWEST_WINDOWS, Prior
+from kstoolkit.findings.peers import FEWEST_WINDOWS
+from kstoolkit.findings.tails import Prior
 
 if TYPE_CHECKING:
     from kstoolkit.findings.baselines import Observation

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from kstoolkit.findings.peers import MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
-from kstoolkit.findings.tails import _FEWEST_PEERS, FEWEST_WINDOWS, Prior
+from kstoolkit.findings.peers import FEWEST_WINDOWS, MOMENTS_SCHEMA, SUMS, moment_sums, pool_moments
+from kstoolkit.findings.tails import _FEWEST_PEERS, Prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
