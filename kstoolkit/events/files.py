@@ -266,13 +266,7 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
 def _column_names(path: str, file_format: str | None = None) -> list[str]:
     """Return the names that a file's first records have; none if it is empty or damaged."""
     try:
-        match format_of(path, file_format):
-            case "parquet":
-                return parquet_names(path)
-            case "csv":
-                return csv_header(path)
-            case "json":
-                return _json_names(path)
+        return _NAMES[format_of(path, file_format)](path)
     except OSError:
         return []
 
@@ -289,6 +283,9 @@ def _json_names(path: str) -> list[str]:
         if isinstance(record, dict):
             names.update(dict.fromkeys(record))
     return list(names)
+
+
+_NAMES = {"json": _json_names, "csv": csv_header, "parquet": parquet_names}
 
 
 RAW, FILE, NOW, BROKEN = "_raw", "_file", "_admitted_ms", "_broken"

@@ -184,11 +184,14 @@ def _each_line(
     """Yield each line that holds something, with the object that it is, or why it is none."""
     for line in chunk.split(b"\n"):
         if line.strip() or len(line) > longest_bytes:
-            try:
-                found: dict[str, Any] | str = _parse_record(line, columns, longest_bytes)
-            except ValueError as error:
-                found = str(error)
-            yield line, found
+            yield line, _record_or_why(line, columns, longest_bytes)
+
+
+def _record_or_why(text: bytes, columns: Iterable[str], longest_bytes: int) -> dict[str, Any] | str:
+    try:
+        return _parse_record(text, columns, longest_bytes)
+    except ValueError as error:
+        return str(error)
 
 
 def _pieces(chunk: bytes, columns: Columns, types: Types, longest_bytes: int) -> Iterator[Piece]:
@@ -217,7 +220,7 @@ def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: in
         return None
     if table.num_rows != len(lines.starts):
         return None
-    times, users, actions = (_one(table.column(name)) for name in columns)
+    times, users, actions = (table[name].combine_chunks() for name in columns)
     return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
 
 
@@ -315,10 +318,6 @@ def _text_of(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
 _FEW = 64
 _IN_QUOTES = rb'(?:[^"\\\r\n]|\\[^\r\n])*'
 _BROKEN_NAME = rb'\A(?:[^"]|"' + _IN_QUOTES + rb'")*"' + _IN_QUOTES + rb"\\?[\r\n]"
@@ -389,7 +388,7 @@ def _unreadable(values: pa.Array, first: int) -> Iterator[tuple[int, str]]:
     if _are_objects(values):
         return
     if len(values) <= _FEW:
-        yield from _sifted_values(values, first, ())[2]
+        yield from _sifted_values(values, first, ())[1]
         return
     middle = len(values) // 2
     yield from _unreadable(values.slice(0, middle), first)
@@ -451,25 +450,22 @@ def _one_list(values: pa.Array) -> pa.Array:
 
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:
     """Parse each on its own, and learn the types from the first good one."""
-    records, rows, unreadable = _sifted_values(values, first, columns)
-    times, users, actions = _columns_of(records, columns, types)
-    return Values(times, users, actions, np.array(rows, np.intp), unreadable)
+    records, unreadable = _sifted_values(values, first, columns)
+    times, users, actions = _columns_of(list(records.values()), columns, types)
+    return Values(times, users, actions, np.array(list(records), np.intp), unreadable)
 
 
 def _sifted_values(
     values: pa.Array, first: int, columns: Iterable[str]
-) -> tuple[list[dict[str, Any]], list[int], list[tuple[int, str]]]:
-    """Return the objects, their places, and (place, why) of what is none."""
-    records: list[dict[str, Any]] = []
-    rows: list[int] = []
+) -> tuple[dict[int, dict[str, Any]], list[tuple[int, str]]]:
+    """Return the objects by their places, and (place, why) of what is none."""
+    records: dict[int, dict[str, Any]] = {}
     unreadable: list[tuple[int, str]] = []
     for row, value in enumerate(values.to_pylist(), first):
-        if value is None or not value.strip():
-            unreadable.append((row, _NO_VALUE))
-            continue
-        try:
-            records.append(_parse_record(value, columns, LONGEST_LINE_BYTES))
-            rows.append(row)
-        except ValueError as error:
-            unreadable.append((row, str(error)))
-    return records, rows, unreadable
+        has_some = value is not None and value.strip()
+        found = _record_or_why(value, columns, LONGEST_LINE_BYTES) if has_some else _NO_VALUE
+        if isinstance(found, str):
+            unreadable.append((row, found))
+        else:
+            records[row] = found
+    return records, unreadable

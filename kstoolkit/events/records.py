@@ -347,13 +347,7 @@ def read_raw_records(
     >>> found.values[1], [each and each.decode() for each in found.users], found.time_ms.tolist()
     (b'rubbish', ['Zoë', None], [1000, 0])
     """
-    match format_of(path, file_format):
-        case "json":
-            yield from _of_json(path, columns, time_unit)
-        case "csv":
-            yield from _of_csv(path, columns, time_unit)
-        case "parquet":
-            yield from _of_parquet(path, columns, time_unit)
+    yield from _READERS[format_of(path, file_format)](path, columns, time_unit)
 
 
 def records_of(events: pa.Table) -> Iterator[RawRecords]:
@@ -418,6 +412,9 @@ def _of_parquet(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[
     for rows in read_parquet_rows(path, _ROWS):
         users, times = (rows.column(each) for each in (columns.user, columns.event_time))
         yield _records(_json_objects(rows, names), users, times, unit)
+
+
+_READERS = {"json": _of_json, "csv": _of_csv, "parquet": _of_parquet}
 
 
 def _records(

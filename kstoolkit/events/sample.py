@@ -153,7 +153,13 @@ def fetch_wikiticker(
     target = Path(folder) / _WIKITICKER_FILE
     if not (target.is_file() and _sha256(target.read_bytes()) == sha256):
         body = _download(url, target, sha256, parse_duration(timeout))
-        _check(body, url, sha256)
+        if (found := _sha256(body)) != sha256:
+            message = (
+                f"What came from {url} is not the sample: {format_bytes(len(body))} with the "
+                f"sha256 {found}, where {sha256} was expected. Nothing of it was kept."
+            )
+            hint = "Try again, or on another network: a proxy may interfere."
+            raise InputError(message, hint=hint)
         with replacing(target) as out:
             out.write(body)
     with replacing(target.with_name(_LICENCE_FILE)) as out:
@@ -169,29 +175,17 @@ def _download(url: str, target: Path, sha256: str, timeout_ms: int) -> bytes:
         with urllib.request.urlopen(url, timeout=timeout_ms / 1000) as answer:  # noqa: S310 - checked
             body: bytes = answer.read(_MOST_BYTES)
     except (OSError, http.client.HTTPException) as error:
-        message = f"Can't download {url}: {error}.{_what_is_there(target)}"
+        there = ""
+        if target.is_file():
+            found = _sha256(target.read_bytes())
+            there = f" The file at {target} is not it: its sha256 is {found}."
+        message = f"Can't download {url}: {error}.{there}"
         raise InputError(
             message,
             hint=f"Get the file by other means, put it at {target}, and give this command again: "
             f"it checks that the sha256 is {sha256}.",
         ) from error
     return body
-
-
-def _what_is_there(target: Path) -> str:
-    if not target.is_file():
-        return ""
-    return f" The file at {target} is not it: its sha256 is {_sha256(target.read_bytes())}."
-
-
-def _check(body: bytes, url: str, sha256: str) -> None:
-    found = _sha256(body)
-    if found != sha256:
-        message = (
-            f"What came from {url} is not the sample: {format_bytes(len(body))} with the sha256 "
-            f"{found}, where {sha256} was expected. Nothing of it was kept."
-        )
-        raise InputError(message, hint="Try again, or on another network: a proxy may interfere.")
 
 
 def _sha256(content: bytes) -> str:

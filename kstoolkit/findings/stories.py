@@ -126,12 +126,12 @@ def with_other_levels(findings: pa.Table, levels: Mapping[Window, pa.Table]) -> 
     levels
         For each kind of window its counts: ``window_start_ms``, ``user``, ``action``, ``count``.
     """
-    columns = [_at_level(findings, window, counts) for window, counts in levels.items()]
-    labels = np.asarray([window.label for window in levels], object)
-    counts = np.stack([count for count, _ in columns], axis=1) if columns else np.empty((0, 0))
-    known = np.stack([known for _, known in columns], axis=1) if columns else counts > 0
-    if not columns or not findings.num_rows:
+    if not levels or not findings.num_rows:
         return findings
+    columns = [_at_level(findings, window, table) for window, table in levels.items()]
+    labels = np.asarray([window.label for window in levels], object)
+    counts = np.stack([count for count, _ in columns], axis=1)
+    known = np.stack([known for _, known in columns], axis=1)
     own = np.asarray(findings["window"].to_pylist(), object)[:, None] == labels
     final = np.max(np.where(own & known, counts, 0), axis=1)
     told = np.maximum(integers(findings, "count"), final)

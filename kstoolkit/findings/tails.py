@@ -73,8 +73,8 @@ def _log_upper_tail(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> F
     From 0 on (or below) it is certain: 0.0; NaN where mean or variance is. Where the variance does
     not exceed the mean X is Poisson, otherwise negative binomial with r = mean² / (V - mean).
     """
-    x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
-    x, m, v = np.broadcast_arrays(x, m, v)
+    parts = (np.asarray(part, np.float64) for part in (count, mean, variance))
+    x, m, v = np.broadcast_arrays(*parts)
     tail = np.where(np.isnan(m + v), np.nan, 0.0)
     certain = (x <= 0) | np.isnan(tail)
     poisson = ~certain & (v - m <= m * _NEARLY_POISSON)
@@ -97,8 +97,8 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
 
     Counts are whole numbers from 1 on; the variance is larger than the mean.
     """
-    x, m, v = (np.asarray(part, np.float64) for part in (count, mean, variance))
-    x, m, v = np.broadcast_arrays(x, m, v)
+    parts = (np.asarray(part, np.float64) for part in (count, mean, variance))
+    x, m, v = np.broadcast_arrays(*parts)
     r, q, y = m * m / (v - m), m / v, (v - m) / v
     at, deviation = _log_probability(x, r, q, y), np.sqrt(v)
     slope = 1 - np.maximum(y * (x + r) / (x + 1), y)

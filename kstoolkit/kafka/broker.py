@@ -35,6 +35,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING, Any, Self
 
 from kstoolkit.environment import find_java, own_folder
@@ -115,33 +116,8 @@ log.message.timestamp.after.max.ms=9223372036854775807
 """
 
 
-def properties(port: int, controller_port: int) -> str:
-    """Return the text of ``server.properties``.
-
-    Parameters
-    ----------
-    port
-        Where clients connect to, on loopback.
-    controller_port
-        Where the broker speaks to itself.
-
-    Examples
-    --------
-    >>> print(properties(21_000, 21_001).splitlines()[5])
-    advertised.listeners=PLAINTEXT://127.0.0.1:21000
-    """
-    return _PROPERTIES.format(port=port, controller_port=controller_port, data=_DATA)
-
-
 def _java_options(jars: Path) -> list[str]:
-    """Return the options with which Java runs the broker out of a folder of jars.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> _java_options(Path("cache"))[-2:]
-    ['-cp', 'cache/*']
-    """
+    """Return the options with which Java runs the broker out of a folder of jars."""
     logger = "-Dorg.slf4j.simpleLogger"
     return [
         *("-Xms256m", "-Xmx512m", "-XX:+UseG1GC"),
@@ -187,14 +163,8 @@ class BrokerStatus:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain values, as ``kstoolkit broker status --json`` prints them."""
-        return {
-            "bootstrap": self.bootstrap,
-            "running": self.running,
-            "pid": self.pid,
-            "dir": str(self.folder),
-            "version": self.version,
-            "log": str(self.log),
-        }
+        told = asdict(self) | {"folder": str(self.folder), "log": str(self.log)}
+        return {"dir" if name == "folder" else name: value for name, value in told.items()}
 
     def __repr__(self) -> str:
         if self.bootstrap is None:
@@ -211,21 +181,9 @@ _LOOK_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process: alive, or not any more.
+    """A process, alive or not any more: its number, and when it started.
 
-    Parameters
-    ----------
-    pid
-        Its number.
-    started
-        The moment at which it started, as this system tells it; only good for comparing.
-
-    Examples
-    --------
-    >>> _process_with(os.getpid()).is_alive()
-    True
-    >>> Process(os.getpid(), "earlier").is_alive()
-    False
+    That moment is as this system tells it, and only good for comparing.
     """
 
     pid: int
@@ -252,13 +210,7 @@ class Process:
 
 
 def _process_with(pid: int) -> Process | None:
-    """Return the process that has this number now, if there is one and it runs.
-
-    Examples
-    --------
-    >>> _process_with(2**22 + 1) is None
-    True
-    """
+    """Return the process that has this number now, if there is one and it runs."""
     state, started = _linux(pid) if (_PROC / "self" / "stat").exists() else _posix(pid)
     return Process(pid, started) if started and state not in "ZX" else None
 
@@ -296,15 +248,7 @@ _OURS = {".lock", "broker.json", ".broker.json.part"}
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a broker keeps for life.
-
-    Parameters
-    ----------
-    port, controller_port
-        Where clients connect to, and where the broker speaks to itself; on loopback.
-    cluster_id
-        What Kafka calls it: 22 characters.
-    """
+    """What a broker keeps for life: its two ports on loopback, and 22 characters for Kafka."""
 
     port: int
     controller_port: int
@@ -348,13 +292,7 @@ class BrokerFolder:
         return (self.path / _DATA / "meta.properties").is_file()
 
     def identity(self) -> Identity | None:
-        """Return the broker's, or ``None`` if none was ever started here.
-
-        Raises
-        ------
-        FormatError
-            If the file is not one of ours.
-        """
+        """Return the broker's, or ``None`` if none was ever started here."""
         facts = _read(self.path / "broker.json")
         if facts is None:
             return None
@@ -388,13 +326,7 @@ class BrokerFolder:
         _write(self.path / "process.json", facts)
 
     def make(self) -> None:
-        """Make the folder, unless it is there already.
-
-        Raises
-        ------
-        OutputError
-            If it can't be made, or holds files that are no broker's.
-        """
+        """Make the folder, unless it is there already; it must hold no others' files."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             others = {each.name for each in self.path.iterdir()} - _OURS
@@ -421,13 +353,7 @@ class BrokerFolder:
 
 
 def _default_folder() -> Path:
-    """Return this user's own: ``kstoolkit/broker`` in ``XDG_DATA_HOME`` or ``~/.local/share``.
-
-    Raises
-    ------
-    ConfigurationError
-        If there is no home folder.
-    """
+    """Return this user's own: ``kstoolkit/broker`` in ``XDG_DATA_HOME`` or ``~/.local/share``."""
     data = own_folder("XDG_DATA_HOME", ".local/share")
     if not data.is_absolute():
         message = f"There is no place for a broker: {str(data.parent)!r} is no whole path."
@@ -496,20 +422,14 @@ _DETACH = '"$@" </dev/null >>broker.log 2>&1 & echo $!'
 
 
 def _format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) -> None:
-    """Make the folder Kafka's own, which is done once.
-
-    Raises
-    ------
-    KafkaError
-        If Kafka won't.
-    """
+    """Make the folder Kafka's own, which is done once."""
     tool = ["kafka.tools.StorageTool", "format", "-t", identity.cluster_id, "-c", PROPERTIES]
     soon = "-XX:TieredStopAtLevel=1"  # it is over before better machine code would pay
     with folder.log.open("ab") as log:
         done = subprocess.run(  # noqa: S603 - our own command line
             [*java, soon, *tool],
             cwd=folder.path,
-            stdin=subprocess.DEVNULL,
+            stdin=DEVNULL,
             stdout=log,
             stderr=log,
             check=False,
@@ -519,18 +439,12 @@ def _format_data(folder: BrokerFolder, java: Sequence[str], identity: Identity) 
 
 
 def _run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
-    """Run the broker in a session of its own, and return its process.
-
-    Raises
-    ------
-    KafkaError
-        If it ends at once.
-    """
+    """Run the broker in a session of its own, and return its process."""
     started = subprocess.run(  # noqa: S603 - our own command line
         ["/bin/sh", "-c", _DETACH, "sh", *java, "kafka.Kafka", PROPERTIES],
         cwd=folder.path,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdin=DEVNULL,
+        stdout=PIPE,
         start_new_session=True,  # Ctrl-C in this terminal is not meant for it
         check=True,
     )
@@ -541,13 +455,7 @@ def _run_detached(folder: BrokerFolder, java: Sequence[str]) -> Process:
 
 
 def _await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
-    """Wait until the broker answers.
-
-    Raises
-    ------
-    KafkaError
-        If it ends before, or has not answered after 90 s.
-    """
+    """Wait until the broker answers, at most 90 s."""
     deadline = time.monotonic() + _READY_S
     while not is_ready(port):
         if not process.is_alive():
@@ -557,31 +465,8 @@ def _await_ready(folder: BrokerFolder, process: Process, port: int) -> None:
         time.sleep(_POLL_S)
 
 
-@contextmanager
-def _ended_unless(process: Process) -> Iterator[None]:
-    """End the process if what is done meanwhile fails, or somebody loses patience with it."""
-    try:
-        yield
-    except BaseException:
-        _kill(process)
-        raise
-
-
-def stop(process: Process) -> None:
-    """Ask a broker to end, wait for it, and end it after 30 s if it does not."""
-    process.signal(signal.SIGTERM)
-    if not process.is_gone_within(_STOP_S):
-        _kill(process)
-
-
 def _kill(process: Process) -> None:
-    """End a broker at once.
-
-    Raises
-    ------
-    KafkaError
-        If not even that ends it.
-    """
+    """End a broker at once."""
     process.signal(signal.SIGKILL)
     if not process.is_gone_within(_KILL_S):
         message = f"The broker's process {process.pid} does not end, not even by kill -9."
@@ -700,8 +585,7 @@ class Broker:
         self._folder.make()
         with self._folder.held():
             self._check_port()
-            running = self._running()
-            if running:
+            if running := self._running():
                 _await_ready(self._folder, running, self._known().port)
             else:
                 self._start_anew()
@@ -719,14 +603,14 @@ class Broker:
         """
         self._known()
         with self._folder.held():
-            running = self._running()
-            if running:
-                stop(running)
+            if running := self._running():
+                running.signal(signal.SIGTERM)
+                if not running.is_gone_within(_STOP_S):
+                    _kill(running)
 
     def kill(self) -> None:
         """End it at once, as a crash would; nothing that it acknowledged is lost."""
-        running = self._running()
-        if running:
+        if running := self._running():
             _kill(running)
 
     def __enter__(self) -> Self:
@@ -757,15 +641,21 @@ class Broker:
         jars = fetch(_BROKER_JARS, tell=self._tell)[0].parent
         java = [str(find_java().home / "bin" / "java"), *_java_options(jars)]
         identity = self._with_free_ports()
-        settings = properties(identity.port, identity.controller_port)
-        (self.folder / PROPERTIES).write_text(settings, encoding="ascii")
+        (self.folder / PROPERTIES).write_text(self._properties(identity), encoding="utf-8")
         self._folder.begin_log()
         if not self._folder.is_formatted:
             _format_data(self._folder, java, identity)
         process = _run_detached(self._folder, java)
-        with _ended_unless(process):
+        try:
             self._folder.keep_process(process, _KAFKA_VERSION)
             _await_ready(self._folder, process, identity.port)
+        except BaseException:  # somebody may have lost patience with it
+            _kill(process)
+            raise
+
+    def _properties(self, identity: Identity) -> str:
+        ports = {"port": identity.port, "controller_port": identity.controller_port}
+        return _PROPERTIES.format(**ports, data=_DATA)
 
     def _check_port(self) -> None:
         identity = self._folder.identity()

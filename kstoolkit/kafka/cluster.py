@@ -50,13 +50,7 @@ def clients() -> Any:
 
 
 def _made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
-    """Return a client with such settings.
-
-    Raises
-    ------
-    ConfigurationError
-        If librdkafka takes no such settings.
-    """
+    """Return a client with such settings, unless librdkafka takes none such."""
     try:
         return kind(settings)
     except clients().KafkaException as error:
@@ -90,15 +84,7 @@ Sleep = Callable[[float], None]
 
 
 def _answered(cluster: Cluster) -> Any:
-    """Return what a cluster says of itself; if it lets nobody in, why comes after a second.
-
-    Raises
-    ------
-    KafkaError
-        If no broker answers.
-    ConfigurationError
-        If one does, and these settings are why it is not heard.
-    """
+    """Return what a cluster says of itself; if it lets nobody in, why comes after a second."""
     lib, heard = clients(), list[str]()
     admin = cluster.admin(error_cb=lambda error: heard.append(error.str()))
     try:
@@ -112,20 +98,6 @@ def _answered(cluster: Cluster) -> Any:
         why = last_words(heard) or str(error.args[0].str())
         message = f"No Kafka broker answers at {cluster.bootstrap!r} ({why})."
         raise KafkaError(message, hint="Start it, or mend the address.") from error
-
-
-def _wait_for(cluster: Cluster, patience_ms: int, tell: Log, sleep: Sleep) -> None:
-    """Wait until a broker answers, as :meth:`~kstoolkit.kafka.cluster.Cluster.wait` says."""
-    began, pause = time.monotonic(), _SHORTEST_PAUSE
-    while (why := _silence(cluster, sleep)) is not None:
-        waited_ms = round((time.monotonic() - began) * 1_000)
-        if waited_ms >= patience_ms:
-            waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
-            message = f"No Kafka broker answers at {cluster.bootstrap!r} ({why}); tried {waited}."
-            raise KafkaError(message, hint="Start it, or mend the address, and run again.")
-        tell(f"No Kafka broker answers at {cluster.bootstrap} ({why}); trying again.")
-        sleep(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _silence(cluster: Cluster, sleep: Sleep) -> str | None:
@@ -227,7 +199,16 @@ class Cluster:
         ConfigurationError
             If one is there that does not let this client in, by a password or a certificate, say.
         """
-        _wait_for(self, patience_ms, tell, sleep)
+        began, pause = time.monotonic(), _SHORTEST_PAUSE
+        while (why := _silence(self, sleep)) is not None:
+            waited_ms = round((time.monotonic() - began) * 1_000)
+            if waited_ms >= patience_ms:
+                waited = format_duration(max(waited_ms // 1_000, 1) * 1_000)
+                message = f"No Kafka broker answers at {self.bootstrap!r} ({why}); tried {waited}."
+                raise KafkaError(message, hint="Start it, or mend the address, and run again.")
+            tell(f"No Kafka broker answers at {self.bootstrap} ({why}); trying again.")
+            sleep(min(pause, max((patience_ms - waited_ms) / 1_000, 0.05)))
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def facts(self, topic: str, *, committed: bool = True) -> TopicFacts:
         """Return what a topic is.
@@ -379,7 +360,12 @@ class Cluster:
                 for place, answer in answers.items()
             }
 
-        return _patiently(ask)
+        codes = lib.KafkaError
+        unknown, moved = codes.UNKNOWN_TOPIC_OR_PART, codes.NOT_LEADER_FOR_PARTITION
+        try:  # of a topic that was just made, not every server knows yet
+            return settled(ask, codes.LEADER_NOT_AVAILABLE, moved, unknown)
+        except lib.KafkaException as error:
+            raise said(error) from error
 
 
 def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:
@@ -397,22 +383,15 @@ def _values(consumer: Consumer, partitions: int, most: int) -> list[bytes]:
     return found
 
 
-def _patiently(ask: Callable[[], Answer]) -> Answer:
-    """Ask until the answer is one: of a topic that was just made, not every server knows yet."""
-    lib = clients()
-    codes = lib.KafkaError
-    unsettled = {
-        codes.LEADER_NOT_AVAILABLE,
-        codes.NOT_LEADER_FOR_PARTITION,
-        codes.UNKNOWN_TOPIC_OR_PART,
-    }
+def settled(ask: Callable[[], Answer], *unsettled: int) -> Answer:
+    """Ask until what comes is none of some errors, which pass by themselves."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:
             return ask()
-        except lib.KafkaException as error:
+        except clients().KafkaException as error:
             if error.args[0].code() not in unsettled or time.monotonic() > deadline:
-                raise said(error) from error
+                raise
         time.sleep(_PAUSE_SECONDS)
 
 
@@ -430,18 +409,7 @@ _CONFIG = {
 
 
 def check_partitions(number: object) -> None:
-    """Raise unless a topic can be made with so many partitions; ``None`` leaves it to us.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is no whole number from 1 up to 100,000.
-
-    Examples
-    --------
-    >>> check_partitions(3)
-    >>> check_partitions(None)
-    """
+    """Raise unless a topic can be made with so many partitions; ``None`` leaves it to us."""
     if number is None or (type(number) is int and 0 < number <= _MOST_PARTITIONS):
         return
     message = f"A topic of {number!r} partitions can't be made."
@@ -458,26 +426,9 @@ def topic_made(
 ) -> bool:
     """Make a topic whose records no age deletes, unless there is one; return whether it was made.
 
-    Parameters
-    ----------
-    cluster
-        Where.
-    topic
-        Its name.
-    partitions
-        How many it shall have; :data:`_PARTITIONS` if not given.
-    tell
-        Told if a topic that is there has another number of them.
-    cleanup
-        What the broker does with old records of a new one: ``"delete"``, or ``"compact"``, which
-        keeps the last of each key.
-
-    Raises
-    ------
-    ConfigurationError
-        If there are no topics of so many partitions.
-    KafkaError
-        If the cluster does not make it.
+    Told is if one that is there has another number of partitions. ``cleanup`` is what the broker
+    does with old records of a new one: ``"delete"``, or ``"compact"``, which keeps the last of each
+    key.
     """
     check_partitions(partitions)
     if not cluster.has(topic) and _make(cluster, topic, partitions or _PARTITIONS, cleanup):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kstoolkit.errors import KafkaError
-from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said
+from kstoolkit.kafka.cluster import ANSWER_SECONDS, Partition, clients, said, settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-_PAUSE_SECONDS = 0.25
 _INACTIVE = {"empty", "dead"}
 _MADE = ("-changelog", "-repartition")
 
@@ -65,7 +63,7 @@ def group_facts(cluster: Cluster, name: str) -> GroupFacts:
     KafkaError
         If the cluster does not say.
     """
-    cluster.wait(0, _tell_nobody)
+    cluster.wait(0, lambda _: None)  # without patience there is nothing to tell
     try:
         group, committed = _settled(lambda: _described(cluster, name))
     except clients().KafkaException as error:
@@ -77,7 +75,11 @@ def group_facts(cluster: Cluster, name: str) -> GroupFacts:
         state=group.state.name.lower().replace("_", " "),
         members=len(group.members),
         committed={Partition(p.topic, p.partition): p.offset for p in committed if p.offset >= 0},
-        assigned=frozenset(_assigned(group)),
+        assigned=frozenset(
+            Partition(each.topic, each.partition)
+            for member in group.members
+            for each in getattr(member.assignment, "topic_partitions", ())
+        ),
     )
 
 
@@ -153,29 +155,5 @@ def move_group(cluster: Cluster, name: str, offsets: Mapping[Partition, int]) ->
 def _settled(ask: Callable[[], Answer]) -> Answer:
     """Ask until a group's coordinator answers: a broker that just started may not know it yet."""
     codes = clients().KafkaError
-    unsettled = {
-        codes.COORDINATOR_LOAD_IN_PROGRESS,
-        codes.COORDINATOR_NOT_AVAILABLE,
-        codes.NOT_COORDINATOR,
-    }
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while True:
-        try:
-            return ask()
-        except clients().KafkaException as error:
-            if error.args[0].code() not in unsettled or time.monotonic() > deadline:
-                raise
-        time.sleep(_PAUSE_SECONDS)
-
-
-def _tell_nobody(_: str) -> None:
-    """Without patience there is nothing to tell: what is wrong is raised."""
-
-
-def _assigned(group: Any) -> list[Partition]:
-    return [
-        Partition(each.topic, each.partition)
-        for member in group.members
-        if member.assignment is not None
-        for each in member.assignment.topic_partitions
-    ]
+    loading, unknown = codes.COORDINATOR_LOAD_IN_PROGRESS, codes.COORDINATOR_NOT_AVAILABLE
+    return settled(ask, loading, unknown, codes.NOT_COORDINATOR)

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
@@ -78,14 +79,10 @@ _MODULE = """\
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who asked
-    """What Ivy says when it has not got everything.
+    """What Ivy says when it has not got everything: the first line that says what is wrong.
 
-    Parameters
-    ----------
-    reason
-        The first line that says what is wrong.
-    missing
-        What the repository has not, as ``group:name:version``; empty if it could not be asked.
+    ``missing`` is what the repository has not, as ``group:name:version``; empty if it could not be
+    asked.
     """
 
     def __init__(self, reason: str, missing: tuple[str, ...] = ()) -> None:
@@ -97,21 +94,8 @@ class Refusal(Exception):  # noqa: N818 - an answer, made an error of by who ask
 def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) -> Path:
     """Return the folder below ``folder`` with the jars of ``artifacts``, their checksums checked.
 
-    Parameters
-    ----------
-    artifacts
-        What to fetch.
-    folder
-        A folder for this alone. What was fetched before a failure stays in it for the next try.
-    transitive
-        Whether to fetch also what they need.
-
-    Raises
-    ------
-    Refusal
-        If not all of it came.
-    EnvironmentFault
-        If there is no Java, or no Ivy.
+    The folder is for this alone. If not all of it came (:class:`Refusal`), what did stays there for
+    the next try.
     """
     java, ivy = find_java().home / "bin" / "java", _ivy_jar()
     root = os.environ.get(_REPOSITORY)
@@ -122,13 +106,9 @@ def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) 
     # Relative paths: in Ivy's patterns brackets mean something, and a folder's name may have some.
     files = ["-settings", "settings.xml", "-ivy", "ivy.xml", "-cache", "ivy"]
     what = ["-confs", "default", "-types", "jar", "bundle", "-retrieve", f"jars/{_PATTERN}"]
-    done = subprocess.run(  # noqa: S603 - our own command line
-        [str(java), *_proxies(), "-jar", str(ivy), *files, *what, "-warn"],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
+    command = [str(java), *_proxies(), "-jar", str(ivy), *files, *what, "-warn"]
+    done = subprocess.run(  # noqa: S603 - our own
+        command, cwd=folder, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, check=False
     )
     if done.returncode or not any(folder.glob("jars/*.jar")):
         raise _refusal(done.stdout.decode(errors="replace"))
@@ -137,11 +117,8 @@ def _retrieve(artifacts: Sequence[Artifact], folder: Path, *, transitive: bool) 
 
 def _dependency(artifact: Artifact, *, transitive: bool) -> str:
     org, name, version = map(quoteattr, (artifact.group, artifact.name, artifact.version))
-    follow = "true" if transitive else "false"
-    return (
-        f'    <dependency org={org} name={name} rev={version} conf="default-&gt;default" '
-        f'transitive="{follow}"/>'
-    )
+    what = f'org={org} name={name} rev={version} conf="default-&gt;default"'
+    return f'    <dependency {what} transitive="{str(transitive).lower()}"/>'
 
 
 def _ivy_jar() -> Path:
@@ -195,15 +172,7 @@ _UNTRUSTED_HINT = (
 
 
 class MissingArtifact(EnvironmentFault):
-    """Something that the Maven repository does not have.
-
-    Parameters
-    ----------
-    message, hint
-        As of every error.
-    missing
-        What it does not have, as ``group:name:version``: what was asked for, or what that needs.
-    """
+    """Something that the Maven repository does not have: ``missing``, as ``group:name:version``."""
 
     def __init__(self, message: str, *, hint: str | None = None, missing: tuple[str, ...]) -> None:
         super().__init__(message, hint=hint)
@@ -252,7 +221,12 @@ def fetch(
         raise ConfigurationError(message, hint="Name at least one.")
     place = _cache_folder() / "jars" / _name(wanted, transitive=transitive)
     try:
-        return _complete(place) or _fetched(wanted, place, transitive=transitive, tell=tell)
+        if there := _complete(place):
+            return there
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(place.with_name(f".{place.name}.lock")):
+            there = _complete(place)  # by another process, while this one waited
+            return there or _download(wanted, place, transitive=transitive, tell=tell)
     except OSError as error:
         message = f"Jars can't be kept in {place.parent}: {error.strerror or error}."
         hint = f"Make room, or name another folder in {_CACHE_FOLDER}."
@@ -260,13 +234,7 @@ def fetch(
 
 
 def _cache_folder() -> Path:
-    """Return the folder for what can be fetched again; it need not exist yet.
-
-    Raises
-    ------
-    ConfigurationError
-        If none is named and there is no home folder.
-    """
+    """Return the folder for what can be fetched again; it need not exist yet."""
     named = os.environ.get(_CACHE_FOLDER)
     if named:
         return Path(named).absolute()
@@ -291,15 +259,6 @@ def _complete(place: Path) -> tuple[Path, ...]:
     except (FileNotFoundError, ValueError):
         return ()
     return jars if whole else ()
-
-
-def _fetched(
-    wanted: Sequence[Artifact], place: Path, *, transitive: bool, tell: Callable[[str], object]
-) -> tuple[Path, ...]:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(place.with_name(f".{place.name}.lock")):
-        there = _complete(place)  # by another process, while this one waited
-        return there or _download(wanted, place, transitive=transitive, tell=tell)
 
 
 @contextmanager

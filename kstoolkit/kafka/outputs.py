@@ -44,9 +44,9 @@ from __future__ import annotations
 import fcntl
 import json
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -133,6 +133,21 @@ class KafkaFindings(OutputTopic):
     """A topic of findings. Made by :func:`kafka_findings`; the fields are of its base."""
 
 
+def _given(
+    topic: str,
+    bootstrap: str | None,
+    partitions: int | None,
+    give_up_after: Duration,
+    options: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    return {
+        "options": options_given(options),
+        "address": address_of(topic, bootstrap),
+        "partitions": partitions,
+        "patience_ms": parse_duration(give_up_after, allow_zero=True),
+    }
+
+
 def kafka_findings(
     topic: str,
     *,
@@ -169,12 +184,7 @@ def kafka_findings(
     >>> str(kafka_findings("kafka://127.0.0.1:9092/found").address)
     'kafka://127.0.0.1:9092/found'
     """
-    given = options_given(options)
-    address = address_of(topic, bootstrap)
-    patience_ms = parse_duration(give_up_after, allow_zero=True)
-    return KafkaFindings(
-        address=address, partitions=partitions, patience_ms=patience_ms, options=given
-    )
+    return KafkaFindings(**_given(topic, bootstrap, partitions, give_up_after, options))
 
 
 _BUCKETS = 8
@@ -312,7 +322,6 @@ def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
     try:
         is_block = is_block_key(keys)
         whole = np.flatnonzero(~is_block)
-        told: dict[int, tuple[Counters, int]] = {}
         found = counters_of([keys[i] for i in whole], [records.values[i] for i in whole])
         if is_block.any():
             chosen = np.flatnonzero(is_block)
@@ -326,20 +335,18 @@ def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
             f"The topic {records.topic!r} has a record that is none of a changelog: {error.message}"
         )
         raise FormatError(message, hint="Give a topic that only kstoolkit writes to.") from error
-    for size_ms, counts in found.items():
-        told[size_ms] = counts.counters, int(counts.changed_ms.max(initial=0))
-    return told
+    return {
+        size_ms: (counts.counters, int(counts.changed_ms.max(initial=0)))
+        for size_ms, counts in found.items()
+    }
 
 
 def _write(path: Path, told: dict[int, tuple[Counters, int]]) -> None:
     changed_ms = max((newest for _, newest in told.values()), default=0)
-    writer = ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms)
-    try:
+    with closing(ChangelogWriter(path, buckets=_BUCKETS, changed_ms=changed_ms)) as writer:
         for size_ms, (counters, _) in sorted(told.items()):
             for bucket, part in counters.by_bucket(_BUCKETS):
                 writer.write(bucket, size_ms, part)
-    finally:
-        writer.close()
 
 
 @contextmanager
@@ -424,12 +431,5 @@ def kafka_changelog(
     if blocks not in {True, False}:
         message = f"blocks is {blocks!r}."
         raise ConfigurationError(message, hint="Give True or False.")
-    given = options_given(options)
-    address = address_of(topic, bootstrap)
-    return KafkaChangelog(
-        address=address,
-        blocks=blocks,
-        partitions=partitions,
-        patience_ms=parse_duration(give_up_after, allow_zero=True),
-        options=given,
-    )
+    told = _given(topic, bootstrap, partitions, give_up_after, options)
+    return KafkaChangelog(blocks=blocks, **told)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -66,13 +67,7 @@ _ROOM_S, _FLUSH_S, _LAST_S = 0.1, 0.5, 2.0
 
 
 def _patience_of(options: Mapping[str, str]) -> int:
-    """Return how long a record may take to be acknowledged, in milliseconds.
-
-    Raises
-    ------
-    ConfigurationError
-        If what is said of it is no number.
-    """
+    """Return how long a record may take to be acknowledged, in milliseconds."""
     told = next((options[name] for name in _PATIENCE if name in options), str(_PATIENCE_MS))
     if not str(told).isdecimal() or not int(told):
         message = f"delivery.timeout.ms is {told!r}."
@@ -83,25 +78,9 @@ def _patience_of(options: Mapping[str, str]) -> int:
 class Sender:
     """Sends records to a topic, and counts what becomes of them.
 
-    As a context it lets go of what is still on its way if it ends with an error.
-
-    Parameters
-    ----------
-    address
-        The topic.
-    options
-        Settings of the connection and of the producer; they have the last word.
-    tell
-        Called with a line when no broker answers, and when it ends early.
-    shown
-        Called with how many records were acknowledged so far.
-
-    Raises
-    ------
-    ConfigurationError
-        If librdkafka does not know a setting, or not its value.
-    EnvironmentFault
-        If confluent-kafka is not installed.
+    As a context it lets go of what is still on its way if it ends with an error. Options, of the
+    connection and of the producer, have the last word. ``tell`` is called with a line when no
+    broker answers and when it ends early, ``shown`` with how many records were acknowledged so far.
     """
 
     def __init__(
@@ -157,13 +136,7 @@ class Sender:
     def send(
         self, values: Sequence[bytes], keys: Sequence[bytes | None], times_ms: Sequence[int]
     ) -> None:
-        """Send some records; a time of 0 is now.
-
-        Raises
-        ------
-        KafkaError
-            If records of this call or an earlier one were given up.
-        """
+        """Send some records; a time of 0 is now. Raises if some were given up by now."""
         self._began = self._began or time.monotonic()
         for start in range(0, len(values), _AT_A_TIME):
             here = slice(start, start + _AT_A_TIME)
@@ -171,13 +144,7 @@ class Sender:
             self.rest(0)
 
     def rest(self, seconds: float) -> None:
-        """Do nothing for so long but hear what became of records.
-
-        Raises
-        ------
-        KafkaError
-            If some were given up.
-        """
+        """Do nothing for so long but hear what became of records."""
         deadline = time.monotonic() + seconds
         self._producer.poll(seconds)
         while (left := deadline - time.monotonic()) > 0:
@@ -185,13 +152,7 @@ class Sender:
         self._look()
 
     def finish(self) -> None:
-        """Wait until each record is acknowledged or refused.
-
-        Raises
-        ------
-        KafkaError
-            If some were given up.
-        """
+        """Wait until each record is acknowledged or refused."""
         while self._producer.flush(_FLUSH_S):
             self._look()
         self._look()
@@ -248,17 +209,12 @@ class Sender:
         self.had_outage |= len(self._producer) > 0
         if error.fatal():
             self._fault = self._fault or error
-        elif error.code() == self._lib.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its name
-            self._say_that_it_is_away()
-
-    def _say_that_it_is_away(self) -> None:
-        if self._is_away or not len(self._producer):
             return
-        self._is_away = True
-        self._tell(
-            f"No Kafka broker answers at {self.address.bootstrap}; it is waited for, at most "
-            f"{self._patience}."
-        )
+        is_down = error.code() == self._lib.KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - its name
+        if is_down and not self._is_away and len(self._producer):
+            self._is_away = True
+            silent = f"No Kafka broker answers at {self.address.bootstrap}"
+            self._tell(f"{silent}; it is waited for, at most {self._patience}.")
 
     def _look(self) -> None:
         self._shown(self.records)
@@ -274,29 +230,6 @@ Events = Files | Simulation | str | os.PathLike[str] | Sequence[str | os.PathLik
 """What can be sent: files, a path or several, or a simulation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """Records to send: of a simulation, or of files in their order."""
-
-    simulation: Simulation | None
-    source: Files | None
-    paths: tuple[str, ...] = ()
-
-    def records(self) -> Iterator[RawRecords]:
-        """Yield the records.
-
-        Raises
-        ------
-        InputError
-            If a file can't be read to its end; the ones before that are sent by then.
-        """
-        if self.simulation is not None:
-            yield from records_of(self.simulation.events())
-        if self.source is not None:
-            for path in self.paths:
-                yield from _of_file(path, self.source)
-
-
 def _outgoing(
     events: Events,
     *,
@@ -304,25 +237,15 @@ def _outgoing(
     user: str | None,
     file_format: str | None,
     time_unit: TimeUnit | None,
-) -> Outgoing:
-    """Return what is to be sent, after a look at it.
-
-    Raises
-    ------
-    ConfigurationError
-        If a column is not named where it must be, or is an expression; or this can't be sent.
-    InputError
-        If there are no events.
-    ColumnError
-        If none of the first records has a column.
-    """
+) -> Callable[[], Iterator[RawRecords]]:
+    """Return what yields the records that are to be sent, after a look at them."""
     if isinstance(events, Simulation | Files):
         if any(each is not None for each in (event_time, user, file_format, time_unit)):
             message = f"{type(events).__name__} say by themselves which columns are what."
             raise ConfigurationError(message, hint="Say it there alone.")
         if isinstance(events, Files):
             return _of_files(events, [events.path])
-        return Outgoing(events, None)
+        return lambda: records_of(events.events())
     if event_time is None or user is None:
         message = "Of files it must be said which columns are the event time and the user."
         raise ConfigurationError(message, hint="Give event_time= and user=.")
@@ -346,7 +269,7 @@ def _paths(events: object) -> list[str]:
     return [os.fspath(path) for path in paths]
 
 
-def _of_files(source: Files, given: list[str]) -> Outgoing:
+def _of_files(source: Files, given: list[str]) -> Callable[[], Iterator[RawRecords]]:
     if not is_plain(source.columns):
         named = ", ".join(map(repr, dict.fromkeys(source.columns)))
         message = f"Not all of these columns are plain names: {named}."
@@ -359,7 +282,7 @@ def _of_files(source: Files, given: list[str]) -> Outgoing:
         hint = "Files end in .json, .jsonl, .csv or .parquet (and .gz, .zst)."
         raise InputError(message, hint=hint)
     check_columns(paths, source.columns, source.file_format)
-    return Outgoing(None, source, paths)
+    return lambda: chain.from_iterable(_of_file(path, source) for path in paths)
 
 
 def _of_file(path: str, source: Files) -> Iterator[RawRecords]:
@@ -383,18 +306,7 @@ _SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*", re.IGNORECASE)
 
 
 def _parse_speed(speed: float | str) -> float:
-    """Return how many seconds of event time pass in one.
-
-    Raises
-    ------
-    ConfigurationError
-        If it is not a number above 0.
-
-    Examples
-    --------
-    >>> _parse_speed("60x"), _parse_speed(0.5)
-    (60.0, 0.5)
-    """
+    """Return how many seconds of event time pass in one: ``"60x"`` or ``60`` for a minute."""
     match = _SPEED.fullmatch(str(speed))
     factor = float(match[1]) if match else 0.0
     if not 0 < factor < math.inf:
@@ -406,25 +318,7 @@ def _parse_speed(speed: float | str) -> float:
 class Pace:
     """When each of some records is due, in seconds since the beginning.
 
-    Parameters
-    ----------
-    rate
-        At most so many records a second.
-    speed
-        So many seconds of event time in one.
-
-    Raises
-    ------
-    ConfigurationError
-        If the rate is not above 0.
-
-    Examples
-    --------
-    >>> times = np.array([0, 60_000, 120_000])
-    >>> Pace(rate=None, speed=60.0).schedule(times, times >= 0).tolist()
-    [0.0, 1.0, 2.0]
-    >>> Pace(rate=10, speed=None).schedule(times, times >= 0).tolist()
-    [0.0, 0.1, 0.2]
+    There are at most ``rate`` records a second, and ``speed`` seconds of event time in one.
     """
 
     def __init__(self, *, rate: float | None, speed: float | None) -> None:
@@ -666,7 +560,9 @@ def produce(
     address = address_of(topic, bootstrap)
     settings = options_given(options)
     check_partitions(partitions)
-    _check_record_time(record_time)
+    if record_time not in {"event", "now"}:
+        message = f"record_time is {record_time!r}."
+        raise ConfigurationError(message, hint="Give 'event' or 'now'.")
     pace = _pace(rate, speed)
     what = _outgoing(
         events, event_time=event_time, user=user, file_format=format, time_unit=time_unit
@@ -680,7 +576,7 @@ def produce(
         topic_made(cluster, address.topic, partitions, tell)
         kept_ms = retention_ms(cluster, address.topic)
         oldest_ms = time.time_ns() // 1_000_000
-        for records in what.records():
+        for records in what():
             times_ms = _record_times(records, record_time)
             oldest_ms = _oldest(times_ms, oldest_ms)
             kept_ms = _warned(oldest_ms, kept_ms, tell)
@@ -716,12 +612,6 @@ def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, o
         dynamic_ncols=True,
         leave=False,
     )
-
-
-def _check_record_time(record_time: str) -> None:
-    if record_time not in {"event", "now"}:
-        message = f"record_time is {record_time!r}."
-        raise ConfigurationError(message, hint="Give 'event' or 'now'.")
 
 
 def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:

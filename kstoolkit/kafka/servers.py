@@ -28,45 +28,18 @@ if TYPE_CHECKING:
 
 
 _CLIENT = b"kstoolkit"
-
-
 _API_VERSIONS = (18, 0, b"")
-
-
 _METADATA_OF_NO_TOPIC = (3, 1, b"\0\0\0\0")
-
-
 _CORRELATION = 7
-
-
 _ANSWER_S = 2.0
-
-
 _LARGEST_ANSWER_BYTES = 1 << 20
-
-
 _INT = struct.Struct(">i")
-
-
 _NO_ANSWER = (OSError, EOFError, struct.error)
 """What asking raises where no broker answers as one does."""
 
 
 def is_ready(port: int, *, host: str = "127.0.0.1") -> bool:
-    """Return whether a broker at this port speaks the protocol, and is registered and unfenced.
-
-    Parameters
-    ----------
-    port
-        Where it listens for clients.
-    host
-        And on which address.
-
-    Examples
-    --------
-    >>> is_ready(9)  # nobody listens there
-    False
-    """
+    """Return whether a broker at this port speaks the protocol, and is registered and unfenced."""
     try:
         with socket.create_connection((host, port), _ANSWER_S) as connection:
             return _speaks_kafka(connection) and _has_a_broker(connection)
@@ -108,30 +81,14 @@ def _exactly(connection: socket.socket, size_bytes: int) -> bytes:
 
 
 _SECONDS = 1.5
-
-
 _ASKED = 3  # servers
-
-
 _SAID = re.compile(r"(?:\w+://)?(?P<server>\S+?)/(?:bootstrap|\d+): (?P<what>.*?)(?: \(after .*)?")
-
-
 _OF_PASSWORDS = re.compile(r"SASL|sasl")
-
-
 _MAY_PASS = re.compile(r"Local:|[Dd]isconnect|[Tt]imed? ?out|[Ss]hutting down")
 """Words of a refusal that is none: the connection broke off on the way."""
-
-
 _ALERT = re.compile(r"alert (?!close|internal)([a-z ]+)")
-
-
 _UNTRUSTED = "certificate verify failed"
-
-
 _GIVEN = "They stand in options=…, or in the file of --kafka-config or KSTOOLKIT_KAFKA_CONFIG."
-
-
 _BY_TLS = {"SSL", "SASL_SSL"}
 
 

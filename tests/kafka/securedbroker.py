@@ -19,22 +19,10 @@ from confluent_kafka.admin._scram import (
 )
 from cryptography.hazmat.primitives import serialization
 
-from kstoolkit.environment import find_java
-from kstoolkit.errors import to_stderr
 from kstoolkit.kafka.broker import (
-    _BROKER_JARS,
-    _KAFKA_VERSION,
-    PROPERTIES,
     Broker,
     Identity,
-    _await_ready,
-    _ended_unless,
-    _format_data,
-    _java_options,
-    _run_detached,
-    properties,
 )
-from kstoolkit.kafka.jars import fetch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,19 +139,6 @@ class SecuredBroker(Broker):
     def _keystore(self) -> Path:
         return self._papers / "broker.pem"
 
-    def _start_anew(self) -> None:
-        jars = fetch(_BROKER_JARS, tell=to_stderr)[0].parent
-        java = [str(find_java().home / "bin" / "java"), *_java_options(jars)]
-        identity = self._with_free_ports()
-        (self.folder / PROPERTIES).write_text(self._properties(identity), encoding="utf-8")
-        self._folder.begin_log()
-        if not self._folder.is_formatted:
-            _format_data(self._folder, java, identity)
-        process = _run_detached(self._folder, java)
-        with _ended_unless(process):
-            self._folder.keep_process(process, _KAFKA_VERSION)
-            _await_ready(self._folder, process, identity.port)
-
     def _properties(self, identity: Identity) -> str:
         doors = _DOORS.format(
             open=identity.port,
@@ -175,7 +150,7 @@ class SecuredBroker(Broker):
             user=USER,
             password=self.password,
         )
-        return properties(identity.port, identity.controller_port) + doors
+        return super()._properties(identity) + doors
 
 
 def _modern(certificate: trustme.LeafCert) -> bytes:
