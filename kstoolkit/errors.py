@@ -143,12 +143,8 @@ class ColumnError(InputError):
         Hint: Did you mean 'user'? It has: time, user.
         """
         names = sorted(available)
-        near = get_close_matches(column, names, n=1)
-        guess = f"Did you mean {near[0]!r}? " if near else ""
-        return cls(
-            f"No column {column!r} in {where}.",
-            hint=f"{guess}It has: {', '.join(names) or 'none'}.",
-        )
+        has = f"It has: {', '.join(names) or 'none'}."
+        return cls(f"No column {column!r} in {where}.", hint=f"{guessed(column, names)}{has}")
 
 
 class OutputError(UserError):
@@ -200,6 +196,12 @@ class LimitedResultWarning(UserWarning):
 
 class LargeReportWarning(UserWarning):
     """A report takes more room than whoever gets it by mail may like."""
+
+
+def guessed(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return what a name may have been meant for, as the begin of a hint; nothing if nothing."""
+    near = get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"Did you mean {near[0]!r}? " if near else ""
 
 
 def to_stderr(line: str) -> None:

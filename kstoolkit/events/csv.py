@@ -120,12 +120,8 @@ def _options(
 ) -> tuple[pv.ReadOptions, pv.ParseOptions, pv.ConvertOptions]:
     # Columns go by number: names may be there twice, or not be UTF-8.
     names = [str(place) for place in range(width)]
-    reading = pv.ReadOptions(
-        use_threads=False,
-        block_size=chunk_bytes,
-        column_names=names,
-        skip_rows_after_names=skipped_lines,
-    )
+    named = {"column_names": names, "skip_rows_after_names": skipped_lines}
+    reading = pv.ReadOptions(use_threads=False, block_size=chunk_bytes, **named)
     parsing = pv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip)
     converting = pv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, check_utf8=False

@@ -314,7 +314,10 @@ def _of_texts(times: pa.StringArray, unit: TimeUnit | None) -> Read:
     if read is not None:
         return read
     trimmed = pc.ascii_trim_whitespace(only_utf8(times))
-    whole, number, zoned = (_matches(trimmed, each) for each in (_WHOLE, _NUMBER, _ZONED))
+    whole, number, zoned = (
+        np.array(pc.fill_null(pc.match_substring_regex(trimmed, each), fill_value=False))
+        for each in (_WHOLE, _NUMBER, _ZONED)
+    )
     kinds = np.select([whole, number, zoned], [0, 1, 2], default=3)
     if (kinds == 0).all():
         return _of_numbers(trimmed.cast(pa.int64()), unit)
@@ -341,11 +344,6 @@ def _of_like_texts(times: pa.StringArray) -> Read | None:
         except pa.ArrowInvalid:
             continue
     return None
-
-
-def _matches(texts: pa.StringArray, pattern: str) -> NDArray[np.bool_]:
-    found = pc.fill_null(pc.match_substring_regex(texts, pattern), fill_value=False)
-    return np.array(found)
 
 
 def _one_by_one(times: pa.StringArray) -> Read:

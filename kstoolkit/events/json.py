@@ -89,10 +89,8 @@ class Lines:
 
         Such a parser passes over NUL and over bytes that are no UTF-8, so there must be none.
         """
-        is_short = self.longest_bytes <= longest_bytes
-        return (
-            self.one_object_each and is_short and b"\0" not in self.chunk and _is_utf8(self.chunk)
-        )
+        are_likely = self.one_object_each and self.longest_bytes <= longest_bytes
+        return are_likely and b"\0" not in self.chunk and _is_utf8(self.chunk)
 
     def raw(self, chosen: NDArray[np.intp]) -> list[str]:
         """Return the chosen lines."""
@@ -440,12 +438,9 @@ def _at_once(values: pa.Array, first: int, columns: Columns, types: Types) -> Va
 
 
 def _joined(values: pa.Array) -> bytes:
-    lines: pa.Scalar = pc.binary_join(_one_list(values), pa.scalar(b"\n", values.type))[0]
+    as_list = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    lines: pa.Scalar = pc.binary_join(as_list, pa.scalar(b"\n", values.type))[0]
     return bytes(lines.as_py())
-
-
-def _one_list(values: pa.Array) -> pa.Array:
-    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
 def _one_by_one(values: pa.Array, first: int, columns: Columns, types: Types) -> Values:

@@ -387,9 +387,8 @@ def _lines(chunk: bytes) -> list[bytes]:
 def _of_csv(path: str, columns: Columns, unit: TimeUnit | None) -> Iterator[RawRecords]:
     names = csv_header(path)
     for rows, bad in read_csv_rows(path, columns):
-        users, times = (
-            rows.column(names.index(each)) for each in (columns.user, columns.event_time)
-        )
+        users = rows.column(names.index(columns.user))
+        times = rows.column(names.index(columns.event_time))
         found = _records(_json_objects(rows, names), users, times, unit)
         yield _with_raw(found, [text.encode("utf-8", "replace") for text, _ in bad])
 

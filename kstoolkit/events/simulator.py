@@ -32,7 +32,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,7 +39,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, guessed
 from kstoolkit.events.records import replacing, write_events
 from kstoolkit.moments import moment_ms
 from kstoolkit.units import Duration, format_duration, parse_duration
@@ -476,14 +475,12 @@ def _labels(part: _AbnormalUsers, names: pa.Array, actions: Sequence[str]) -> pa
 def _label_lines(labels: pa.Table) -> Iterator[bytes]:
     """Yield labels as JSON lines, with times in ISO 8601."""
     for label in labels.to_pylist():
-        text = {name: _iso(value) for name, value in label.items()}
-        yield json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        text = json.dumps(label, ensure_ascii=False, separators=(",", ":"), default=_iso)
+        yield f"{text}\n".encode()
 
 
-def _iso(value: datetime | str | int | None) -> str | int | None:
-    if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03}Z"
-    return value
+def _iso(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
 
 
 _GIVEN = """
@@ -790,10 +787,9 @@ def _check_actions(actions: Sequence[str]) -> None:
 def _check_abnormal(abnormal: Mapping[str, int], users: int) -> None:
     for kind, number in abnormal.items():
         if kind not in _KINDS:
-            near = get_close_matches(kind, _KINDS, n=1)
-            guess = f"Did you mean {near[0]!r}? " if near else ""
             message = f"There is no kind {kind!r} of abnormal user."
-            raise ConfigurationError(message, hint=f"{guess}There are: {', '.join(_KINDS)}.")
+            hint = f"{guessed(kind, _KINDS)}There are: {', '.join(_KINDS)}."
+            raise ConfigurationError(message, hint=hint)
         _check_number(f"The number of {kind!r}", number, 0)
     astray = sum(number for kind, number in abnormal.items() if not _KINDS[kind].is_account)
     if astray > users:

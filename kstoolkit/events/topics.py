@@ -93,7 +93,10 @@ def options_given(options: object) -> dict[str, str]:
         if not isinstance(name, str) or not isinstance(value, str | int | float):
             message = f"The option {name!r} is of type {type(value).__name__}."
             raise ConfigurationError(message, hint=hint)
-    return {name: _as_text(value) for name, value in options.items()}
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
 
 
 def text_of(path: str) -> str:
@@ -109,10 +112,6 @@ def text_of(path: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"{path!r} can't be read: {getattr(error, 'strerror', None) or error}."
         raise InputError(message, hint="Give a text file that you may read.") from error
-
-
-def _as_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -393,9 +392,8 @@ def _moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         message = f"starting is {text!r}."
-        raise ConfigurationError(
-            message, hint="Give 'earliest', 'latest', or a time such as 2026-01-31T08:00Z."
-        ) from None
+        hint = "Give 'earliest', 'latest', or a time such as 2026-01-31T08:00Z."
+        raise ConfigurationError(message, hint=hint) from None
 
 
 def _offsets(given: Mapping[object, object]) -> dict[int, int]:

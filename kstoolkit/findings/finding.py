@@ -106,9 +106,8 @@ def _usual(finding: Finding) -> str | None:
         own = f"it usually does {between} in {_one(finding)}"
         return f"{own} ({format_count(n)} earlier {_many(finding, n)}, {peers})"
     history = "no history" if not n else f"too little history ({n} {_many(finding, n)})"
-    return (
-        f"{history} of its own to compare with yet; 95 % of {peers} do {between} in {_one(finding)}"
-    )
+    others = f"95 % of {peers} do {between} in {_one(finding)}"
+    return f"{history} of its own to compare with yet; {others}"
 
 
 def _when(finding: Finding) -> str:

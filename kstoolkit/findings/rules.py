@@ -25,7 +25,6 @@ import tomllib
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kstoolkit.errors import ConfigurationError, OutputError
+from kstoolkit.errors import ConfigurationError, OutputError, guessed
 from kstoolkit.markup import plain, shortened
 from kstoolkit.windows import Window, as_window
 
@@ -212,9 +211,8 @@ class Exempt:
     def __init__(self, users: Iterable[str] | None = None, pattern: str | None = None) -> None:
         if (users is None) == (pattern is None):
             message = "Exempt takes either users or a pattern."
-            raise ConfigurationError(
-                message, hint="Write Exempt(['Anna', 'Bob']) or Exempt(pattern='bot-.*')."
-            )
+            hint = "Write Exempt(['Anna', 'Bob']) or Exempt(pattern='bot-.*')."
+            raise ConfigurationError(message, hint=hint)
         object.__setattr__(self, "users", None if users is None else names("users", users))
         object.__setattr__(self, "pattern", None if pattern is None else _regular(pattern))
 
@@ -396,8 +394,7 @@ def _check_window(given: Mapping[str, Any], where: str) -> None:
 
 
 def _unknown(where: str, what: str, found: object, allowed: list[str]) -> ConfigurationError:
-    near = get_close_matches(str(found), allowed, n=1, cutoff=0.5)
-    guess = f"Did you mean {near[0]!r}? " if near else ""
+    guess = guessed(str(found), allowed, cutoff=0.5)
     shown = f"no {what}" if found is None else f"an unknown {what} {found!r}"
     message = f"{where} has {shown}."
     return ConfigurationError(message, hint=f"{guess}Allowed: {', '.join(allowed)}.")

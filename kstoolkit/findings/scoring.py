@@ -119,12 +119,8 @@ def _found(
     else:
         chosen, own = _improbable(rule, evidence)
     picked = rows.take(pa.array(chosen))
-    same = {
-        "rule": rule.name,
-        "kind": type(rule).__name__,
-        "window": rule.window.label,
-        "window_ms": rule.window.size_ms,
-    }
+    same: dict[str, object] = {"rule": rule.name, "kind": type(rule).__name__}
+    same |= {"window": rule.window.label, "window_ms": rule.window.size_ms}
     ends = pc.add(picked["window_start_ms"], rule.window.size_ms)
     seen = ends if seen_ms is None else pa.repeat(seen_ms, len(chosen))
     given = {name: picked[name] for name in ("user", "action", "window_start_ms", "count")}

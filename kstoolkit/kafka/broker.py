@@ -660,10 +660,8 @@ class Broker:
     def _check_port(self) -> None:
         identity = self._folder.identity()
         if identity is not None and self._port not in {None, identity.port}:
-            message = (
-                f"The broker in {str(self.folder)!r} listens at port {identity.port}, "
-                f"not at {self._port}."
-            )
+            listens = f"listens at port {identity.port}, not at {self._port}"
+            message = f"The broker in {str(self.folder)!r} {listens}."
             hint = "Its address stays: leave the port out, or start one in another folder."
             raise ConfigurationError(message, hint=hint)
 
@@ -672,10 +670,8 @@ class Broker:
         identity = Identity.new(self._port) if known is None else known
         for port in (identity.port, identity.controller_port):
             if not _is_free(port):
-                message = (
-                    f"Another program listens at 127.0.0.1:{port}, which belongs to the broker in "
-                    f"{str(self.folder)!r}."
-                )
+                whose = f"which belongs to the broker in {str(self.folder)!r}"
+                message = f"Another program listens at 127.0.0.1:{port}, {whose}."
                 hint = "End that program, or start a broker in another folder."
                 raise EnvironmentFault(message, hint=hint)
         if known is None:

@@ -9,11 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError, KafkaError, to_stderr
+from kstoolkit.errors import (
+    ConfigurationError,
+    EnvironmentFault,
+    InputError,
+    KafkaError,
+    guessed,
+    to_stderr,
+)
 from kstoolkit.events.topics import address_of, options_given
 from kstoolkit.kafka.connection import for_librdkafka
 from kstoolkit.kafka.servers import last_words, refusal
@@ -262,10 +268,8 @@ class Cluster:
         """
         found = _answered(self).topics
         if topic not in found:
-            near = get_close_matches(topic, list(found), n=1)
-            guess = f"Did you mean {near[0]!r}?" if near else "Make it first."
             message = f"No topic {topic!r} at {self.bootstrap!r}."
-            raise InputError(message, hint=guess)
+            raise InputError(message, hint=guessed(topic, found).strip() or "Make it first.")
         return sorted(found[topic].partitions)
 
     def has(self, topic: str) -> bool:
@@ -334,11 +338,8 @@ class Cluster:
         return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
-        return {
-            "bootstrap.servers": self.bootstrap,
-            "log_level": 0,  # what goes wrong is raised
-            **for_librdkafka(self.options),
-        }
+        ours = {"bootstrap.servers": self.bootstrap, "log_level": 0}  # what goes wrong is raised
+        return ours | for_librdkafka(self.options)
 
     def _offsets(
         self, topic: str, partitions: list[int], what: str | int, *, committed: bool = True
@@ -351,14 +352,11 @@ class Cluster:
         asked = {lib.TopicPartition(topic, each): chosen for each in partitions}
         admin = self.admin()  # held until the answers are there: they come by its thread
 
+        told = {"request_timeout": ANSWER_SECONDS, "isolation_level": seen}
+
         def ask() -> dict[int, int]:
-            answers = admin.list_offsets(
-                asked, request_timeout=ANSWER_SECONDS, isolation_level=seen
-            )
-            return {
-                place.partition: answer.result(2 * ANSWER_SECONDS).offset
-                for place, answer in answers.items()
-            }
+            answers = admin.list_offsets(asked, **told).items()
+            return {at.partition: each.result(2 * ANSWER_SECONDS).offset for at, each in answers}
 
         codes = lib.KafkaError
         unknown, moved = codes.UNKNOWN_TOPIC_OR_PART, codes.NOT_LEADER_FOR_PARTITION

@@ -142,9 +142,8 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
 def _of_client(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that are for this client, or for both; its own ones win."""
     both = {name: each for name, each in options.items() if not name.startswith(_CLIENTS)}
-    mine = {
-        name.removeprefix(prefix): each for name, each in options.items() if name.startswith(prefix)
-    }
+    named = {name: each for name, each in options.items() if name.startswith(prefix)}
+    mine = {name.removeprefix(prefix): each for name, each in named.items()}
     return {_ALIKE.get(name, name): value for name, value in (both | mine).items()}
 
 
@@ -233,9 +232,8 @@ def _jaas(mechanism: str, user: str, password: str) -> str:
     module = _MODULES.get(mechanism.upper())
     if module is None:
         message = f"sasl.mechanism is {mechanism!r}, which takes no user and password here."
-        raise ConfigurationError(
-            message, hint=f"Known: {', '.join(_MODULES)}; others want sasl.jaas.config."
-        )
+        hint = f"Known: {', '.join(_MODULES)}; others want sasl.jaas.config."
+        raise ConfigurationError(message, hint=hint)
     return f'{module} required username="{_quoted(user)}" password="{_quoted(password)}";'
 
 

@@ -286,9 +286,8 @@ def _download(
     finally:
         for left in place.parent.glob(f".{place.name}.part-*"):
             shutil.rmtree(left, ignore_errors=True)
-    tell(
-        f"Downloaded {len(sizes)} jar{'s' * (len(sizes) > 1)}, {format_bytes(sum(sizes.values()))}."
-    )
+    number = f"{len(sizes)} jar{'s' * (len(sizes) > 1)}"
+    tell(f"Downloaded {number}, {format_bytes(sum(sizes.values()))}.")
     return tuple(place / name for name in sizes)
 
 
@@ -409,10 +408,8 @@ def connector_jars(
                 mark.touch()
         except EnvironmentFault as error:
             why = f"out of reach: {error.message}"
-    tell(
-        f"The connector to Kafka of Spark {spark_version} is {why}. That of {_NEAREST[0].version} "
-        "stands in, which is tested with it."
-    )
+    nearest = f"That of {_NEAREST[0].version} stands in, which is tested with it."
+    tell(f"The connector to Kafka of Spark {spark_version} is {why}. {nearest}")
     return fetch(_NEAREST, transitive=False, tell=tell)
 
 

@@ -224,10 +224,8 @@ class TopicMirror(Changelog):
         told = {"topic": topic, "topic_id": cluster.facts(topic).topic_id}
         known = _noted(path, told)
         if known != told:
-            message = (
-                f"{str(path)!r} mirrors another topic than {topic!r} is now: it was "
-                f"{known.get('topic')!r}, or was deleted and made again."
-            )
+            was = f"it was {known.get('topic')!r}, or was deleted and made again"
+            message = f"{str(path)!r} mirrors another topic than {topic!r} is now: {was}."
             raise InputError(message, hint="Restore into another folder.")
         return cls(path, cluster, topic)
 
@@ -331,9 +329,8 @@ def _counts_of(records: TopicRecords) -> dict[int, tuple[Counters, int]]:
                 [records.timestamps_ms[i] for i in chosen],
             )
     except FormatError as error:
-        message = (
-            f"The topic {records.topic!r} has a record that is none of a changelog: {error.message}"
-        )
+        none = f"a record that is none of a changelog: {error.message}"
+        message = f"The topic {records.topic!r} has {none}"
         raise FormatError(message, hint="Give a topic that only kstoolkit writes to.") from error
     return {
         size_ms: (counts.counters, int(counts.changed_ms.max(initial=0)))

@@ -578,7 +578,7 @@ def produce(
         oldest_ms = time.time_ns() // 1_000_000
         for records in what():
             times_ms = _record_times(records, record_time)
-            oldest_ms = _oldest(times_ms, oldest_ms)
+            oldest_ms = int(times_ms.min(where=times_ms != 0, initial=oldest_ms))
             kept_ms = _warned(oldest_ms, kept_ms, tell)
             _send(sender, records, times_ms, pace)
         sender.finish()
@@ -603,15 +603,9 @@ def _pace(rate: float | None, speed: float | str | None) -> Pace | None:
 
 
 def _bar(progress: bool | None) -> tqdm:  # noqa: FBT001 - whether to show it, or as it is fit
-    return tqdm(
-        desc="producing",
-        unit=" records",
-        unit_scale=True,
-        disable=None if progress is None else not progress,
-        file=sys.stderr,
-        dynamic_ncols=True,
-        leave=False,
-    )
+    looks = {"desc": "producing", "unit": " records", "unit_scale": True, "dynamic_ncols": True}
+    is_hidden = None if progress is None else not progress
+    return tqdm(**looks, disable=is_hidden, file=sys.stderr, leave=False)
 
 
 def _send(sender: Sender, records: RawRecords, record_ms: RecordTimes, pace: Pace | None) -> None:
@@ -641,10 +635,6 @@ def _record_times(records: RawRecords, record_time: str) -> RecordTimes:
     times_ms = records.time_ms
     fit = records.has_time & (times_ms > 0) & (times_ms <= latest_ms)
     return np.where(fit, times_ms, 0)
-
-
-def _oldest(record_ms: RecordTimes, now_ms: int) -> int:
-    return int(np.where(record_ms == 0, now_ms, record_ms).min(initial=now_ms))
 
 
 def _warned(oldest_ms: int, kept_ms: int | None, tell: Callable[[str], None]) -> int | None:

@@ -71,13 +71,9 @@ def read_records(
     left = {each: at for each, at in end.items() if begin[each] < at}
     if not left:
         return
-    consumer = cluster.consumer(
-        **{
-            "isolation.level": "read_committed",
-            # Else it would go on at the end, and pass over what is there still.
-            "auto.offset.reset": "error",
-        }
-    )
+    # Without an error it would go on at the end, and pass over what is there still.
+    told = {"isolation.level": "read_committed", "auto.offset.reset": "error"}
+    consumer = cluster.consumer(**told)
     try:
         consumer.assign([lib.TopicPartition(topic, each, begin[each]) for each in left])
         while left:

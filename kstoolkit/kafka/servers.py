@@ -193,11 +193,10 @@ def refusal(
         return told
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     for server in map(_Server, bootstrap.split(",")[:_ASKED]):
-        why = (
-            _with_tls(server, protocol, settings, " ".join(heard))
-            if protocol in _BY_TLS
-            else _without_tls(server, protocol)
-        )
+        if protocol in _BY_TLS:
+            why = _with_tls(server, protocol, settings, " ".join(heard))
+        else:
+            why = _without_tls(server, protocol)
         if why is not None:
             return why
     return None
@@ -219,10 +218,8 @@ def _of_password(heard: Sequence[str]) -> ConfigurationError | None:
     for server, what in _parted(heard):
         if _OF_PASSWORDS.match(what) and not _MAY_PASS.search(what):
             message = f"The broker at {server!r} does not let this client in: {what.rstrip(' .:')}."
-            hint = (
-                f"Mend sasl.username, sasl.password, sasl.mechanism or security.protocol. {_GIVEN}"
-            )
-            return ConfigurationError(message, hint=hint)
+            hint = "Mend sasl.username, sasl.password, sasl.mechanism or security.protocol."
+            return ConfigurationError(message, hint=f"{hint} {_GIVEN}")
     return None
 
 
