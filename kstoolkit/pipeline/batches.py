@@ -515,7 +515,7 @@ class RunSummary(Viewed):
         dead = sum(self.dead_letters.values())
         late = sum(self.late.values())
         return (
-            f"Summary({self.events:,} events, {late:,} late, {dead:,} dead letters, "
+            f"RunSummary({self.events:,} events, {late:,} late, {dead:,} dead letters, "
             f"{self.batches:,} batches, {self.findings:,} findings)"
         )
 

@@ -82,8 +82,9 @@ class StoreSummary(Record):
     unknown: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
+        families = format_count(len(self.column_families))
         return (
-            f"Summary({self.path!r}, {format_count(len(self.column_families))} column families, "
+            f"StoreSummary({self.path!r}, {families} column families, "
             f"{format_count(self.num_files)} files, {format_bytes(self.sst_bytes)}, "
             f"about {format_count(self.estimated_rows)} rows)"
         )
