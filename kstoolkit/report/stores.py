@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, KstoolkitError
 from kstoolkit.markup import isolated, text
 from kstoolkit.records import Record, Records, counted
 from kstoolkit.report.frames import (
@@ -29,7 +29,7 @@ from kstoolkit.stores.growth.growth import growth
 from kstoolkit.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from kstoolkit.changelog.changelog import Changelog
@@ -90,32 +90,42 @@ def changelog_part(changelog: Changelog, ids: Ids, limit: int | None) -> ReportP
 def _told_by_rocksdb(store: Store, ids: Ids, limit: int | None) -> list[ReportPart]:
     return [
         renamed(record_part(store.summary(), ids, limit), "Summary"),
-        record_part(store.key_stats(), ids, limit),
+        _if_told("Key stats", lambda: record_part(store.key_stats(), ids, limit), ids),
         records_part(store.levels(), ids, limit),
-        renamed(records_part(store.advice(), ids, limit), "Advice"),
+        _if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids),
     ]
 
 
 def _told_by_several(store: HasViews, ids: Ids, limit: int | None) -> list[ReportPart]:
     """Return what RocksDB tells of all that a store lies in, and of each."""
     each = store.each(lambda one: one.summary())
-    levels, advice = store.each(lambda one: one.levels()), store.advice()
+    levels = store.each(lambda one: one.levels())
     parts = [renamed(record_part(each.total, ids, limit), "In all")]
     parts += [renamed(records_part(each, ids, limit), "Each RocksDB")]
-    parts += [records_part(store.key_stats(), ids, limit)]
+    parts += [_if_told("Key stats", lambda: records_part(store.key_stats(), ids, limit), ids)]
     parts += [renamed(records_part(levels, ids, limit), "Levels")]
-    return [*parts, renamed(records_part(advice, ids, limit), "Advice")]
+    parts += [_if_told("Advice", lambda: records_part(store.advice(), ids, limit), ids)]
+    return parts
+
+
+def _if_told(title: str, make: Callable[[], ReportPart], ids: Ids) -> ReportPart:
+    """Return a part of a store; where a damaged one can't tell, why: the others are still shown."""
+    try:
+        return renamed(make(), title)
+    except KstoolkitError as error:
+        return _without(title, f"Unknown: {error.message}", ids)
+
+
+def _without(title: str, why: str, ids: Ids) -> ReportPart:
+    section = Section(key=ids.new(keyed(title)), heading=text(title), body=nothing(why))
+    return ReportPart(title=title, section=section)
 
 
 def _growth(store: OpenedStore, size_bytes: int, ids: Ids, limit: int | None) -> ReportPart:
     if size_bytes <= _MOST_MEASURED_BYTES:
         return record_part(growth(store), ids, limit)
-    said = nothing(
-        f"Not measured: all of its {format_bytes(size_bytes)} would have to be read. "
-        "kstoolkit growth does."
-    )
-    section = Section(key=ids.new("growth"), heading=text("Growth"), body=said)
-    return ReportPart(title="Growth", section=section)
+    read = f"all of its {format_bytes(size_bytes)} would have to be read. kstoolkit growth does."
+    return _without("Growth", f"Not measured: {read}", ids)
 
 
 def _windows(changelog: Changelog, lengths: Iterable[int]) -> pa.Table:

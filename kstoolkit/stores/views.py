@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.records import Record, Records, Source, of_source
 from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
 from kstoolkit.rocksdb.files.ssts import Level, density
@@ -22,6 +22,7 @@ from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
+from kstoolkit.stores.rows.readable import LeftOut, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -151,19 +152,29 @@ class HasViews(ABC):
         ------
         NoStoreError
             If there is no RocksDB.
-        ColumnFamilyError
-            If none of them has the column family that the view is of.
+        KstoolkitError
+            If none of them can be shown so, as with a column family that none has.
+
+        Warns
+        -----
+        LeftOutWarning
+            If some can't.
         """
         found: dict[str, _Row | Records[_Row]] = {}
-        missing: ColumnFamilyError | None = None
+        left_out: list[LeftOut] = []
+        failure: KstoolkitError | None = None
         for name, store in self.rocksdbs():
             try:
                 found[name] = view(store)
             except ColumnFamilyError as error:  # segments of before an upgrade lack the newer ones
-                missing = error
+                failure = error
+            except KstoolkitError as error:
+                failure = error
+                left_out.append(LeftOut(self.places[name], error.message))
         if not found:
             message = self.no_rocksdb or f"All that lay in {self.path} is gone, or unreadable."
-            raise missing or NoStoreError(message, hint="Its rows can be read: store.rows().")
+            raise failure or NoStoreError(message, hint="Its rows can be read: store.rows().")
+        say_left_out(self.path, left_out)
         return StoreRecords(self.path, found)
 
     def summary(self, cf: str | None = None) -> StoreSummary:

@@ -84,6 +84,13 @@ def test_no_advice_is_said_on_stderr(made: Path) -> None:
     assert "in no OPTIONS file: give --profile." in answer.err
 
 
+def test_what_is_unknown_of_memory_names_flags() -> None:
+    segment = "small-main-4_3_1/0_0/actions-1m/actions-1m.1700002800000"
+    said = given("memory", f"data/stores/kafka-streams/{segment}").out
+    assert said.count("give --profile") == 2
+    assert "profile=" not in said
+
+
 @pytest.mark.parametrize("command", ["memory", "advice"])
 def test_a_mistake_is_a_sentence_with_code_2(command: str, tmp_path: Path) -> None:
     answer = given(command, tmp_path / "nowhere")

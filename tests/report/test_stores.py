@@ -222,6 +222,17 @@ def test_a_damaged_store_is_said_and_nothing_is_added(store: Path) -> None:
     assert repr(report) == "Report('x', 0 parts)"
 
 
+def test_what_a_store_cannot_tell_is_said_and_all_else_is_told(tmp_path: Path) -> None:
+    copy = tmp_path / "actions-1m"
+    shutil.copytree("data/stores/kafka-streams/small-main-4_3_1/0_0/actions-1m", copy)
+    for options in copy.glob("*/OPTIONS-*"):
+        text = options.read_text(encoding="utf-8")
+        options.write_text(text[: text.rindex("[CFOptions")], encoding="utf-8")
+    page = page_of(copy)
+    assert "Unknown: " in page.text
+    assert all(title in page.text for title in ("In all", "Advice", "Levels", "Rows"))
+
+
 def test_a_store_in_several_rocksdb_is_told_of_each_and_in_all() -> None:
     with kst.open_store("data/stores/spark/count-by-user") as opened:
         page = page_of(opened)

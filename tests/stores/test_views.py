@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import InputError
+from kstoolkit.errors import InputError, KstoolkitError
 from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.opening import open_several
@@ -153,6 +153,25 @@ def test_a_snapshot_that_lacks_a_file_is_told_as_far_as_it_goes(tmp_path: Path) 
             summary = store.summary()
         assert summary.num_files == 3
         assert summary.damage.startswith("0/2.zip: 1 of 2 SST files is missing")
+
+
+def spoil(store: Path) -> None:
+    for options in store.glob("OPTIONS-*"):
+        options.write_bytes(b"junk" + options.read_bytes())
+
+
+def test_a_segment_that_cannot_be_shown_so_is_left_out_and_named(tmp_path: Path) -> None:
+    copy = shutil.copytree(WINDOWED, tmp_path / WINDOWED.name)
+    first, *rest = sorted(copy.iterdir())
+    spoil(first)
+    with several(copy) as store:
+        with pytest.warns(LeftOutWarning, match=f"left out. {first.name}: "):
+            told = store.each(lambda one: one.summary())
+        assert told.stores == tuple(each.name for each in rest)
+    for each in rest:
+        spoil(each)
+    with several(copy) as store, pytest.raises(KstoolkitError, match="no OPTIONS file"):
+        store.each(lambda one: one.summary())
 
 
 def test_state_of_changelogs_alone_says_where_its_rocksdb_is() -> None:

@@ -325,8 +325,8 @@ def _of_writer(
 
 def lacking(plan: MemoryPlan) -> str:
     """Return why the formula can't be worked out; nothing if it can."""
-    lacking_terms = [term for term in _MAIN_TERMS if term in plan.unknown]
-    return "; ".join(f"{term}: {plan.unknown[term]}" for term in lacking_terms)
+    whys = {term: plan.unknown[term] for term in _MAIN_TERMS if term in plan.unknown}
+    return naming("; ".join(f"{term}: {{{term}}}" for term in whys), **whys)
 
 
 def _sum(handles: Collection[Rdict], name: str) -> int | None:

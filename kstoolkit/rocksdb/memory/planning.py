@@ -208,7 +208,8 @@ def _of_files(term: str, figure: str, size_bytes: int, given: _Given) -> MemoryT
 
 
 def _why(profile: Profile, *options: str) -> str:
-    return "; ".join(profile.unknown[name] for name in options if name in profile.unknown)
+    whys = {name: profile.unknown[name] for name in options if name in profile.unknown}
+    return naming("; ".join(f"{{{name}}}" for name in whys), **whys)
 
 
 def _term(

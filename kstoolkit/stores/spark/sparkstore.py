@@ -208,13 +208,16 @@ class SparkStore(DescribedStore, HasViews, HasRows):
         """Why there is no RocksDB to look into, and where one is; None if there is a snapshot."""
         if self.places:
             return None
+        if not self._is_in_rocksdb:
+            return f"{self.path} is of Spark's HDFS-backed state store, which knows no RocksDB."
         made = f"version {self.version} is made of changelogs alone"
         return f"No RocksDB of {self.path} is on disk: {made}. {WHERE_IT_IS}"
 
     @property
     def no_log(self) -> str:
         """Where its log is: never beside it."""
-        return f"There is no LOG in {self.path}. {NO_LOG}"
+        of_rocksdb = f"There is no LOG in {self.path}. {NO_LOG}"
+        return of_rocksdb if self._is_in_rocksdb else str(self.no_rocksdb)
 
     @property
     def not_shown(self) -> str | None:
@@ -237,6 +240,10 @@ class SparkStore(DescribedStore, HasViews, HasRows):
 
     def __repr__(self) -> str:
         return f"SparkStore({str(self.path)!r}, {self.kind}, version {self.version})"
+
+    @property
+    def _is_in_rocksdb(self) -> bool:
+        return any(at.layout({}).wrapping.is_rocksdb for at, _ in self._chains)
 
     @cached_property
     def _snapshots(self) -> dict[Path, StoreVersion]:

@@ -87,6 +87,13 @@ def test_rows_of_an_operator_are_those_of_spark_after_each_batch(
     assert seen > 6
 
 
+def test_state_that_is_hdfs_backed_is_said_to_know_no_rocksdb(checkpoints: Checkpoints) -> None:
+    with kst.open_store(checkpoints.make("window", "HDFS")) as store:
+        assert isinstance(store, SparkStore)
+        assert "knows no RocksDB" in str(store.no_rocksdb)
+        assert store.no_log == store.no_rocksdb
+
+
 @pytest.mark.parametrize("way", [queries.CHANGELOGS, queries.ON_HDFS])
 def test_files_that_lzf_compressed_hold_what_spark_says(
     checkpoints: Checkpoints, tmp_path: Path, way: dict[str, str]
