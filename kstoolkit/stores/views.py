@@ -22,7 +22,6 @@ from kstoolkit.rocksdb.log.stats import write_amplification
 from kstoolkit.rocksdb.log.storelog import StoreLog, read_log
 from kstoolkit.rocksdb.memory.measured import MemoryParts, lacking
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, MemoryTerm
-from kstoolkit.stores.rows.readable import LeftOut, say_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -161,7 +160,7 @@ class HasViews(ABC):
             If some can't.
         """
         found: dict[str, _Row | Records[_Row]] = {}
-        left_out: list[LeftOut] = []
+        left_out: dict[Path, str] = {}
         failure: KstoolkitError | None = None
         for name, store in self.rocksdbs():
             try:
@@ -170,11 +169,14 @@ class HasViews(ABC):
                 failure = error
             except KstoolkitError as error:
                 failure = error
-                left_out.append(LeftOut(self.places[name], error.message))
+                left_out[self.places[name]] = error.message
         if not found:
             message = self.no_rocksdb or f"All that lay in {self.path} is gone, or unreadable."
             raise failure or NoStoreError(message, hint="Its rows can be read: store.rows().")
-        say_left_out(self.path, left_out)
+        if left_out:
+            from kstoolkit.stores.rows.readable import LeftOut, say_left_out  # noqa: PLC0415 - Arrow
+
+            say_left_out(self.path, [LeftOut(*each) for each in left_out.items()])
         return StoreRecords(self.path, found)
 
     def summary(self, cf: str | None = None) -> StoreSummary:
