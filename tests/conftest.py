@@ -30,6 +30,16 @@ ALLOWED_SKIPS = (
 SLOWER = ("spark", "kafka", "slow", "connect", "cluster", "kill", "browser")
 """Markers of tests that take their time: the more of them, the later a test runs."""
 
+LONGEST = (
+    "tests/browser/test_notebooks.py",
+    "tests/test_pages.py",
+    "tests/pipeline/test_topic_failures.py",
+    "tests/pipeline/test_kills.py",
+    "tests/pipeline/test_topic_kills.py",
+    "tests/kafka/test_producing.py",
+)
+"""Files that take minutes come first of what is slow: else one process ends all alone with one."""
+
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("kstoolkit", deadline=None)
 settings.load_profile("kstoolkit")
@@ -74,7 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Java, clusters and killed processes share two cores with the test: one that fails runs once
     more, and the summary names it even if it passes then.
     """
-    items.sort(key=_slowness)
+    items.sort(key=_turn)
     for item in items:
         if _slowness(item):
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -92,6 +102,14 @@ def pytest_terminal_summary(
     """Say which skips made the run fail."""
     for reason in _unexpected_skips(config):
         terminalreporter.write_line(f"Skipped under CI, and not allowed to be: {reason}", red=True)
+
+
+def _turn(item: pytest.Item) -> tuple[int, int]:
+    """Return when a test runs: in which of three parts, and when in that."""
+    file, slowness = item.nodeid.partition("::")[0], _slowness(item)
+    if file in LONGEST:
+        return 1, LONGEST.index(file)
+    return 2 if slowness else 0, slowness
 
 
 def _slowness(item: pytest.Item) -> int:
