@@ -46,8 +46,10 @@ class Frame:
     ----------
     df
         The DataFrame.
-    columns, limits
-        As of :class:`Files`.
+    columns
+        Which column is what; names, or Spark SQL expressions.
+    limits
+        What an event may look like.
     """
 
     df: DataFrame

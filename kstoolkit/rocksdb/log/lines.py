@@ -65,10 +65,27 @@ _CENTURY = 2000
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log, taken apart: of a continued message the line as it is, else what it says.
+    """A line of a log, taken apart.
 
-    ``written`` is by the clock on the writer's wall, or UTC if ``in_utc``; ``native`` lines were
-    handed on by Spark, whose logger may say of which ``store``.
+    Parameters
+    ----------
+    text
+        What it says, without what stands before; of a continued message the line as it is.
+    written
+        When, by the clock on the writer's wall (naive); None if the line doesn't say.
+    level
+        ``"debug"``, ``"info"`` (in a LOG a header too), ``"warn"``, ``"error"``, ``"fatal"`` or
+        ``"header"``.
+    column_family
+        None if it is of the store as a whole.
+    native
+        Whether Spark handed it on.
+    continued
+        Whether it goes on with the message of the line before.
+    in_utc
+        Whether ``written`` is UTC, which Spark's JSON says.
+    store
+        Which of Spark's stores; None in a LOG, and where Spark's logger doesn't say it.
     """
 
     text: str

@@ -63,7 +63,14 @@ class LevelStats(Record):
 
     @classmethod
     def of_row(cls, column_family: str, names: list[str], line: str) -> LevelStats | None:
-        """Return a row by the names of its columns; None if it doesn't fit them."""
+        """Return a row by the names of its columns; None if it doesn't fit them.
+
+        Examples
+        --------
+        >>> row = "  L6     15/0   906.43 KB   3.2"
+        >>> LevelStats.of_row("default", ["Level", "Files", "Size", "W-Amp"], row).size_bytes
+        928184
+        """
         parts: list[str] = []
         for part in line.split():
             if part in _IN_BYTES and parts:
