@@ -24,7 +24,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test bench lab notebooks docs lint clean chromium
+.PHONY: run test bench lab notebooks docs lint clean chromium classes
 .PHONY: installed installed-for-docs installed-for-lab installed-for-tests
 .DELETE_ON_ERROR:
 
@@ -33,7 +33,7 @@ run: installed
 	$(BIN)/kstoolkit findings out
 	$(BIN)/kstoolkit report out --html out/report.html
 
-test: installed-for-tests chromium
+test: installed-for-tests chromium classes
 	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER))
 
 bench: installed-for-tests
@@ -83,6 +83,11 @@ installed-for-docs: $(BIN)/python
 # The browser tests drive the system's Chromium.
 chromium: installed-for-tests
 	@$(BIN)/python -m tests.browser.chromium
+
+# Spark of the tests starts in less time once they are there.
+classes: installed-for-tests
+	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || \
+		JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m tests.sparkclasses
 
 installed-for-tests: $(BIN)/python
 	@cmp -s pyproject.toml .venv/installed-for-tests.toml || { \

@@ -53,9 +53,11 @@ def compare_profiles(
         "With --replay of a changelog: which of its windows, such as '1 hour'.",
         "none, for --replay of a store",
     ),
-    writes: int | None = optional("N", "How many rows to draw.", "1000000", min=1),
-    keys: int | None = optional("N", "Among how many keys.", "250000", min=1),
-    value_bytes: int | None = optional("N", "How large the values drawn are.", "100", min=1),
+    writes: int | None = optional("N", "How many rows to draw.", str(_DRAWN["writes"]), min=1),
+    keys: int | None = optional("N", "Among how many keys.", str(_DRAWN["keys"]), min=1),
+    value_bytes: int | None = optional(
+        "N", "How large the values drawn are.", str(_DRAWN["value_bytes"]), min=1
+    ),
     reads: float = typer.Option(0.1, min=0, metavar="N", help="How many gets stand by a write."),
     pace: float | None = optional(
         "N", "How many writes a second.", "as fast as RocksDB takes them", min=1

@@ -113,6 +113,7 @@ FINDINGS_TO = optional(
 GIVE_UP_AFTER = optional(
     "DURATION", "With topics: how long brokers that do not answer are waited for.", "10 minutes"
 )
+RULES = optional("FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day")
 BLOCKS = switch(
     "--blocks",
     "With --changelog: many counts in one record, a tenth of the bytes; compaction can't fold "

@@ -110,7 +110,7 @@ def restore(
         "--follow", "Keep up with the changelog, until Ctrl-C.  [default: to its end]"
     ),
     every: str | None = optional(
-        "DURATION", "With --follow: how often to look for what is new.", "1 second"
+        "DURATION", "With --follow: how often to look for what is new.", _LOOK
     ),
     metrics_port: int | None = optional(
         "PORT",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 import warnings
 from dataclasses import asdict
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from kstoolkit.cli.options import (
     AS_JSON_OBJECT,
     LIMIT,
     OUT,
+    RULES,
     Format,
     argument,
     optional,
@@ -27,7 +27,7 @@ from kstoolkit.cli.options import (
 )
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
 from kstoolkit.environment import doctor as diagnosed
-from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning
+from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning, guessed
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
@@ -90,9 +90,7 @@ def findings(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> Non
 
 def find(
     out: str = argument("OUT", "A run's output folder, or a changelog."),
-    rules: str | None = optional(
-        "FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day"
-    ),
+    rules: str | None = RULES,
     as_json: bool = AS_JSON,
     limit: int = LIMIT,
 ) -> None:
@@ -326,8 +324,7 @@ def fetch(
     published with Apache Druid; CC BY-SA 3.0.
     """
     if name not in _REAL_SAMPLES:
-        near = get_close_matches(name, _REAL_SAMPLES, n=1)
-        guess = f"Did you mean {near[0]!r}? " if near else ""
+        guess = guessed(name, _REAL_SAMPLES)
         message = f"There is no sample {name!r}."
         raise InputError(message, hint=f"{guess}There is: {', '.join(_REAL_SAMPLES)}.")
     from kstoolkit.events.sample import fetch_wikiticker  # noqa: PLC0415 - loads Arrow

@@ -17,6 +17,7 @@ from kstoolkit.cli.options import (
     KAFKA_CONFIG,
     MAX_RECORDS,
     QUIET,
+    RULES,
     SCHEMA,
     STARTING,
     TIME_UNIT,
@@ -36,6 +37,7 @@ from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.windows import Cascade
 
 _TRIGGER = "10 seconds"
+_RESTARTS_PER_HOUR = 5
 
 
 def run(
@@ -62,9 +64,7 @@ def run(
         help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
         "every 1 minute' is one that hops.",
     ),
-    rules: str | None = optional(
-        "FILE", "A TOML file of rules.", "unusual counts in an hour, 5 false alarms a day"
-    ),
+    rules: str | None = RULES,
     file_format: Format | None = FILE_FORMAT,
     time_unit: Unit | None = TIME_UNIT,
     max_files_per_batch: int | None = optional(
@@ -74,12 +74,12 @@ def run(
         "--follow", "Keep counting what arrives, until Ctrl-C.  [default: to the end]"
     ),
     trigger: str | None = optional(
-        "DURATION", "With --follow: how often a micro-batch begins.", "10 seconds"
+        "DURATION", "With --follow: how often a micro-batch begins.", _TRIGGER
     ),
     restarts_per_hour: int | None = optional(
         "N",
         "With --follow: start again what dies, so often within an hour, then end with code 75.",
-        "don't; supervise: 5",
+        f"don't; supervise: {_RESTARTS_PER_HOUR}",
         min=1,
     ),
     alive_file: str | None = optional(
@@ -216,9 +216,6 @@ def _check_bounded(**options: object) -> None:
                 f"{Option(name).at_terminal} is for a run without an end, but --follow is missing."
             )
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
-
-
-_RESTARTS_PER_HOUR = 5
 
 
 def supervise(**options: Any) -> None:

@@ -19,7 +19,7 @@ import typer
 
 from kstoolkit.cli.options import AS_JSON, KAFKA_CONFIG, argument, optional, settings_of, switch
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.moments import moment_text
 from kstoolkit.units import format_bytes, format_count, parse_duration
@@ -98,7 +98,7 @@ UNTIL = optional("T", "Only rows before this moment.", "all")
 def _opened_store(
     path: str, *, version: int | None = None, batch: int | None = None, **told: Any
 ) -> Iterator[OpenedStore]:
-    """Yield a store as :func:`kstoolkit.open_store` takes it, at the version that is asked for."""
+    """Yield a store, told as :func:`kstoolkit.open_store` is, at the version that is asked for."""
     from kstoolkit.stores.opening import open_store  # noqa: PLC0415 - loads RocksDB
     from kstoolkit.stores.spark.sparkstore import SparkStore  # noqa: PLC0415 - as above
 
@@ -411,10 +411,11 @@ def _of_run(side: GivenSide) -> HasRows | None:
 
 
 def _check_is_of_topics(side: GivenSide) -> None:
+    flags = {"other_folders": "--other-folder"}
     for name in ("version", "batch", "column_family", "other_folders"):
         if side.told.get(name) is not None:
-            flag = name.replace("_", "-").removesuffix("s")
-            message = f"--{flag} is of stores on disk, and {side.path} is a topic."
+            flag = Option(name, flag=flags.get(name)).at_terminal
+            message = f"{flag} is of stores on disk, and {side.path} is a topic."
             raise ConfigurationError(message, hint="Leave it out.")
 
 

@@ -121,7 +121,7 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> None:
-    """Print rows under a header in columns; texts that are too long are cut, but for the last.
+    """Print rows under a header in columns; all but the last are cut if too long.
 
     ``right`` names the column that is set to the right, if there is one.
 

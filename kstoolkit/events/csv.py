@@ -158,7 +158,7 @@ def _shown(text: str) -> str:
 
 
 class _Clean(WholeLineEnds):
-    """The same with a substitute for each byte that is not UTF-8, and a line end at its end.
+    """Whole line ends, a substitute for each byte that is not UTF-8, and a line end at its end.
 
     Arrow can't tell of a row with too few values if it can't decode the row.
     """

@@ -213,12 +213,12 @@ def _parse_chunk(chunk: bytes, columns: Columns, types: Types, longest_bytes: in
     if not len(lines.starts):
         return Piece(*(pa.array([], _TEXT),) * 3, lines.raw, size_bytes=len(chunk))
     try:
-        table = _parsed(chunk, types)
+        table = _parsed(chunk, types).combine_chunks()
     except pa.ArrowInvalid:
         return None
     if table.num_rows != len(lines.starts):
         return None
-    times, users, actions = (table[name].combine_chunks() for name in columns)
+    times, users, actions = (table[name].chunk(0) for name in columns)
     return Piece(times, users, actions, lines.raw, size_bytes=len(chunk))
 
 

@@ -113,7 +113,7 @@ def tail_bounds(count: ArrayLike, mean: ArrayLike, variance: ArrayLike) -> tuple
 def interval(
     mean: ArrayLike, variance: ArrayLike, probability: float = 0.95
 ) -> tuple[Integers, Integers]:
-    """Return the counts between which such a share lies, rare ends cut off equally."""
+    """Return the counts between which ``probability`` lies, rare ends cut off equally."""
     m, v = np.broadcast_arrays(np.asarray(mean, np.float64), np.asarray(variance, np.float64))
     rest = (1 - probability) / 2
     return _quantile(rest, m, v), _quantile(1 - rest, m, v)

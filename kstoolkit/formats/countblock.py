@@ -21,10 +21,10 @@ place in the dictionary: long runs, which is what makes a counter a handful of b
 travels in the shuffle and lies in the state store, and has no checksum of its own: RocksDB's
 blocks, Parquet's pages and TCP's segments have theirs around it.
 
-In a changelog topic its key says which of a micro-batch's blocks it is. The numbers are signed and
-big-endian, and but for the last none is below zero, by which it is told from the key of one user's
-window (:mod:`kstoolkit.formats.keys`). The second part of bucket 5 in batch 7 of epoch 1, with
-counts of minutes, is ``00000005 00000001 0000000000000007 00000001 ffffffffffff15a0``. No two
+In a changelog topic its key says which of a micro-batch's blocks it is. Its 28 bytes are signed,
+big-endian numbers. None but the last is below zero, and by that one it is told from the key of one
+user's window (:mod:`kstoolkit.formats.keys`). The second part of bucket 5 in batch 7 of epoch 1,
+with counts of minutes, is ``00000005 00000001 0000000000000007 00000001 ffffffffffff15a0``. No two
 batches share a key, so compaction leaves every block in place, and takes one of two if a batch was
 written twice; of one count in several blocks, that of the newest (epoch, batch) counts. What is
 older than windows are kept goes by the topic's ``retention.ms`` (``cleanup.policy=compact,delete``)

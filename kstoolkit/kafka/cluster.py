@@ -56,7 +56,7 @@ def clients() -> Any:
 
 
 def _made(kind: Callable[[dict[str, Any]], Any], settings: dict[str, Any]) -> Any:
-    """Return a client with such settings, unless librdkafka takes none such."""
+    """Return a client with such settings; librdkafka may refuse some."""
     try:
         return kind(settings)
     except clients().KafkaException as error:
@@ -338,8 +338,8 @@ class Cluster:
         return _made(clients().Consumer, self._settings() | told | more)  # type: ignore[no-any-return]
 
     def _settings(self) -> dict[str, Any]:
-        ours = {"bootstrap.servers": self.bootstrap, "log_level": 0}  # what goes wrong is raised
-        return ours | for_librdkafka(self.options)
+        silent = {"log_level": 0}  # what goes wrong is raised
+        return {"bootstrap.servers": self.bootstrap} | silent | for_librdkafka(self.options)
 
     def _offsets(
         self, topic: str, partitions: list[int], what: str | int, *, committed: bool = True

@@ -78,7 +78,8 @@ def group_facts(cluster: Cluster, name: str) -> GroupFacts:
         assigned=frozenset(
             Partition(each.topic, each.partition)
             for member in group.members
-            for each in getattr(member.assignment, "topic_partitions", ())
+            if member.assignment is not None
+            for each in member.assignment.topic_partitions
         ),
     )
 

@@ -140,6 +140,7 @@ def _given(
     give_up_after: Duration,
     options: Mapping[str, str] | None,
 ) -> dict[str, Any]:
+    """Return the fields of :class:`OutputTopic` that an argument says."""
     return {
         "options": options_given(options),
         "address": address_of(topic, bootstrap),

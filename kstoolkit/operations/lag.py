@@ -203,7 +203,7 @@ class TopicLag(Viewed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Positions:
-    """Where a reader is at one moment, whose clock never goes back.
+    """Where a reader is at one moment; ``at_seconds`` is of a clock that never goes back.
 
     A partition that is gone has no reach; why a position is not known, ``unknown`` says.
     """

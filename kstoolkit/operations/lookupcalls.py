@@ -108,7 +108,7 @@ class _LookupCache:
     """The answers that were used last, until they are too old; a failure is no answer.
 
     That a key is unknown is kept for a time of its own: it may get to be known. ``now`` is a clock
-    that never goes back, in seconds.
+    that never goes back, in seconds. One thread at a time may use it.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class _LookupCalls:
     async def ask(
         self, keys: Sequence[Hashable], *, is_half: bool = False
     ) -> dict[Hashable, Answer]:
-        """Return an answer for each key, or why there is none; halves are not tried again."""
+        """Return an answer for each key, or why there is none; a half of several is tried once."""
         retries = self._options.retries if not is_half or len(keys) == 1 else 0
         answers, failure = await self._try(keys, retries)
         failed = [key for key in keys if answers[key].failure is not None]
@@ -532,7 +532,9 @@ def _together(told: list[Mapping[str, float]]) -> dict[str, float]:
 def lookup_statistics(
     told: Mapping[str, Mapping[str, float]], why_unknown: str | None = None
 ) -> LookupStatistics:
-    """Return the sum of what processes counted, each by its name; or why some of them can't tell.
+    """Return the sum of what processes, each by its name, counted.
+
+    ``why_unknown`` says why some of them can't tell; then nobody knows how many they are.
 
     >>> one = {"calls": 2, "keys_asked": 50, "busy_ms": 100.0, "max_in_flight": 2}
     >>> found = lookup_statistics({"a": one, "b": {"calls": 3, "max_in_flight": 1}})

@@ -43,7 +43,13 @@ from kstoolkit.operations.lag import LagWatch
 from kstoolkit.operations.sparkmemory import java_memory, session_with_java
 from kstoolkit.operations.sparkmetrics import QueryFigures, counter, gauge, labelled
 from kstoolkit.pipeline.runfolder import size_bytes
-from kstoolkit.pipeline.status import FindingCounts, RunState, RunWatch, with_all_reasons
+from kstoolkit.pipeline.status import (
+    NO_BATCH,
+    FindingCounts,
+    RunState,
+    RunWatch,
+    with_all_reasons,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -63,7 +69,6 @@ if TYPE_CHECKING:
 
 
 _SECOND_MS = 1_000
-_NO_BATCH = "no batch has ended yet"
 
 
 def _run_metrics(status: RunStatus, settings: Settings | None) -> list[Family]:
@@ -99,7 +104,7 @@ _STATE_BYTES = "Size of the state in the checkpoint."
 def _behind(status: RunStatus) -> list[Family]:
     lag_s = None if status.lag_ms is None else status.lag_ms / _SECOND_MS
     return [
-        gauge(name, about, value, status.unknown.get(figure, _NO_BATCH))
+        gauge(name, about, value, status.unknown.get(figure, NO_BATCH))
         for name, value, figure, about in (
             ("event_time_lag_seconds", lag_s, "newest_event_ms", _EVENT_TIME_LAG),
             ("lag_files", status.waiting_files, "waiting_files", f"Files {_WAIT}"),
@@ -122,7 +127,7 @@ def _last_batch(newest: MicroBatch | None) -> list[Family]:
     if newest is not None:
         told = newest.clock_ms / _SECOND_MS, newest.events, newest.seconds
     return [
-        gauge(f"last_batch_{name}", about, value, _NO_BATCH)
+        gauge(f"last_batch_{name}", about, value, NO_BATCH)
         for (name, about), value in zip(_LAST_BATCH.items(), told, strict=True)
     ]
 
@@ -173,14 +178,14 @@ def _java_metrics(*, counts_here: bool) -> list[Family]:
         beans = jvm.java.lang.management.ManagementFactory.getGarbageCollectorMXBeans()
         collectors = {bean.getName(): bean for bean in beans}
     else:
-        why = "the session has no Java on this side, as with Spark Connect"
-        why = why if counts_here else "only the process that counts knows"
+        no_java = "the session has no Java on this side, as with Spark Connect"
+        why = no_java if counts_here else "only the process that counts knows"
         about = f" Unknown: {why}."
     counts = {name: bean.getCollectionCount() for name, bean in collectors.items()}
     seconds = {n: bean.getCollectionTime() / _SECOND_MS for n, bean in collectors.items()}
     return [
         *(
-            gauge(f"jvm_{name}", said, getattr(memory, name, None), why)
+            gauge(f"jvm_{name}", said, None if memory is None else getattr(memory, name), why)
             for name, said in _JAVA_MEMORY.items()
         ),
         counter("jvm_gc_collections", f"Garbage collections.{about}", labelled("gc", counts)),

@@ -17,6 +17,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from kstoolkit.pipeline.status import NO_BATCH
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -210,7 +212,7 @@ class QueryFigures:
                 self._parts[part] = self._parts.get(part, 0.0) + seconds
             self._take_operators(progress[number])
             self._counted = number
-        why = "no batch has ended yet" if counts_here else "only the process that counts knows"
+        why = NO_BATCH if counts_here else "only the process that counts knows"
         return [*self._times(why), *self._state(why), *self._rocksdb_metrics()]
 
     def _take_operators(self, told: Mapping[str, Any]) -> None:

@@ -37,7 +37,10 @@ _BARE_USER = re.compile(r"(?<![\w.])user(?!\s*\(|[\w.])", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EventColumns:
-    """The columns to count by: names or Spark SQL expressions, read from any DataFrame."""
+    """The columns to count by: names or Spark SQL expressions, read from any DataFrame.
+
+    Without ``action`` all actions are counted as one. A timestamp without a zone is UTC.
+    """
 
     event_time: str
     user: str

@@ -88,10 +88,7 @@ def check_topic(
 ) -> TopicFacts:
     """Wait for the topic's broker, and return what the topic is.
 
-    Raises
-    ------
-    CheckpointError
-        If it is another topic than that of the run's earlier batches, or has lost what comes next.
+    It must be that of the run's earlier batches, and still have what comes next.
     """
     cluster = Cluster(topic.address.bootstrap, topic.options)
     cluster.wait(topic.patience_ms, tell, sleep)

@@ -356,7 +356,7 @@ _PARTS = {
 _FIRST_CHANGES = 50
 _NOT_TOLD = "not kept: only the process that counts knows it so soon"
 _NO_FILES = "a DataFrame's source does not say"
-_NO_BATCH = "no batch has ended yet"
+NO_BATCH = "no batch has ended yet"
 
 
 class RunWatch:
@@ -445,9 +445,9 @@ class RunWatch:
             restarts=len(restarts),
             last_restart=restarts[-1] if restarts else None,
             unknown={
-                "state_rows": _NOT_TOLD if self._run.query is None else _NO_BATCH,
+                "state_rows": _NOT_TOLD if self._run.query is None else NO_BATCH,
                 "waiting_files": _NO_FILES,
-                "state_bytes": _NO_BATCH,
+                "state_bytes": NO_BATCH,
                 "newest_event_ms": "no counts yet",
             },
         )

@@ -322,7 +322,7 @@ class Retries:
 
     Kafka may stay away for ``patience_ms`` where it is read; a topic that is written says so
     itself. Of a batch that died thrice, ``set_aside`` sets the records aside that it dies of, and
-    says which; what it calls with a line raises once the run is to end.
+    says which. Without ``restart`` all else that ends it ends the run.
     """
 
     folder: RunFolder

@@ -342,7 +342,10 @@ class PoisonSearch:
     check_wanted: Callable[[], None]
 
     def set_aside(self) -> str | None:
-        """Put the records on the skip list, and say which; ``None`` if it is not single records."""
+        """Put the records on the skip list, and say which.
+
+        ``None`` if it is not single records, or Kafka could not be read meanwhile.
+        """
         try:
             ranges = self._at_hand()
             found = bisect(self._works, ranges) if ranges else {}

@@ -82,7 +82,7 @@ imported.
 
 
 def draw(record: object, ax: Axes | None = None, **options: Any) -> Axes:
-    """Return the plot of a record, or of several of one kind, if there is such."""
+    """Return the plot of a record, or of several of one kind; raise if there is none such."""
     function = drawer(record)
     known = inspect.signature(function).parameters
     for name in options:
@@ -94,7 +94,7 @@ def draw(record: object, ax: Axes | None = None, **options: Any) -> Axes:
 
 
 def drawer(record: object) -> Callable[..., Axes]:
-    """Return the function that draws a record, if one does."""
+    """Return the function that draws a record; raise if none does."""
     name = next((each for each in _names(record) if each in _DRAWN_BY), None)
     if name is None:
         message = f"There is no plot of {type(record).__name__}."

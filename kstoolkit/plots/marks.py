@@ -59,7 +59,7 @@ MOST_MARKERS = 50
 class Bars:
     """Counts as steps: ``heights[i]`` events from ``edges_ms[i]`` to ``edges_ms[i + 1]``.
 
-    There are so many windows in the time shown; ``group`` of them stand behind one bar.
+    The time shown has ``num_windows``; ``group`` of them stand behind one bar.
     """
 
     edges_ms: NDArray[np.int64]
@@ -165,7 +165,8 @@ _MOST_MARKERS = 12
 def draw_lines(ax: Axes, series: Mapping[str, Points]) -> list[str]:
     """Draw a line for each series, and return what was left out or drawn together.
 
-    Points are in the order of x. Names in the legend differ by colour, line style and marker.
+    Points are in the order of x. Lines differ by colour, line style and marker, also those of one
+    name in the legend.
     """
     drawn, left_out = dict(list(series.items())[:_MOST_LINES]), list(series)[_MOST_LINES:]
     notes = [f"not drawn: {listed(left_out)}"] if left_out else []
@@ -574,7 +575,7 @@ def row_axes(ax: Axes | None, number: int = 0) -> Axes:
 def draw_rows(
     ax: Axes | None, rows: Sequence[Row], *, log: bool = False, longest_name: int = 28
 ) -> Axes:
-    """Draw rows, at most 40 or so, the first one at the top; a logarithmic scale begins below 1."""
+    """Return Axes with rows, at most 40 or so, the first at the top; a log scale begins below 1."""
     ax = row_axes(ax, len(rows))
     once: set[str] = set()
     least = 0.5 if log else 0.0

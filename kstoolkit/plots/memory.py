@@ -204,8 +204,8 @@ _INSIDE_JAVA = (
 def plot_spark_memory(memory: SparkMemory, *, ax: Axes | None = None) -> Axes:
     """Return a plot of what each of Spark's processes takes, and of RocksDB beside its formula."""
     terms = () if memory.plan is None else memory.plan.terms
-    sizes = {f"{each.term} (formula)": each.total_bytes for each in terms if each.total_bytes}
-    formula = [BarPart(name, size) for name, size in sizes.items()]
+    needed = [each for each in terms if each.total_bytes]
+    formula = [BarPart(f"{each.term} (formula)", each.total_bytes) for each in needed]
     if memory.formula_bytes is None:
         formula = [part_of(memory, "formula_bytes", "RocksDB's formula")]
     bars = [

@@ -36,7 +36,7 @@ import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -577,11 +577,11 @@ def counts_of_page(rows: Pairs, actions: list[str], start_ms: int, end_ms: int) 
     check_ids(int(bundles.action_id.max(initial=0)), actions)
     texts = np.array(actions, object)[bundles.action_id].tolist()
     counts = bundles.count.tolist()
-    ends = np.cumsum(bundles.size).tolist()
-    rows_of_users = zip(users, [0, *ends], ends, bundles.updated_at_ms.tolist(), strict=False)
+    spans = pairwise([0, *np.cumsum(bundles.size).tolist()])
+    rows_of_users = zip(users, spans, bundles.updated_at_ms.tolist(), strict=True)
     return [
         UserCounts(user, start_ms, end_ms, dict(zip(texts[a:b], counts[a:b], strict=True)), at_ms)
-        for user, a, b, at_ms in rows_of_users
+        for user, (a, b), at_ms in rows_of_users
     ]
 
 

@@ -347,7 +347,7 @@ def titles(figure: Figure) -> str:
 
 
 def whole(ax: Axes) -> Figure:
-    """Return the figure that Axes are in; they may be in none any more."""
+    """Return the figure that Axes are in; raise if they were removed from theirs."""
     figure = ax.get_figure(root=True)
     if figure is None:
         message = "These Axes are in no figure: they were removed from theirs."

@@ -111,7 +111,7 @@ class _Grid:
         numbers = {place + split for place, column in enumerate(columns) if column in self.numbers}
         said = self._said(kind) + (f"; {self._columns(columns)}" if split else "")
         names = [isolated(head, LONGEST_IN_TABLE) for head in heads]
-        return table(f"{said}.", names, rows, numbers=numbers | set(range(split)))
+        return table(f"{said}.", names, rows, numbers=numbers | ({0} if split else set()))
 
     def _said(self, kind: str) -> str:
         shown = len(self.rows)

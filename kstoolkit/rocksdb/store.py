@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Self, Unpack
 
-from kstoolkit.errors import InputError
+from kstoolkit.errors import FormatError, InputError, UserError
 from kstoolkit.records import Source
 from kstoolkit.rocksdb.advice.advice import Facts, FamilyFacts, WriterTickers, check_circumstances
 from kstoolkit.rocksdb.advice.rules import advice_on, may_be_wide
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
     from rocksdict import Rdict
 
-    from kstoolkit.errors import FormatError
     from kstoolkit.records import Records
     from kstoolkit.rocksdb.advice.advice import AdviceList, Circumstances
     from kstoolkit.rocksdb.files.damage import Losses
@@ -246,7 +245,11 @@ class Store:
         self._chosen(name)
         if self._options is None:
             return None
-        found = Profile.from_options(self._shadow.path, column_family=name)
+        try:
+            found = Profile.from_options(self._shadow.path, column_family=name)
+        except UserError as error:
+            message = error.message.replace(str(self._shadow.path), str(self.path))
+            raise FormatError(message, hint=error.hint) from error
         return found.changed(name=self.path.name)
 
     def log_paths(self) -> list[Path]:

@@ -13,9 +13,15 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kstoolkit.errors import InputError, KstoolkitError
+from kstoolkit.errors import FormatError, InputError, KstoolkitError
 from kstoolkit.records import Record, Records, Source, of_source
-from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
+from kstoolkit.rocksdb.faults import (
+    ColumnFamilyError,
+    NoStoreError,
+    StoreFault,
+    StorePermissionError,
+)
+from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.files.ssts import Level, density
 from kstoolkit.rocksdb.files.summary import NO_DAMAGE, StoreSummary
 from kstoolkit.rocksdb.log.stats import write_amplification
@@ -55,10 +61,19 @@ class StoreRecords(Records[_Row]):
         The folder of all.
     by_store
         What is told of each store: a record, or several; an attribute too.
+    num_stores
+        How many there are, also those of which nothing is told; by default those of ``by_store``.
     """
 
-    def __init__(self, path: Path, by_store: Mapping[str, _Row | Records[_Row]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        by_store: Mapping[str, _Row | Records[_Row]],
+        *,
+        num_stores: int | None = None,
+    ) -> None:
         self.path, self.by_store = path, dict(by_store)
+        self.num_stores = len(self.by_store) if num_stores is None else num_stores
         named = [(name, row) for name, view in self.by_store.items() for row in _rows(view)]
         kinds = {view.kind for view in self.by_store.values() if isinstance(view, Records)}
         super().__init__([row for _, row in named], " and ".join(sorted(kinds)) or "stores")
@@ -66,8 +81,8 @@ class StoreRecords(Records[_Row]):
 
     @property
     def are_several(self) -> bool:
-        """Whether they are of more than one store."""
-        return len(self.by_store) > 1
+        """Whether there is more than one store."""
+        return self.num_stores > 1
 
     def items(self) -> Iterator[tuple[str, _Row]]:
         """Yield each record with the name of its store."""
@@ -99,6 +114,16 @@ class StoreRecords(Records[_Row]):
 
 def _rows(view: _Row | Records[_Row]) -> Iterable[_Row]:
     return view if isinstance(view, Records) else [view]
+
+
+OF_ONE_STORE = (
+    FormatError,
+    MissingFolderError,
+    NoStoreError,
+    StoreFault,
+    StorePermissionError,
+)
+"""What is wrong with one RocksDB of a store alone: the others can be read."""
 
 
 class HasViews(ABC):
@@ -152,7 +177,8 @@ class HasViews(ABC):
         NoStoreError
             If there is no RocksDB.
         KstoolkitError
-            If none of them can be shown so, as with a column family that none has.
+            If none of them can be shown so, as with a column family that none has; or if it is not
+            for one of them that it can't, as with too many open files.
 
         Warns
         -----
@@ -167,7 +193,7 @@ class HasViews(ABC):
                 found[name] = view(store)
             except ColumnFamilyError as error:  # segments of before an upgrade lack the newer ones
                 failure = error
-            except KstoolkitError as error:
+            except OF_ONE_STORE as error:
                 failure = error
                 left_out[self.places[name]] = error.message
         if not found:
@@ -177,7 +203,7 @@ class HasViews(ABC):
             from kstoolkit.stores.rows.readable import LeftOut, say_left_out  # noqa: PLC0415 - Arrow
 
             say_left_out(self.path, [LeftOut(*each) for each in left_out.items()])
-        return StoreRecords(self.path, found)
+        return StoreRecords(self.path, found, num_stores=len(self.places))
 
     def summary(self, cf: str | None = None) -> StoreSummary:
         """Return all of them, or a column family of all, at a glance."""

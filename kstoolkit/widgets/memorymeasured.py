@@ -122,7 +122,7 @@ def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> M
 
 
 def _of_application(thing: Any) -> Measured:
-    from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - as above
+    from kstoolkit.operations.sparkmemory import (  # noqa: PLC0415 - loads Spark
         SparkMemory,
         profile_of_settings,
         session_with_java,

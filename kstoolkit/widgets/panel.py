@@ -65,7 +65,7 @@ def button(
     pressed: Callable[[], object],
     width: str | None = None,
 ) -> Button:
-    """Return a button, and what happens when it is pressed."""
+    """Return a button that does something when it is pressed."""
     made = Button(description=description, tooltip=tooltip, layout=Layout(width=width))
     made.on_click(lambda _: pressed())
     return made

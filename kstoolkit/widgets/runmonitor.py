@@ -94,8 +94,8 @@ class RunMonitor(Panel):
         )
         self.every.tooltip = "Seconds between two looks"
         self.again = button("Look now", "Look without waiting", self._wanted.set)
-        again = "End it; it can be started again"
-        self.button = button("Stop the run", again, self._ask_or_stop)
+        tip = "End it; it can be started again"
+        self.button = button("Stop the run", tip, self._ask_or_stop)
         self.keep = button("Keep counting", "Do not stop it", self._keep_counting)
         self.keep.layout.display = "none"
         self.button.disabled = self._run.query is None
@@ -161,13 +161,14 @@ class RunMonitor(Panel):
 
     def _keep_looking(self, stop: Event) -> None:
         while not stop.is_set():
+            is_wanted = self._wanted.is_set()
             self._wanted.clear()
             self._begun += 1
             try:
                 self._run.folder.check()
                 status = self._watch.look()
                 with self._showing:
-                    self._show(status)
+                    self._show(status, is_wanted=is_wanted)
             except (KstoolkitError, OSError) as error:  # the next look may be a better one
                 self._failed = True
                 self._said.say(f"This look failed, and older figures are shown: {error}")
@@ -192,7 +193,7 @@ class RunMonitor(Panel):
         ended = {RunState.STOPPED, RunState.FAILED}
         return self._status is not None and self._status.state in ended
 
-    def _show(self, status: RunStatus) -> None:
+    def _show(self, status: RunStatus, *, is_wanted: bool) -> None:
         before, self._status = self._status, status
         if self._failed:
             self._failed = False
@@ -206,7 +207,7 @@ class RunMonitor(Panel):
         self._figures.put(told)
         is_new = before is None or before.state is not status.state
         rested = time.monotonic() - self._drawn_at
-        if is_new or rested > self._drawing_took / _DRAWING_SHARE:
+        if is_wanted or is_new or rested > self._drawing_took / _DRAWING_SHARE:
             self._draw(status)
 
     def _draw(self, status: RunStatus) -> None:

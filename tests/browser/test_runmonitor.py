@@ -55,7 +55,8 @@ def test_a_live_run_is_watched_and_stopped_by_keyboard(
             if (events.text_content() or "").startswith("9 in "):
                 break
         expect(events).to_have_text(re.compile("^9 in "))
-        expect(panel.locator("img")).to_have_attribute("alt", re.compile("^Counting: the last"))
+        drawn = re.compile("^Counting: the last")
+        expect(panel.locator("img")).to_have_attribute("alt", drawn, timeout=30_000)
         screenshot(page, "monitor-dark-800")
         for name in ("waiting", "findings reported", "state memory"):
             label = panel.locator("tr", has_text=name).locator("td").first

@@ -6,12 +6,13 @@ import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import InputError, KstoolkitError
-from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError
+from kstoolkit.errors import ConfigurationError, FormatError, InputError, KstoolkitError
+from kstoolkit.rocksdb.faults import ColumnFamilyError, NoStoreError, StoreResourceError
 from kstoolkit.rocksdb.opening import open_store as open_rocksdb
 from kstoolkit.stores.opening import open_several
 from kstoolkit.stores.rows.counts import ReplicaLevel
@@ -25,6 +26,8 @@ from tests.stores.spark.madecheckpoints import make_checkpoint
 from tests.stores.streamsstores import write_minutes
 
 if TYPE_CHECKING:
+    from kstoolkit.rocksdb.files.summary import StoreSummary
+    from kstoolkit.rocksdb.store import Store
     from kstoolkit.stores.views import HasViews
 
 STORES = Path(__file__).parents[2] / "data" / "stores"
@@ -172,6 +175,53 @@ def test_a_segment_that_cannot_be_shown_so_is_left_out_and_named(tmp_path: Path)
         spoil(each)
     with several(copy) as store, pytest.raises(KstoolkitError, match="no OPTIONS file"):
         store.each(lambda one: one.summary())
+
+
+def spoil_snapshot(snapshot: Path) -> None:
+    with ZipFile(snapshot) as archive:
+        held = {name: archive.read(name) for name in archive.namelist()}
+    with ZipFile(snapshot, "w") as archive:
+        for name, content in held.items():
+            archive.writestr(name, b"junk" + content if name.startswith("OPTIONS-") else content)
+
+
+def test_what_is_left_out_of_several_is_still_of_several(tmp_path: Path) -> None:
+    copy = shutil.copytree(SNAPSHOTS, tmp_path / "copy")
+    spoil_snapshot(copy / "state/0/1/2.zip")
+    with several(copy) as store:
+        count = len(store.places)
+        with pytest.warns(LeftOutWarning, match=r"left out\. 1/2\.zip: "):
+            told = store.each(lambda one: one.summary())
+    assert count > 1
+    assert (told.stores, told.are_several) == (("0/2.zip",), True)
+
+
+@pytest.mark.parametrize(
+    "failure", [ConfigurationError("No such level."), StoreResourceError("Too many open files.")]
+)
+def test_what_is_no_fault_of_a_segment_ends_the_view(failure: KstoolkitError) -> None:
+    asked = []
+
+    def view(one: Store) -> StoreSummary:
+        asked.append(one)
+        if len(asked) == 2:
+            raise failure
+        return one.summary()
+
+    with several(WINDOWED) as store, pytest.raises(type(failure)):
+        store.each(view)
+    assert len(asked) == 2
+
+
+def test_options_that_can_not_be_read_are_told_by_the_path_that_was_given(tmp_path: Path) -> None:
+    segment = shutil.copytree(min(WINDOWED.iterdir()), tmp_path / "segment")
+    with open_rocksdb(segment) as store:
+        for options in store._shadow.path.glob("OPTIONS-*"):
+            options.unlink()
+            options.write_text('[Version]\n[CFOptions "default"]\n  max_open_files=\n')
+        with pytest.raises(FormatError) as told:
+            store.profile()
+    assert str(segment) in told.value.message
 
 
 def test_state_of_changelogs_alone_says_where_its_rocksdb_is() -> None:

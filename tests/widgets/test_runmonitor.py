@@ -89,6 +89,14 @@ class TestOfALiveRun:
         assert not monitor._stopping.is_busy
         assert not run.folder.is_held()
 
+    def test_a_look_that_is_asked_for_is_drawn_too_however_long_that_takes(
+        self, start: Callable[..., Run]
+    ) -> None:
+        with RunMonitor(start(), seconds=60) as monitor:
+            monitor._drawing_took = 3_600.0
+            monitor.look()
+            assert monitor._drawn is monitor.status
+
     def test_closing_it_lets_the_run_go_on(self, start: Callable[..., Run]) -> None:
         run = start()
         monitor = RunMonitor(run, seconds=60)

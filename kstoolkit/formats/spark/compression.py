@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _LZF = b"ZV"
 _HEAD, _PACKED_HEAD = 5, 7
-_STORED, _PACKED = 0, 1
+_STORED, _PACKED = b"\x00", b"\x01"
 _LITERAL = 32
 _LONG = 7
 _LZF_CHUNK_BYTES = 1 << 20
@@ -59,10 +59,10 @@ def _lzf(raw: bytes) -> Iterator[bytes]:
 def _lzf_chunk(raw: bytes, at: int) -> tuple[bytes, int]:
     """Return what a chunk holds, and where the next one begins."""
     kind = raw[at + 2 : at + 3]
-    is_packed = kind == bytes([_PACKED])
+    is_packed = kind == _PACKED
     begin = at + (_PACKED_HEAD if is_packed else _HEAD)
     end = begin + int.from_bytes(raw[at + 3 : at + _HEAD], "big")
-    if not raw.startswith(_LZF, at) or end > len(raw) or kind not in (b"\x00", b"\x01"):
+    if not raw.startswith(_LZF, at) or end > len(raw) or kind not in (_STORED, _PACKED):
         raise _no_block(at, "LZF chunk")
     if not is_packed:
         return raw[begin:end], end

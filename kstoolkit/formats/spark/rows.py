@@ -16,8 +16,8 @@ be without checksums, and of the key alone where it is removed (``KeyValueChecks
 
 What is left of a key that is one row is that row; of one that is written in parts, or as bytes that
 sort (:mod:`kstoolkit.formats.spark.keys`), what lies on disk behind the family. A list state's
-value, and a side of a join in format 4, give one row an element. A family's serdes read the two,
-and among their columns are the row's times::
+value, and a side of a join in format 4, give one row an element. A family's serdes read key
+and value, and among their columns are the row's times::
 
     window      a struct of two timestamps, start and end, in the key; in the value of sessions
     time        __event_time          key, microseconds     a joined row's event time
@@ -262,7 +262,7 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
     cell = found.cell
     # A key has as many rows as its value holds: its bytes are gone through once, not for each.
     computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(cell), cell.lengths)
-    told = ByteColumn(cell.data, cell.starts - _HEAD_BYTES, cell.starts, cell.is_null)
+    told = ByteColumn(cell.data, cell.starts - _HEAD_BYTES, cell.starts, cell.is_null)  # and length
     wrong = np.unique(found.row[computed != _numbers(told)])
     kept = ~np.isin(found.row, wrong)
     problems = found.problems | dict.fromkeys(wrong.tolist(), _WRONG)

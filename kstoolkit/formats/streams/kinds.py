@@ -6,11 +6,10 @@ since the upgrade still lie there, in the older form.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, guessed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,8 +121,7 @@ def kinds_named(name: str) -> tuple[Kind, ...]:
         return _GROUPS[plain]
     if plain in set(Kind):
         return (Kind(plain),)
-    near = get_close_matches(plain, list(Kind), n=1)
-    guess = f"Did you mean {str(near[0])!r}? " if near else ""
+    guess = guessed(plain, map(str, Kind))
     message = f"There is no kind of store {name!r}."
     raise ConfigurationError(message, hint=f"{guess}Give one of {', '.join(Kind)}.")
 

@@ -2,7 +2,7 @@
 
 Windows and sessions are told by their keys (:mod:`kstoolkit.formats.streams.keys`), timestamps and
 headers stand in front of values (:mod:`kstoolkit.formats.streams.values`). Four kinds have rows of
-their own form, in which numbers are big-endian and a length of -1 stands for null.
+their own form, in which numbers are big-endian; a length of -1, where there may be one, is null.
 
 A store of lists holds the results of a left or outer join that wait for a partner::
 

@@ -400,7 +400,8 @@ def wrapping_of(kind: Kind, family: str) -> Wrapping:
 class ValueParts:
     """What is in values; of rows with a problem, nothing in particular.
 
-    Times are epoch ms UTC, null where a value has none; None if no value has one. So are headers.
+    Times are epoch ms UTC, null where a value has none. Headers are empty where a value has none,
+    null where they can't be read. Either is None if no value of the kind has any.
     """
 
     value: ByteColumn

@@ -221,8 +221,8 @@ def _check_judged(facts: Facts) -> None:
         return
     rss = None if facts.process is None else facts.process.rss_bytes
     if rss is not None:
-        size = format_bytes(rss)
-        why += f"; that the writer's process takes {size} in all says nothing of RocksDB"
+        of_process = "{why}; that the writer's process takes {size} in all says nothing of RocksDB"
+        why = naming(of_process, why=why, size=format_bytes(rss))
     raise Unjudged(why)
 
 

@@ -532,7 +532,7 @@ def plan_for(
     )
     if told is None:
         return _plan_of(_with_unknown_cache(base), given)
-    cached = dict(zip(_CACHE, (told.capacity_bytes, told.is_strict), strict=True))
+    cached = {"block_cache_bytes": told.capacity_bytes, "strict_capacity_limit": told.is_strict}
     return _plan_of(base.changed(**cached), given)
 
 

@@ -7,10 +7,9 @@ here are their options alone, so that a profile can be compared to them by name.
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from typing import Any
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, guessed
 from kstoolkit.units import format_bytes
 
 _LEAST_JOBS = 2
@@ -167,8 +166,7 @@ def named_options(
         total = _TOTAL_BYTES if total_bytes is None else total_bytes
         return bounded_options(total, 1 if stores is None else stores)
     if name not in PRESET_NAMES:
-        near = get_close_matches(str(name), PRESET_NAMES, n=1)
-        guess = f"Did you mean {near[0]!r}? " if near else ""
+        guess = guessed(str(name), PRESET_NAMES)
         message = f"There is no profile {name!r}."
         raise ConfigurationError(message, hint=f"{guess}There are: {', '.join(PRESET_NAMES)}.")
     if total_bytes is not None or stores is not None:

@@ -267,7 +267,10 @@ def listed(
     >>> print(*listed("latest", [(b"anna", b"3")], value_serde="json").rows())
     'anna': 3
     """
-    held = list(rows)
-    keys, values = (ByteColumn.of([row[at] for row in held]) for at in (0, 1))
-    part = RowColumns.whole(keys, values)
+    keys: list[bytes] = []
+    values: list[bytes | None] = []
+    for key, value in rows:
+        keys.append(key)
+        values.append(value)
+    part = RowColumns.whole(ByteColumn.of(keys), ByteColumn.of(values))
     return Readable(ListedRows(name, [part]), key_serde=key_serde, value_serde=value_serde)

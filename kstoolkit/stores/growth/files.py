@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.formats.streams.kinds import OFFSETS
 from kstoolkit.records import Records
+from kstoolkit.rocksdb.files.ssts import density, known_total
 from kstoolkit.stores.growth.records import CheckpointUse, Deletions, Eviction, LevelUse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from kstoolkit.rocksdb.files.ssts import Sst
     from kstoolkit.rocksdb.store import Store
@@ -47,7 +48,7 @@ class StoreFiles:
     def of(cls, store: Store) -> StoreFiles:
         """Return those of an open store, which may be closed afterwards."""
         families = [each for each in store.column_families if each != OFFSETS]
-        live_bytes = _sum(store.summary(each).estimated_live_bytes for each in families)
+        live_bytes = known_total(store.summary(each).estimated_live_bytes for each in families)
         ssts = tuple(each for each in store.ssts() if each.column_family != OFFSETS)
         return cls(str(store.path), ssts, live_bytes)
 
@@ -57,8 +58,8 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
     if not files:
         return Deletions(unknown=dict.fromkeys(_FIGURES, _NOT_OPENED))
     ssts = sorted((each for one in files for each in one.ssts), key=lambda each: each.level)
-    live_bytes = _sum(each.live_bytes for each in files)
-    ranges = _sum(each.num_range_deletions for each in ssts)
+    live_bytes = known_total(each.live_bytes for each in files)
+    ranges = known_total(each.num_range_deletions for each in ssts)
     levels = [_level(each, list(of)) for each, of in groupby(ssts, lambda file: file.level)]
     whole = _level(0, ssts)
     unknown = dict(whole.unknown)
@@ -80,12 +81,6 @@ def deletions_of(files: Sequence[StoreFiles], num_on_disk: int) -> Deletions:
     )
 
 
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Return the sum; None if one of them is unknown."""
-    known = list(counts)
-    return None if None in known else sum(each or 0 for each in known)
-
-
 def _level(level: int, files: list[Sst]) -> LevelUse:
     entries = sum(each.num_entries for each in files)
     deletions = sum(each.num_deletions for each in files)
@@ -95,7 +90,7 @@ def _level(level: int, files: list[Sst]) -> LevelUse:
         size_bytes=sum(each.size_bytes for each in files),
         num_entries=entries,
         num_deletions=deletions,
-        tombstone_density=deletions / entries if entries else None,
+        tombstone_density=density(deletions, entries),
         unknown={} if entries else {"tombstone_density": _NO_FILES},
     )
 

@@ -181,7 +181,7 @@ def _verdict_on(growth: Growth) -> tuple[str, ...]:
     is_empty = not growth.num_rows and not growth.num_undecoded_rows
     texts: tuple[Sentence, ...] = ()
     for rules in _RULES:
-        due = [rule for rule in rules if rule.of_empty >= is_empty and rule.when(growth)]
+        due = [rule for rule in rules if (rule.of_empty or not is_empty) and rule.when(growth)]
         due.sort(key=lambda rule: -rule.share(growth))
         texts += tuple(_said(rule, growth) for rule in due)
     if is_empty:

@@ -247,9 +247,10 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         return in_hex(column.combine_chunks())
     if pa.types.is_timestamp(kind):
         return _times_as_text(column)
-    if pa.types.is_null(kind):
+    is_nested = pa.types.is_nested(kind)
+    if pa.types.is_null(kind) or (is_nested and column.null_count == len(column)):
         return pa.nulls(len(column), pa.large_string())
-    if not pa.types.is_nested(kind):
+    if not is_nested:
         return column
     cells = column.to_pylist()
     if kind == HEADERS:

@@ -244,7 +244,7 @@ class LeftOutWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder among a store's segments whose rows are not shown, and why.
+    """A part of a store that is not shown, such as one of its segments, and why.
 
     Examples
     --------
@@ -266,14 +266,18 @@ def say_left_out(path: Path, parts: list[LeftOut]) -> None:
         return
     what = "One part" if len(parts) == 1 else f"{len(parts)} parts"
     is_ = "is" if len(parts) == 1 else "are"
-    told = " ".join(f"{each.path.name}: {each.why.rstrip('.')}." for each in parts[:_NAMED])
+    named = [f"{_below(path, each.path)}: {each.why.rstrip('.')}." for each in parts[:_NAMED]]
     more = f" And {len(parts) - _NAMED} more." if len(parts) > _NAMED else ""
-    message = f"{what} of the store {path} {is_} left out. {told}{more}"
+    message = f"{what} of the store {path} {is_} left out. {' '.join(named)}{more}"
     warnings.warn(message, LeftOutWarning, stacklevel=3)
 
 
+def _below(path: Path, part: Path) -> str:
+    return str(part.relative_to(path)) if path in part.parents else part.name
+
+
 def say_damage(path: Path, damage: str | None, said: str = "") -> str:
-    """Warn that a store is read as far as it goes, but of what was said; return all that is by now.
+    """Warn that a store is read as far as it goes, unless it was said; return what is said by now.
 
     What is opened once more tells again what is missing, and not yet what can't be read.
     """

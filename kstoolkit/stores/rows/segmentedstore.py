@@ -22,18 +22,15 @@ from kstoolkit.formats.streams.places import segment_interval_ms, segment_start_
 from kstoolkit.rocksdb.faults import (
     NoStoreError,
     StoreClosedError,
-    StoreFault,
-    StorePermissionError,
     translated,
 )
-from kstoolkit.rocksdb.files.finding import MissingFolderError
 from kstoolkit.rocksdb.log.storelog import read_log
 from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import are_segments, by_name_alone, real_path, segment_name
 from kstoolkit.stores.rows.readable import HasRows, LeftOut, say_damage, say_left_out
 from kstoolkit.stores.rows.statestore import StreamSource, doubted, recognised_as
-from kstoolkit.stores.views import HasViews
+from kstoolkit.stores.views import OF_ONE_STORE, HasViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,8 +52,6 @@ _LOOKS, _PAUSE_S = 4, 0.05
 _ONE_STORE = (
     "Give the folder of one segment, or put each store's into a folder of the store's name."
 )
-_ITS_OWN = (FormatError, MissingFolderError, NoStoreError, StoreFault, StorePermissionError)
-"""What is wrong with one segment alone: the others can be read."""
 
 
 class StoreSegments(Mapping[int, Store]):
@@ -149,7 +144,7 @@ class StoreSegments(Mapping[int, Store]):
             return None
         try:
             return self[start_ms]
-        except _ITS_OWN as error:
+        except OF_ONE_STORE as error:
             if not _goes(self._folders[start_ms]):
                 self._note(start_ms, error, self._faults)
         return None

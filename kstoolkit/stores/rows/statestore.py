@@ -12,6 +12,7 @@ from kstoolkit.formats.columns import ByteColumn, RowColumns
 from kstoolkit.formats.streams.kinds import DEFAULT, OFFSETS, STREAMS_FAMILIES, live_family
 from kstoolkit.formats.streams.recognising import MOST_ROWS, Recognised, recognise
 from kstoolkit.formats.streams.rows import split
+from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.store import Store
 from kstoolkit.stores.discovery.places import BY_NAME_ALONE, by_name_alone, real_path, segment_name
 from kstoolkit.stores.rows.asking import SESSIONS, rows_sought
@@ -79,13 +80,12 @@ class StreamSource:
     def estimated_rows(self) -> int | None:
         """Return about how many rows there are on disk, by RocksDB's estimates; None without."""
         opened = (part.opened() for part in self.parts)
-        told = [
+        return known_total(
             store.summary(family).estimated_rows
             for store in opened
             if store is not None
             for family in self._families_of(store)
-        ]
-        return None if None in told else sum(each or 0 for each in told)
+        )
 
     def _may_hold(self, part: StorePart, asked: Asked) -> bool:
         span, (since, until) = part.span_ms, asked.starts_ms

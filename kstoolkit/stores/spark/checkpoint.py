@@ -119,9 +119,8 @@ class Checkpoint:
 def checkpoint_of(path: Path) -> Checkpoint | None:
     """Return the checkpoint that a path is, or lies in the state of; None if it is in none."""
     for each in (path, *path.parents[:4]):
-        inside = path.relative_to(each).parts
-        is_one = all((each / name).is_dir() for name in ("offsets", "state"))
-        if is_one and inside[:1] in {(), ("state",)}:
+        is_inside = path.relative_to(each).parts[:1] in {(), ("state",)}
+        if is_inside and all((each / name).is_dir() for name in ("offsets", "state")):
             return Checkpoint(each)
     return None
 
@@ -506,9 +505,9 @@ def spark_place(path: Path) -> SparkPlace | None:
         return None
     parts = path.relative_to(checkpoint.path).parts[1:]
     operators = checkpoint.operators()
-    if not parts and len(operators) == 1:
-        return _place(OperatorFolder(checkpoint, operators[0]), ())
-    number = _number(parts[0]) if parts else None
+    number = operators[0] if not parts and len(operators) == 1 else None
+    if parts:
+        number = _number(parts[0])
     found = None if number is None else _place(OperatorFolder(checkpoint, number), parts[1:])
     if found is None:
         raise _no_store(checkpoint, path)

@@ -243,7 +243,7 @@ class SparkStore(DescribedStore, HasViews, HasRows):
 
     @property
     def _is_in_rocksdb(self) -> bool:
-        return any(at.layout({}).wrapping.is_rocksdb for at, _ in self._chains)
+        return self._stores[0].log.is_rocksdb
 
     @cached_property
     def _snapshots(self) -> dict[Path, StoreVersion]:
