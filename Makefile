@@ -86,8 +86,7 @@ chromium: installed-for-tests
 
 # Spark of the tests starts in less time once they are there.
 classes: installed-for-tests
-	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || \
-		JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(BIN)/python -m tests.sparkclasses
+	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || $(BIN)/python -m tests.quickjava
 
 installed-for-tests: $(BIN)/python
 	@cmp -s pyproject.toml .venv/installed-for-tests.toml || { \

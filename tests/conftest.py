@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
-from tests import sparkclasses
+from tests import quickjava
 from tests.kafka.brokers import broker, own_broker, secured
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ LONGEST = (
 settings.register_profile("kstoolkit", deadline=None)
 settings.load_profile("kstoolkit")
 
-# No Java of a test lives to see its code made faster: two thirds of the CPU time of a session.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
-sparkclasses.use()
+quickjava.use()
 
 DATA_FOLDER = Path(__file__).parents[2] / "shared" / "data"
 

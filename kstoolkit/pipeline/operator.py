@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -24,6 +23,8 @@ from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, bucket_of, spare_col
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import pandas as pd
 
     from kstoolkit.windows import Cascade
 
@@ -199,6 +200,9 @@ def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:
+    # Four processes of each run load this module for its names alone.
+    import pandas as pd  # noqa: PLC0415 - a third of a second
+
     kinds, levels, payloads = zip(*rows, strict=True)
     return pd.DataFrame(
         {
