@@ -14,8 +14,8 @@
 
 PYTHON ?= python3
 TESTS ?=
-# Many tests wait: for a broker, for a browser, for what was killed. Two files at once fill that time.
-PROCESSES ?= 2
+# Many tests wait: for a broker, for a browser, for what was killed. Three files at once fill that time.
+PROCESSES ?= 3
 BENCH ?=
 BIN := .venv/bin
 PAGES := docs/_build/html
