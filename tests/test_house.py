@@ -175,11 +175,20 @@ def imported_names(node: ast.AST) -> Iterator[str]:
             yield str(first.value)
 
 
-IMPORTS = [found for path in PATHS for found in imports_of(path)]
-AT_IMPORT: dict[str, list[Import]] = {}
-for each in IMPORTS:
-    if not each.later:
-        AT_IMPORT.setdefault(each.module, []).append(each)
+@cache
+def imports() -> tuple[Import, ...]:
+    """Return all imports; not before a test asks, as whoever runs any test collects this module."""
+    return tuple(found for path in PATHS for found in imports_of(path))
+
+
+@cache
+def at_import() -> dict[str, list[Import]]:
+    """Return by module what importing it brings along."""
+    found: dict[str, list[Import]] = {}
+    for each in imports():
+        if not each.later:
+            found.setdefault(each.module, []).append(each)
+    return found
 
 
 def test_every_room_is_on_the_plan() -> None:
@@ -190,7 +199,7 @@ def test_every_room_is_on_the_plan() -> None:
 def test_rooms_import_only_along_the_arrows() -> None:
     wrong = [
         str(found)
-        for found in IMPORTS
+        for found in imports()
         if found.room
         and found.target.startswith("kstoolkit.")
         and room_of(found.target) not in MAY_IMPORT[found.room] | {found.room}
@@ -202,7 +211,7 @@ def test_rooms_import_only_along_the_arrows() -> None:
 def test_the_rooms_of_rocksdb_import_only_along_their_own_arrows() -> None:
     inside = "kstoolkit.rocksdb."
     wrong = []
-    for found in IMPORTS:
+    for found in imports():
         if found.module.startswith(inside) and found.target.startswith(inside):
             room, target = found.module.split(".")[2], found.target.split(".")[2]
             allowed = MAY_IMPORT_IN_ROCKSDB[room] | {room}
@@ -214,7 +223,7 @@ def test_the_rooms_of_rocksdb_import_only_along_their_own_arrows() -> None:
 def test_a_large_package_is_imported_only_where_it_lives(package: str) -> None:
     wrong = [
         str(found)
-        for found in IMPORTS
+        for found in imports()
         if found.target.split(".")[0] == package
         and found.room not in ONLY_IN[package]
         and not (found.for_types and package in FREE_FOR_TYPES)
@@ -223,17 +232,17 @@ def test_a_large_package_is_imported_only_where_it_lives(package: str) -> None:
 
 
 def test_nothing_imports_what_only_the_tests_install() -> None:
-    assert not [str(found) for found in IMPORTS if found.target.split(".")[0] in TEST_PACKAGES]
+    assert not [str(found) for found in imports() if found.target.split(".")[0] in TEST_PACKAGES]
 
 
 def test_nothing_imports_the_package_itself_for_its_lazy_names() -> None:
-    importers = {found.module for found in IMPORTS if found.target == "kstoolkit"}
+    importers = {found.module for found in imports() if found.target == "kstoolkit"}
     assert importers <= SHIPS_THE_PACKAGE
 
 
 def test_no_imports_go_in_a_circle() -> None:
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
-    for found in IMPORTS:
+    for found in imports():
         if found.target in MODULES and found.module != "kstoolkit" and not is_join(found):
             graph[found.module].add(found.target)
     assert len(list(TopologicalSorter(graph).static_order())) == len(MODULES)
@@ -246,7 +255,7 @@ def is_join(found: Import) -> bool:
 def test_what_is_imported_inside_a_function_is_heavy() -> None:
     wrong = [
         str(found)
-        for found in IMPORTS
+        for found in imports()
         if found.target in MODULES
         and found.module != "kstoolkit"
         and not (found.at_import or found.for_types or is_join(found))
@@ -264,14 +273,14 @@ def heavy_of(module: str) -> frozenset[str]:
         each = due.pop()
         if each not in seen:
             seen.add(each)
-            due += [found.target for found in AT_IMPORT.get(each, ())]
+            due += [found.target for found in at_import().get(each, ())]
             due += [each.rpartition(".")[0]] * ("." in each)
     return frozenset(each.split(".")[0] for each in seen) & HEAVY
 
 
 def test_the_house_has_not_grown() -> None:
     lines = sum((lines_of(path) for path in PATHS), Counter[str]())
-    edges = {(f.module, f.target) for f in IMPORTS if f.target in MODULES and not f.later}
+    edges = {(f.module, f.target) for f in imports() if f.target in MODULES and not f.later}
     assert len(PATHS) <= MOST_MODULES
     assert lines["lines"] <= MOST_LINES
     assert lines["code"] <= MOST_LINES_OF_CODE

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 from playwright.sync_api import expect
 
@@ -141,6 +140,8 @@ def _show_all(page: Page) -> None:
 
 
 def _read(path: Path) -> NotebookNode:
+    import nbformat
+
     read: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     return read
 

@@ -4,7 +4,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 
 from kstoolkit.widgets.stores import StorePanel
@@ -99,6 +98,8 @@ def test_each_control_of_a_panel_has_a_name(lab: Lab, browser: Browser, tmp_path
 def test_a_converted_page_shows_the_static_picture_without_scripts(
     lab: Lab, browser: Browser, screenshot: Callable[[Page, str], Path], tmp_path: Path
 ) -> None:
+    from nbconvert import HTMLExporter
+
     exporter: Any = HTMLExporter()  # type: ignore[no-untyped-call]
     with StorePanel(write_store(tmp_path / "<b>users", default={b"<script>": b"1"})) as panel:
         panel.wait()

@@ -12,7 +12,6 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-import nbformat
 import pytest
 
 from tests.notebooks.running import FOLDER, complaints_of, running_for
@@ -40,6 +39,8 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def kept(name: str) -> NotebookNode:
     path = FOLDER / f"{name}.ipynb"
+    import nbformat
+
     read: NotebookNode = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     return read
 
@@ -125,6 +126,8 @@ def test_what_outlives_its_kernel_is_seen(tmp_path: Path) -> None:
 
 
 def _of_one_cell(outputs: list[dict[str, str]]) -> NotebookNode:
+    import nbformat
+
     made: NotebookNode = nbformat.from_dict({"cells": [{"outputs": outputs}]})  # type: ignore[no-untyped-call]
     return made
 

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import nbformat
-from nbclient import NotebookClient
-
 from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.progress import Progress
 
@@ -59,6 +56,9 @@ with Progress(shown=True) as progress:
 
 
 def test_in_a_notebook_the_bar_is_below_the_cell_and_leaves_nothing_on_stderr() -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
     cell = nbformat.v4.new_code_cell(IN_A_CELL)  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute()

@@ -8,10 +8,8 @@ import threading
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import nbformat
 import pytest
 from ipywidgets.widgets import widget as registry
-from nbclient import NotebookClient
 
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.rocksdb.lab.workloads import Workload
@@ -102,6 +100,9 @@ def test_a_closed_panel_does_not_come_alive_again(tmp_path: Path) -> None:
 
 
 def _outputs(sources: list[str]) -> list[list[Any]]:
+    import nbformat
+    from nbclient import NotebookClient
+
     cells = [nbformat.v4.new_code_cell(each) for each in sources]  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, kernel_name="python3", timeout=60).execute()
