@@ -408,7 +408,7 @@ def _killed_meanwhile(
 ) -> tuple[list[bytes], list[bytes], Produced, list[str]]:
     """Send events of so long ago; kill the broker meanwhile, and start it; return what is there."""
     first = time.time_ns() // 1_000_000 - age_ms - BEGAN_MS
-    lines = [event(first + number, f"user {number % 50}") for number in range(8_000)]
+    lines = [event(first + number, f"user {number % 50}") for number in range(16_000)]
     path, done, said = written(folder, lines), list[Produced](), list[str]()
 
     def work() -> None:
@@ -419,7 +419,9 @@ def _killed_meanwhile(
     thread.start()
     _until_there_are(broker, "killed", 1_000)
     broker.kill()
-    time.sleep(1)
+    noticed = time.monotonic() + 30
+    while thread.is_alive() and not said and time.monotonic() < noticed:
+        time.sleep(0.1)
     broker.start()
     thread.join(120)
     return sorted(lines), values(read_all(broker, "killed")), done[0], said
