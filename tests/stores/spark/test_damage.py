@@ -113,5 +113,6 @@ def test_where_metadata_name_no_store_there_is_none(tmp_path: Path) -> None:
     metadata = root / "state" / "0" / "_metadata" / "metadata"
     version, told = metadata.read_text().split("\n")
     metadata.write_text(f"{version}\n{json.dumps(json.loads(told) | {'stateStoreInfo': []})}")
-    with pytest.raises(NoStoreError, match="not one store of it"):
-        kst.open_store(partition)
+    for path in (root, root / "state", partition):
+        with pytest.raises(NoStoreError, match="not one store of it"):
+            kst.open_store(path)

@@ -33,3 +33,6 @@ def test_rows_in_avro_are_refused_by_the_setting(checkpoints: Checkpoints, tmp_p
     assert len(answer.err.splitlines()) == 2
     [found] = kst.discover(path)
     assert (found.kind or "").startswith("transformWithState")
+    answer = given("log", path)
+    assert (answer.code, answer.out) == (0, "")
+    assert "There is no LOG in" in answer.err
