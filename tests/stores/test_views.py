@@ -196,6 +196,11 @@ def test_what_is_left_out_of_several_is_still_of_several(tmp_path: Path) -> None
     assert (told.stores, told.are_several) == (("0/2.zip",), True)
 
 
+def test_a_wrong_argument_is_said_as_such_and_not_of_a_segment() -> None:
+    with several(WINDOWED) as store, pytest.raises(ConfigurationError, match="instances"):
+        store.memory(instances=0)
+
+
 @pytest.mark.parametrize(
     "failure", [ConfigurationError("No such level."), StoreResourceError("Too many open files.")]
 )

@@ -164,7 +164,7 @@ def _positions(found: Any, key: Struct) -> tuple[int, ...]:
 _ORDERED_KINDS = {"boolean": ">u1", "byte": ">i1", "short": ">i2", "integer": ">i4", "long": ">i8"}
 _ORDERED_KINDS |= {"float": ">i4", "double": ">i8"}
 _FRACTIONS = {"float": "f4", "double": "f8"}
-_NEGATIVE, _NULL = 0, 2  # and 1 is none below zero
+_NEGATIVE, _NULL = 0, 2  # 1: a number that is not below zero
 
 
 def _read_ordered(reading: RowReading, kind: SparkType, cells: ByteColumn) -> pa.Array:

@@ -262,7 +262,8 @@ def _without_checksums(keys: ByteColumn, values: ByteColumn, delimiter: bytes = 
     cell = found.cell
     # A key has as many rows as its value holds: its bytes are gone through once, not for each.
     computed = crc32c_of_both(crc32c(keys)[found.row], crc32c(cell), cell.lengths)
-    told = ByteColumn(cell.data, cell.starts - _HEAD_BYTES, cell.starts, cell.is_null)  # and length
+    # Before a row stand its checksum and its length: the first of them is told.
+    told = ByteColumn(cell.data, cell.starts - _HEAD_BYTES, cell.starts, cell.is_null)
     wrong = np.unique(found.row[computed != _numbers(told)])
     kept = ~np.isin(found.row, wrong)
     problems = found.problems | dict.fromkeys(wrong.tolist(), _WRONG)

@@ -224,7 +224,7 @@ def time_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> 
 
 
 def session_windowed(cells: ByteColumn, inner: Callable[[ByteColumn], Decoded]) -> Decoded:
-    """Return sessions' keys, the one inside as ``inner`` reads it, and when they begin, end."""
+    """Return sessions' keys, the one inside as ``inner`` reads it, and the two ends of each."""
     places = {"window_start_ms": -8, "window_end_ms": -_SESSION_BYTES}
     return _windowed(cells, inner, places, _NO_SESSION)
 

@@ -505,9 +505,8 @@ def spark_place(path: Path) -> SparkPlace | None:
         return None
     parts = path.relative_to(checkpoint.path).parts[1:]
     operators = checkpoint.operators()
-    number = operators[0] if not parts and len(operators) == 1 else None
-    if parts:
-        number = _number(parts[0])
+    only = operators[0] if len(operators) == 1 else None
+    number = _number(parts[0]) if parts else only
     found = None if number is None else _place(OperatorFolder(checkpoint, number), parts[1:])
     if found is None:
         raise _no_store(checkpoint, path)

@@ -20,6 +20,7 @@ from kstoolkit.rocksdb.opening import open_store
 from kstoolkit.rocksdb.profiles.named import bounded_memory, kafka_streams, point_lookup
 from kstoolkit.rocksdb.profiles.profile import Profile
 from kstoolkit.rocksdb.profiles.rocksdict import shared_memory
+from tests.cli import commands
 from tests.rocksdb.madestores import largest_sst, make_store
 from tests.rocksdb.stalledstore import write_stalled_store
 
@@ -104,6 +105,8 @@ def test_memory_of_the_writer_s_process_is_no_evidence(quiet: Path, tmp_path: Pa
     found = advice_of(silent, bound_bytes=70 << 20, pid=os.getpid())
     assert "block cache: OPTIONS files hold no caches" in found.unjudged[rule]
     assert "in all says nothing of RocksDB" in found.unjudged[rule]
+    shown = commands.given("advice", silent, "--bound-bytes", 70 << 20, "--pid", os.getpid())
+    assert "give --profile; that the writer's process takes" in " ".join(shown.err.split())
 
 
 def test_memory_of_a_capped_profile_and_by_the_writer_s_metrics(quiet: Path) -> None:
