@@ -58,12 +58,12 @@ def _forget_dead_java() -> None:
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.poll() is None:
         return
+    gateway.shutdown()  # first: else what Python finds unused tells Java so, which py4j cries out
     context = SparkContext._active_spark_context  # noqa: SLF001
     if context is not None:
         context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
         with suppress(Exception):
             context.stop()
-    gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
 

@@ -153,7 +153,10 @@ def test_what_spark_says_when_it_does_not_start_becomes_a_sentence() -> None:
 def test_a_session_that_lost_its_java_is_followed_by_a_new_one() -> None:
     done = run_apart(
         """
+        import gc
+
         lost = spark_session("local[1]").sparkContext._gateway.proc
+        gc.disable()  # until it is known that Java is gone, what is collected tells it so
         lost.kill()
         lost.wait()
         spark = spark_session("local[2]")
