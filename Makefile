@@ -19,13 +19,14 @@ PROCESSES ?= 3
 BENCH ?=
 BIN := .venv/bin
 PAGES := docs/_build/html
+INSTALLED := $(addprefix installed,-for-all -for-docs -for-lab -for-tests) installed
 TOGETHER = --numprocesses=$(PROCESSES) --dist=loadfile --no-loadscope-reorder --durations=20
 FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: run test bench lab notebooks docs lint clean chromium classes
-.PHONY: installed installed-for-docs installed-for-lab installed-for-tests
+.PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
 run: installed
@@ -60,25 +61,22 @@ clean:
 	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Each kind of installation leaves the pyproject.toml that it was made from. While that is still the
-# same, nothing is installed again, and no network is needed.
+# Each kind of installation leaves the pyproject.toml that it was made from, as those do that it
+# brings along. While that is still the same, nothing is installed again, and no network is needed.
 
-installed: $(BIN)/python
-	@cmp -s pyproject.toml .venv/installed.toml || { \
-		$(BIN)/python -m pip install --editable . && cp pyproject.toml .venv/installed.toml; }
+installed-for-lab: EXTRAS := [lab]
+installed-for-lab: BRINGS := installed
+installed-for-docs: EXTRAS := [docs]
+installed-for-docs: BRINGS := installed installed-for-lab
+installed-for-tests: EXTRAS := [test]
+installed-for-tests: BRINGS := installed installed-for-lab
+installed-for-all: EXTRAS := [docs,test]
+installed-for-all: BRINGS := installed installed-for-docs installed-for-lab installed-for-tests
 
-installed-for-lab: $(BIN)/python
-	@cmp -s pyproject.toml .venv/installed-for-lab.toml || { \
-		$(BIN)/python -m pip install --editable '.[lab]' && \
-		cp pyproject.toml .venv/installed.toml && \
-		cp pyproject.toml .venv/installed-for-lab.toml; }
-
-installed-for-docs: $(BIN)/python
-	@cmp -s pyproject.toml .venv/installed-for-docs.toml || { \
-		$(BIN)/python -m pip install --editable '.[docs]' && \
-		cp pyproject.toml .venv/installed.toml && \
-		cp pyproject.toml .venv/installed-for-lab.toml && \
-		cp pyproject.toml .venv/installed-for-docs.toml; }
+$(INSTALLED): $(BIN)/python
+	@cmp -s pyproject.toml .venv/$@.toml || { \
+		$(BIN)/python -m pip install --editable '.$(EXTRAS)' && \
+		for kind in $@ $(BRINGS); do cp pyproject.toml .venv/$$kind.toml || exit 1; done; }
 
 # The browser tests drive the system's Chromium.
 chromium: installed-for-tests
@@ -87,13 +85,6 @@ chromium: installed-for-tests
 # Spark of the tests starts in less time once they are there.
 classes: installed-for-tests
 	@test .venv/spark/classes.jsa -nt .venv/installed-for-tests.toml || $(BIN)/python -m tests.quickjava
-
-installed-for-tests: $(BIN)/python
-	@cmp -s pyproject.toml .venv/installed-for-tests.toml || { \
-		$(BIN)/python -m pip install --editable '.[test]' && \
-		cp pyproject.toml .venv/installed.toml && \
-		cp pyproject.toml .venv/installed-for-lab.toml && \
-		cp pyproject.toml .venv/installed-for-tests.toml; }
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

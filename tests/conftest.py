@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests import quickjava
+from tests.kafka import brokers
 from tests.kafka.brokers import broker, own_broker, secured
 
 if TYPE_CHECKING:
@@ -38,14 +39,24 @@ LONGEST = (
     "tests/pipeline/test_kills.py",
     "tests/pipeline/test_topic_kills.py",
     "tests/kafka/test_producing.py",
+    "tests/pipeline/test_exactness.py",
+    "tests/operations/test_topicstore.py",
+    "tests/pipeline/test_live.py",
+    "tests/pipeline/test_topics.py",
+    "tests/pipeline/test_inputs.py",
+    "tests/cli/test_follow.py",
+    "tests/pipeline/test_frame.py",
 )
 """Files that take minutes come first of what is slow: else one process ends all alone with one."""
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("kstoolkit", deadline=None)
+settings.register_profile("kstoolkit", deadline=None, max_examples=50)
+settings.register_profile("thorough", deadline=None, max_examples=500)
 settings.load_profile("kstoolkit")
 
 quickjava.use()
+# As the command line has it: the Pythons that tests start would spin as they import numpy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 DATA_FOLDER = Path(__file__).parents[2] / "shared" / "data"
 
@@ -72,10 +83,13 @@ def wikiticker() -> Path:
     return path
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Let tests interrupt what they start, also below a shell's background job, which can't be."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):  # not one of several processes that test
+        brokers.begin()
+        config.add_cleanup(brokers.end)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,7 +39,8 @@ def _start_java(conf: SparkConf, log: BinaryIO) -> None:
     """Start Spark's Java, unless this process has one: it stays when a session stops."""
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
         return
-    with _unzipped_python(str(conf.get("spark.master"))), _interruptions_held():
+    environment = _environment_of_java(str(conf.get("spark.master")))
+    with _environment(environment), _interruptions_held():
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
 
@@ -80,26 +81,36 @@ def _cause_of(error: Exception, log: Path, start: int) -> str:
     return " ".join(words[-_LAST_LINES:]) or str(error)
 
 
-@contextmanager
-def _unzipped_python(master: str) -> Iterator[None]:
-    """Have local workers import pyspark from where it is installed, while Java is started.
+def _environment_of_java(master: str) -> dict[str, str]:
+    """Return what Java, and the Pythons that it starts, find beside all else in the environment.
 
     Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
-    modules anew: half a second each, for nine of them. A home without it has the same Java.
+    modules anew: half a second each, for nine of them. A home without it has the same Java, and
+    local workers import pyspark from where it is installed.
+
+    A Python that imports numpy has OpenBLAS begin a thread for every core, which spins for a while.
+    Spark spares its workers that, and not its sources.
     """
-    if not master.startswith("local") or "SPARK_HOME" in os.environ:
-        yield
-        return
-    home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
-    home.mkdir(exist_ok=True)
-    for name in ("bin", "jars"):
-        if not (home / name).exists():
-            (home / name).symlink_to(installed / name, target_is_directory=True)
-    os.environ["SPARK_HOME"] = str(home)
+    chosen = {"OPENBLAS_NUM_THREADS": "1"}
+    if master.startswith("local") and "SPARK_HOME" not in os.environ:
+        home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
+        home.mkdir(exist_ok=True)
+        for name in ("bin", "jars"):
+            if not (home / name).exists():
+                (home / name).symlink_to(installed / name, target_is_directory=True)
+        chosen["SPARK_HOME"] = str(home)
+    return {name: value for name, value in chosen.items() if name not in os.environ}
+
+
+@contextmanager
+def _environment(more: Mapping[str, str]) -> Iterator[None]:
+    """Have more variables in the environment meanwhile, none of which is there yet."""
+    os.environ.update(more)
     try:
         yield
     finally:
-        del os.environ["SPARK_HOME"]
+        for name in more:
+            del os.environ[name]
 
 
 @contextmanager

@@ -312,18 +312,25 @@ def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[in
     if works(ranges):
         return {}
     found: dict[int, list[int]] = {}
-    left = [(each, *ranges[each]) for each in sorted(ranges, reverse=True)]
-    while left:
-        partition, first, end = left.pop()
-        if first >= end or works({partition: (first, end)}):
-            continue
-        if end - first > 1:
+
+    def search(partition: int, first: int, end: int, *, fails: bool) -> bool:
+        if first >= end or sum(map(len, found.values())) > _MOST_FOUND:
+            return True
+        # Of a range that fails, and whose first half works, the other half is not tried as a whole.
+        if (end - first == 1 or not fails) and works({partition: (first, end)}):
+            return True
+        if end - first == 1:
+            found.setdefault(partition, []).append(first)
+        else:
             middle = (first + end) // 2
-            left += [(partition, middle, end), (partition, first, middle)]
-            continue
-        found.setdefault(partition, []).append(first)
-        if sum(map(len, found.values())) > _MOST_FOUND:
-            return {}
+            first_works = search(partition, first, middle, fails=False)
+            search(partition, middle, end, fails=first_works)
+        return False
+
+    for partition, (first, end) in sorted(ranges.items()):
+        search(partition, first, end, fails=len(ranges) == 1)
+    if sum(map(len, found.values())) > _MOST_FOUND:
+        return {}
     tried = sum(end - first for first, end in ranges.values())
     return {} if 1 < tried == sum(map(len, found.values())) else found
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from contextlib import ExitStack
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,18 +15,32 @@ from kstoolkit.kafka.broker import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from tests.kafka.securedbroker import SecuredBroker
 
-__all__ = ["broker", "own_broker", "secured"]
+__all__ = ["begin", "broker", "end", "own_broker", "secured"]
+
+_FOLDER = "KSTOOLKIT_TEST_BROKER"
+"""The environment variable for where the broker lives that all processes of tests share."""
+
+
+def begin() -> None:
+    """Choose a place for the broker of all tests, in the first of their processes."""
+    os.environ[_FOLDER] = mkdtemp(prefix="kstoolkit-broker-")
+
+
+def end() -> None:
+    """Stop the broker if a test has started it, in the process that outlives all others."""
+    folder = Path(os.environ[_FOLDER])
+    if any(folder.iterdir()):
+        Broker(folder).stop()
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker() -> Broker:
     """One running broker for all tests: each takes topics with names of its own."""
-    with Broker(tmp_path_factory.mktemp("broker")) as started:
-        yield started
+    return Broker(os.environ[_FOLDER]).start()
 
 
 @pytest.fixture(scope="session")

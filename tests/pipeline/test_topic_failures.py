@@ -54,10 +54,20 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def topic(mortal: Broker, request: pytest.FixtureRequest) -> EventTopic:
     """A topic of this test's own, with 600 events."""
+    return topic_of(mortal, request, 600)
+
+
+@pytest.fixture
+def small_topic(mortal: Broker, request: pytest.FixtureRequest) -> EventTopic:
+    """One with few events, each of which may be tried out."""
+    return topic_of(mortal, request, 30)
+
+
+def topic_of(mortal: Broker, request: pytest.FixtureRequest, number: int) -> EventTopic:
     mortal.start()
     name = re.sub(r"\W+", "-", request.node.name)[:80]
     made = EventTopic(mortal, f"{name}.{time.time_ns()}")
-    made.write(600)
+    made.write(number)
     return made
 
 
@@ -305,13 +315,14 @@ READ_BY_SPARK = {  # whose function fails of a value that Spark itself has parse
 )
 def test_records_that_kill_whoever_counts_them_become_dead_letters(
     options: dict[str, Any],
-    topic: EventTopic,
+    small_topic: EventTopic,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     deadly = [json.dumps(row | {"action": "deadly"}) for row in events(2)]
+    topic = small_topic
     topic.write_values(deadly[:1], partition=0)
-    topic.write(100, seed=8)
+    topic.write(30, seed=8)
     topic.write_values(deadly[1:], partition=1)
     pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
     again = kst.Restart(first_pause="10 ms", longest_pause="10 ms")

@@ -78,6 +78,7 @@ def test_chosen_profiles_are_run_on_the_chosen_workload_and_shown() -> None:
 
 def test_every_view_of_a_comparison_is_shown(compared: Comparison) -> None:
     with CompactionLab(compared) as lab:
+        lab.wait()
         seen = set()
         for view in VIEWS:
             lab.view.value = view
