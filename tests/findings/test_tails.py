@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from kstoolkit.findings.tails import _log_upper_tail, interval
 
@@ -17,7 +17,7 @@ SPREADS = st.floats(1e-9, 1e3)
 
 
 def negative_binomial(mean: float, variance: float) -> Any:
-    return stats.nbinom(mean * mean / (variance - mean), mean / variance)
+    return scipy.stats.nbinom(mean * mean / (variance - mean), mean / variance)
 
 
 @given(MEANS, SPREADS, st.floats(0, 8), SIDES)
@@ -37,7 +37,7 @@ def test_tails_agree_with_scipy_where_scipy_can_hold_them(
 @given(MEANS, st.floats(0, 8), SIDES)
 def test_poisson_tails_agree_with_scipy(mean: float, deviations: float, side: int) -> None:
     count = max(1, math.floor(mean + side * deviations * math.sqrt(mean)))
-    known = stats.poisson(mean).sf(count - 1)
+    known = scipy.stats.poisson(mean).sf(count - 1)
     if 1e-280 < known < 1 - 1e-6:
         ours = _log_upper_tail([count], [mean], [mean])[0]
         assert ours == pytest.approx(math.log(known), rel=1e-9, abs=1e-9)
@@ -79,7 +79,7 @@ def test_no_counts_have_no_tails() -> None:
 def test_the_interval_is_that_of_scipys_quantiles(mean: float, spread: float) -> None:
     variance = mean + spread * mean * mean
     low, high = interval([mean], [variance])
-    law = stats.poisson(mean) if variance == mean else negative_binomial(mean, variance)
+    law = scipy.stats.poisson(mean) if variance == mean else negative_binomial(mean, variance)
     for end, share in ((int(low[0]), 0.025), (int(high[0]), 0.975)):
         assert law.cdf(end) >= share - 1e-9
         assert end == 0 or law.cdf(end - 1) <= share + 1e-9

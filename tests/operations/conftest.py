@@ -21,7 +21,7 @@ def topic_run(
 ) -> TopicRun:
     """A run that has counted 1,000 events of nearly three hours, in two partitions."""
     out = tmp_path_factory.mktemp("topic run") / "out"
-    return run_on_topic(broker, "lag-and-reset", events(BEGIN_MS, 1_000), out)
+    return run_on_topic(broker, f"lag-and-reset-{uuid4().hex[:12]}", events(BEGIN_MS, 1_000), out)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def test_a_live_run_gives_what_its_process_alone_knows(spark: SparkSession, tmp_
     write_lines(tmp_path / "in" / "a.json", [*events(500, hours=1), "no JSON"])
     rules = [kst.Ceiling("1 hour", 5)]
     pipeline = kst.Pipeline(source=source(tmp_path / "in"), rules=rules, buckets=2)
-    run = pipeline.start(tmp_path / "out", trigger="200 ms")
+    run = pipeline.start(tmp_path / "out", trigger="1 second")
     try:
         url = run.serve_metrics().url
         scrape_until(url, lambda told: told.of("kstoolkit_events_total") == 500)
@@ -75,7 +75,7 @@ def test_a_folder_is_asked_for_the_query_that_counts_into_it_again(
     assert not serving_threads()
     with kst.serve_metrics(kst.load_run(out)) as server:
         assert Scrape(server.url).by("state", "kstoolkit_run_state")["resting"] == 1
-        run = kst.Pipeline(source=source(tmp_path / "in")).start(out, trigger="200 ms")
+        run = kst.Pipeline(source=source(tmp_path / "in")).start(out, trigger="1 second")
         try:
             told = scrape_until(
                 server.url,

@@ -218,7 +218,7 @@ def test_a_live_run_of_ours_is_a_query_until_it_has_been_loaded_again(
 ) -> None:
     write_files(tmp_path / "in", events(200), 2)
     pipeline = kst.Pipeline(source=source(tmp_path / "in"), buckets=2)
-    run = pipeline.start(tmp_path / "out", trigger="200 ms")
+    run = pipeline.start(tmp_path / "out", trigger="1 second")
     try:
         until(lambda: run.query and run.query.lastProgress, "a micro-batch")
         found = kst.spark_memory(spark, query=run)

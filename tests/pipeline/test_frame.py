@@ -79,7 +79,7 @@ def test_a_streaming_dataframe_can_be_followed(spark: SparkSession, tmp_path: Pa
     cascade = kst.Cascade("1 hour", "1 day", flush={"1 day": "0 s"})
     given = kst.frame(stream(spark, tmp_path / "in"), **COLUMNS)
     run = kst.Pipeline(source=given, cascade=cascade, buckets=2).start(
-        tmp_path / "out", trigger="200 ms"
+        tmp_path / "out", trigger="1 second"
     )
     try:
         path = write_lines(tmp_path / "in" / "a.json", events(90, hours=1))

@@ -46,7 +46,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     (tmp_path / "in").mkdir()
     begun: list[Run] = []
 
-    def starting(out: str = "out", trigger: str = "200 ms", **options: Any) -> Run:
+    def starting(out: str = "out", trigger: str = "500 ms", **options: Any) -> Run:
         given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
         begun.append(kst.Pipeline(**given).start(tmp_path / out, trigger=trigger))
         return begun[-1]

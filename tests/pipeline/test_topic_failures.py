@@ -75,7 +75,7 @@ def topic_of(mortal: Broker, request: pytest.FixtureRequest, number: int) -> Eve
 def live(topic: EventTopic, out: Path, **options: Any) -> Iterator[Run]:
     """Run on a topic without an end."""
     pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
-    run = pipeline.start(out, trigger="200 ms")
+    run = pipeline.start(out, trigger="1 second")
     try:
         yield run
     finally:
@@ -266,7 +266,7 @@ def test_a_run_whose_worker_dies_is_started_again_as_often_as_was_said(
     pipeline = kst.Pipeline(source=source, cascade=SOON, buckets=2)
     again = kst.Restart(most_per_hour=2, first_pause="100 ms", longest_pause="200 ms")
     flag.touch()
-    run = pipeline.start(out, trigger="200 ms", restart=again)
+    run = pipeline.start(out, trigger="1 second", restart=again)
     try:
         until(lambda: run.restarts, "a restart")
         flag.unlink()
@@ -326,7 +326,7 @@ def test_records_that_kill_whoever_counts_them_become_dead_letters(
     topic.write_values(deadly[1:], partition=1)
     pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
     again = kst.Restart(first_pause="10 ms", longest_pause="10 ms")
-    run = pipeline.start(tmp_path / "out", trigger="200 ms", restart=again)
+    run = pipeline.start(tmp_path / "out", trigger="1 second", restart=again)
     try:
         counts_all(run, topic)
         topic.write(10, seed=9)

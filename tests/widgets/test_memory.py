@@ -229,7 +229,7 @@ def test_a_live_run_is_measured_by_sparks_estimate(spark: SparkSession, tmp_path
         assert "estimate: unknown (no streaming query is running)" in panel.static_html()
     write_files(tmp_path / "in", events(400), 2)
     run = kst.Pipeline(source=source(tmp_path / "in"), buckets=2).start(
-        tmp_path / "out", trigger="200 ms"
+        tmp_path / "out", trigger="1 second"
     )
     try:
         until(lambda: kst.spark_memory(spark, query=run).state.rocksdb_bytes, "state of the run")

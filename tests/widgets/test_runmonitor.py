@@ -36,7 +36,7 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
 
     def starting(**options: Any) -> Run:
         given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
-        begun.append(kst.Pipeline(**given).start(tmp_path / "out", trigger="500 ms"))
+        begun.append(kst.Pipeline(**given).start(tmp_path / "out", trigger="1 second"))
         return begun[-1]
 
     yield starting
