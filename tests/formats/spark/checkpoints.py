@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import fcntl
+import os
+import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.stores.spark.checkpoint import Checkpoint, OperatorFolder, SparkPlace
@@ -56,21 +59,26 @@ QUERIES: dict[str, tuple[Callable[[Events], DataFrame], str, dict[str, str]]] = 
 
 @dataclass
 class Checkpoints:
-    """Checkpoints by what was run, and in which way its state was kept."""
+    """Checkpoints by what was run, and in which way its state was kept.
+
+    The folder is that of all processes of the tests: a query runs in the first that asks for it.
+    """
 
     spark: SparkSession
     folder: Path
     events: Events
-    made: dict[tuple[str, str], Path] = field(default_factory=dict)
 
     def make(self, query: str, way: str) -> Path:
         """Return a checkpoint; the query runs when it is asked for first."""
-        if (query, way) not in self.made:
-            build, mode, settings = QUERIES[query]
-            path = self.folder / f"{query} {way}".replace(" ", "_")
-            queries.run(self.events, build, path, WAYS[way] | settings, mode)
-            self.made[query, way] = path
-        return self.made[query, way]
+        build, mode, settings = QUERIES[query]
+        path = self.folder / f"{query} {way}".replace(" ", "_")
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.with_suffix(".done").exists():
+                shutil.rmtree(path, ignore_errors=True)
+                queries.run(self.events, build, path, WAYS[way] | settings, mode)
+                path.with_suffix(".done").touch()
+        return path
 
 
 _SHARED: dict[SparkSession, Checkpoints] = {}
@@ -79,8 +87,10 @@ _SHARED: dict[SparkSession, Checkpoints] = {}
 def shared_checkpoints(spark: SparkSession, folders: pytest.TempPathFactory) -> Checkpoints:
     """Return the checkpoints of this run of the tests, whoever asks for them."""
     if spark not in _SHARED:
-        folder = folders.mktemp("checkpoints")
-        _SHARED[spark] = Checkpoints(spark, folder, Events(spark, folder / "events"))
+        own = folders.getbasetemp()
+        folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "checkpoints"
+        folder.mkdir(exist_ok=True)
+        _SHARED[spark] = Checkpoints(spark, folder, Events(spark, own / "events of queries"))
     return _SHARED[spark]
 
 
