@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+CALM_NUMPY = {"OPENBLAS_NUM_THREADS": "1"}
+"""What the environment of a Python needs that imports numpy and multiplies no matrices.
+
+OpenBLAS begins a thread for every core as numpy is imported, and each of them spins for a tenth of
+a second.
+"""
+
 _OLDEST_JAVA = 17
 """The class files of Spark 4 are Java 17's."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from kstoolkit.environment import CALM_NUMPY
 from tests import quickjava
 from tests.kafka import brokers
 from tests.kafka.brokers import broker, own_broker, secured
@@ -50,13 +51,12 @@ LONGEST = (
 """Files that take minutes come first of what is slow: else one process ends all alone with one."""
 
 # How long an example takes says more about the machine than about the code.
-settings.register_profile("kstoolkit", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=500)
+settings.register_profile("kstoolkit", deadline=None)
 settings.load_profile("kstoolkit")
 
 quickjava.use()
-# As the command line has it: the Pythons that tests start would spin as they import numpy.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+for name, value in CALM_NUMPY.items():  # also in the Pythons that tests start by themselves
+    os.environ.setdefault(name, value)
 
 DATA_FOLDER = Path(__file__).parents[2] / "shared" / "data"
 

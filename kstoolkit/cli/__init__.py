@@ -7,7 +7,6 @@ mistake.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return MISTAKE
     accept_any_text()
     quieten_libraries()
-    # Else OpenBLAS has a thread for every core as numpy is imported: they spin for a while.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         app(arguments, prog_name="kstoolkit")
     except SystemExit as end:

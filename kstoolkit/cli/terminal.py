@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import typer
 
+from kstoolkit.environment import CALM_NUMPY
 from kstoolkit.errors import KstoolkitError, RestartsSpent, Sentence, UserError
 from kstoolkit.records import Records
 
@@ -74,8 +75,13 @@ def nowhere_to_print() -> bool:
 
 
 def quieten_libraries() -> None:
-    """Keep what libraries log off stderr: what matters of it is said in a sentence."""
+    """Keep what libraries log off stderr, and their idle threads off the cores.
+
+    What matters of the first is said in a sentence.
+    """
     logging.getLogger().addHandler(logging.NullHandler())
+    for name, value in CALM_NUMPY.items():
+        os.environ.setdefault(name, value)
 
 
 def _visible(text: str) -> str:

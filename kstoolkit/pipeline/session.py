@@ -26,7 +26,7 @@ from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from kstoolkit.environment import check_spark_home, find_java, memory_bytes
+from kstoolkit.environment import CALM_NUMPY, check_spark_home, find_java, memory_bytes
 from kstoolkit.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def _start_java(conf: SparkConf, log: BinaryIO) -> None:
     """Start Spark's Java, unless this process has one: it stays when a session stops."""
     if SparkContext._gateway is not None:  # noqa: SLF001 - as pyspark asks itself
         return
-    environment = _environment_of_java(str(conf.get("spark.master")))
-    with _environment(environment), _interruptions_held():
+    with _environment_of_java(str(conf.get("spark.master"))), _interruptions_held():
         gateway = launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call] # pyspark has no types for it
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
 
@@ -59,12 +58,12 @@ def _forget_dead_java() -> None:
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.poll() is None:
         return
-    gateway.shutdown()  # first: else what Python finds unused tells Java so, which py4j cries out
     context = SparkContext._active_spark_context  # noqa: SLF001
     if context is not None:
         context._jsc = None  # noqa: SLF001 - nothing is left that it could say goodbye to
         with suppress(Exception):
             context.stop()
+    gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
 
@@ -81,36 +80,34 @@ def _cause_of(error: Exception, log: Path, start: int) -> str:
     return " ".join(words[-_LAST_LINES:]) or str(error)
 
 
-def _environment_of_java(master: str) -> dict[str, str]:
-    """Return what Java, and the Pythons that it starts, find beside all else in the environment.
-
-    Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
-    modules anew: half a second each, for nine of them. A home without it has the same Java, and
-    local workers import pyspark from where it is installed.
-
-    A Python that imports numpy has OpenBLAS begin a thread for every core, which spins for a while.
-    Spark spares its workers that, and not its sources.
-    """
-    chosen = {"OPENBLAS_NUM_THREADS": "1"}
-    if master.startswith("local") and "SPARK_HOME" not in os.environ:
-        home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
-        home.mkdir(exist_ok=True)
-        for name in ("bin", "jars"):
-            if not (home / name).exists():
-                (home / name).symlink_to(installed / name, target_is_directory=True)
-        chosen["SPARK_HOME"] = str(home)
-    return {name: value for name, value in chosen.items() if name not in os.environ}
-
-
 @contextmanager
-def _environment(more: Mapping[str, str]) -> Iterator[None]:
-    """Have more variables in the environment meanwhile, none of which is there yet."""
-    os.environ.update(more)
+def _environment_of_java(master: str) -> Iterator[None]:
+    """Have in the environment what Java, and the Pythons that it starts, are to find there.
+
+    Spark's own workers have OpenBLAS spared already; the Pythons that plan and read a source don't.
+    """
+    chosen = CALM_NUMPY | (_unzipped_home() if master.startswith("local") else {})
+    missing = {name: value for name, value in chosen.items() if name not in os.environ}
+    os.environ.update(missing)
     try:
         yield
     finally:
-        for name in more:
+        for name in missing:
             del os.environ[name]
+
+
+def _unzipped_home() -> dict[str, str]:
+    """Return a home of Spark's with which local workers import pyspark from where it is installed.
+
+    Spark puts its home's ``pyspark.zip`` first, out of which each kind of worker would compile all
+    modules anew: half a second each, for nine of them. A home without it has the same Java.
+    """
+    home, installed = _scratch_folder() / "spark", Path(pyspark.__file__).parent
+    home.mkdir(exist_ok=True)
+    for name in ("bin", "jars"):
+        if not (home / name).exists():
+            (home / name).symlink_to(installed / name, target_is_directory=True)
+    return {"SPARK_HOME": str(home)}
 
 
 @contextmanager

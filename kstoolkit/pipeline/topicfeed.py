@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from itertools import groupby, islice
+from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -46,7 +47,7 @@ from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
 from kstoolkit.pipeline.stream import counted_columns, json_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -311,28 +312,37 @@ def bisect(works: Callable[[Ranges], bool], ranges: Ranges) -> dict[int, list[in
     """
     if works(ranges):
         return {}
-    found: dict[int, list[int]] = {}
-
-    def search(partition: int, first: int, end: int, *, fails: bool) -> bool:
-        if first >= end or sum(map(len, found.values())) > _MOST_FOUND:
-            return True
-        # Of a range that fails, and whose first half works, the other half is not tried as a whole.
-        if (end - first == 1 or not fails) and works({partition: (first, end)}):
-            return True
-        if end - first == 1:
-            found.setdefault(partition, []).append(first)
-        else:
-            middle = (first + end) // 2
-            first_works = search(partition, first, middle, fails=False)
-            search(partition, middle, end, fails=first_works)
-        return False
-
-    for partition, (first, end) in sorted(ranges.items()):
-        search(partition, first, end, fails=len(ranges) == 1)
-    if sum(map(len, found.values())) > _MOST_FOUND:
-        return {}
+    each = (
+        (partition, offset)
+        for partition, (first, end) in sorted(ranges.items())
+        for offset in _culprits(works, partition, first, end, fails=len(ranges) == 1)
+    )
+    found = list(islice(each, _MOST_FOUND + 1))
     tried = sum(end - first for first, end in ranges.values())
-    return {} if 1 < tried == sum(map(len, found.values())) else found
+    if len(found) > _MOST_FOUND or 1 < tried == len(found):
+        return {}
+    return {
+        partition: [offset for _, offset in its]
+        for partition, its in groupby(found, key=itemgetter(0))
+    }
+
+
+def _culprits(
+    works: Callable[[Ranges], bool], partition: int, first: int, end: int, *, fails: bool
+) -> Generator[int, None, bool]:
+    """Yield the offsets of a range that can't be counted alone; return whether the whole can.
+
+    What is known to fail is not tried as a whole: if the first half works, the other one fails.
+    """
+    if first >= end or ((end - first == 1 or not fails) and works({partition: (first, end)})):
+        return True
+    if end - first == 1:
+        yield first
+        return False
+    middle = (first + end) // 2
+    first_works = yield from _culprits(works, partition, first, middle, fails=False)
+    yield from _culprits(works, partition, middle, end, fails=first_works)
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,9 @@ def begin() -> None:
 
 
 def end() -> None:
-    """Stop the broker if a test has started it, in the process that outlives all others."""
+    """End the broker if a test has started it, in the process that outlives all others."""
     folder = Path(os.environ[_FOLDER])
-    if any(folder.iterdir()):
-        Broker(folder).stop()
+    Broker(folder).kill()
     shutil.rmtree(folder)
 
 

@@ -55,7 +55,7 @@ PROGRAM = """
     from pathlib import Path
     from kstoolkit.pipeline.session import spark_session
     from tests.pipeline.test_kills import pipeline
-    spark_session("local[1]")
+    spark_session("local[2]")
     folder = Path(sys.argv[1])
     pipeline(folder).run(folder / "out", max_files_per_batch=1, progress=False)
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from textwrap import dedent
@@ -11,9 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.environment import find_java
-from kstoolkit.pipeline.inputs import java_options
-from tests.pipeline.harness import ROOT, events, source, write_files
+from tests.pipeline.harness import ROOT, events, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,11 +28,18 @@ print(run.summary().events, *(each.getName() for each in factory.getGarbageColle
 """
 
 
-def test_a_run_chooses_a_light_collector(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "collectors"),
+    [("", {"Copy", "MarkSweepCompact"}), ("-XX:+UseParallelGC", {"PS", "MarkSweep", "Scavenge"})],
+)
+def test_a_run_chooses_a_light_collector_unless_the_environment_names_one(
+    tmp_path: Path, given: str, collectors: set[str]
+) -> None:
     write_files(tmp_path / "in", events(100), 1)
+    options = f"{os.environ['JDK_JAVA_OPTIONS']} {given}"
     done = subprocess.run(
         [sys.executable, "-c", dedent(PROGRAM), tmp_path / "in", tmp_path / "out"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"JDK_JAVA_OPTIONS": options, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -43,19 +47,4 @@ def test_a_run_chooses_a_light_collector(tmp_path: Path) -> None:
     number, *names = done.stdout.split()
     assert done.returncode == 0, done.stderr
     assert number == "100"
-    assert set(names) == {"Copy", "MarkSweepCompact"}
-
-
-@pytest.mark.parametrize("variable", ["JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"])
-def test_the_collector_that_the_environment_names_is_left_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    java, files = str(find_java().home / "bin" / "java"), source(tmp_path)
-    usual = java_options(files)
-    monkeypatch.setenv(variable, "-XX:+UseParallelGC")
-    flags = [java, *java_options(files), "-XX:+PrintFlagsFinal", "-version"]
-    done = subprocess.run(flags, capture_output=True, text=True, check=True)
-    assert re.search(r"UseParallelGC +:?= true", done.stdout)
-
-    both = subprocess.run([java, *usual, "-version"], capture_output=True, text=True, check=False)
-    assert "Multiple garbage collectors selected" in both.stdout + both.stderr
+    assert set(names) == collectors

@@ -90,7 +90,7 @@ def shared_checkpoints(spark: SparkSession, folders: pytest.TempPathFactory) -> 
         own = folders.getbasetemp()
         folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "checkpoints"
         folder.mkdir(exist_ok=True)
-        _SHARED[spark] = Checkpoints(spark, folder, Events(spark, own / "events of queries"))
+        _SHARED[spark] = Checkpoints(spark, folder, Events(spark, folders.mktemp("queries")))
     return _SHARED[spark]
 
 

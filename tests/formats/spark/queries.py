@@ -41,7 +41,7 @@ class Events:
     def __init__(self, spark: SparkSession, folder: Path, batches: int = 3) -> None:
         self.spark, self.folder = spark, folder
         draw = random.Random(7)
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         for batch in range(batches):
             rows = [self._row(draw, batch) for _ in range(8)]
             text = "".join(f"{json.dumps(row)}\n" for row in rows)
