@@ -157,12 +157,17 @@ def test_what_spark_says_when_it_does_not_start_becomes_a_sentence() -> None:
 def test_a_session_that_lost_its_java_is_followed_by_a_new_one() -> None:
     done = run_apart(
         """
-        import gc
+        import threading
+        from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER, FinalizerWorker
 
-        lost = spark_session("local[1]").sparkContext._gateway.proc
-        gc.disable()  # what is collected tells Java so: py4j cries out if that dies meanwhile
-        lost.kill()
-        lost.wait()
+        gateway = spark_session("local[1]").sparkContext._gateway
+        # A thread of py4j's tells Java what Python dropped, and cries out if that dies meanwhile.
+        gateway._gateway_client.finalizer_deque.appendleft(SHUTDOWN_FINALIZER_WORKER)
+        for thread in threading.enumerate():
+            if isinstance(thread, FinalizerWorker):
+                thread.join()
+        gateway.proc.kill()
+        gateway.proc.wait()
         spark = spark_session("local[2]")
         print(spark.range(10).count(), spark_session() is spark)
         """

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import time
 from typing import TYPE_CHECKING, Any, Unpack
 
 import pytest
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.advice.advice import Advice, AdviceList, Circumstances
 
 COUNT = re.compile(r"^(rocksdb\.[\w.-]+) COUNT : (\d+)", re.MULTILINE)
+UNFLUSHED = ("rocksdb.mem-table-flush-pending", "rocksdb.num-running-flushes")
 PLAIN = Profile(compression="none", statistics=True, disable_auto_compactions=True)
 
 
@@ -54,6 +56,16 @@ def fill(store: Rdict, rows: int = 4_000, value_bytes: int = 100) -> None:
     draws = random.Random(7)
     for row in range(0, 2 * rows, 2):
         store[row.to_bytes(8)] = draws.randbytes(value_bytes)
+    store.flush()
+
+
+def fill_in_rounds(store: Rdict) -> None:
+    """Fill a store, and let its flushes end twenty times: a writer may outrun them by far."""
+    draws = random.Random(7)
+    for row in range(40_000):
+        store[row.to_bytes(8)] = draws.randbytes(400)
+        while row % 2_000 == 0 and any(map(store.property_int_value, UNFLUSHED)):
+            time.sleep(0.001)
     store.flush()
 
 
@@ -219,13 +231,13 @@ def test_write_amplification(tmp_path: Path, quiet: Path) -> None:
 
 def test_flush_too_small(tmp_path: Path, quiet: Path) -> None:
     profile = PLAIN.changed(write_buffer_manager_bytes=1 << 20)
-    written(tmp_path / "store", profile, lambda store: fill(store, 40_000, 400))
+    written(tmp_path / "store", profile, fill_in_rounds)
     (advice,) = given("flush too small", advice_of(tmp_path / "store"))
     assert advice.option == "write_buffer_manager_bytes"
     assert "Write Buffer Manager" in advice.symptom
     assert judged_fine("flush too small", advice_of(quiet))
     relieved = profile.changed(write_buffer_manager_bytes=128 << 20)
-    written(tmp_path / "relieved", relieved, lambda store: fill(store, 40_000, 400))
+    written(tmp_path / "relieved", relieved, fill_in_rounds)
     assert judged_fine("flush too small", advice_of(tmp_path / "relieved"))
 
 
