@@ -1,13 +1,15 @@
 """The Java of the tests, which are many and short: it starts soon, and compiles little.
 
-Loading Spark's classes is the most that a short run costs. As they lie in Java's memory they are
-written once, and mapped by each Spark of the tests: a run takes a third less CPU time. This is done
-by ``make test``, before the first tests; ``tests/conftest.py`` has them used if they are there::
+Loading classes is the most that a short run of Spark costs, and half of a broker's start. As they
+lie in Java's memory they are written once, and mapped by each Spark and broker of the tests: a run
+takes a third less CPU time. This is done by ``make test``, before the first tests;
+``tests/conftest.py`` has them used if they are there::
 
     python -m tests.quickjava
 
-Java maps classes only of the paths that it wrote them from, so that Spark needs a home that stays;
-what kstoolkit makes for each process, without Spark's zipped Python, is as this one.
+Java maps classes only of the paths that it wrote them from, and says nothing of other paths. So
+Spark needs a home that stays; what kstoolkit makes for each process, without Spark's zipped Python,
+is as this one.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any
 
 HOME = Path(sys.prefix) / "spark"
 CLASSES = HOME / "classes.jsa"
+BROKER_CLASSES = HOME / "broker.jsa"
 RUN = ("run", "data/sample", "--event-time", "time", "--user", "user", "--action", "action")
 OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """No Java of a test lives to see its code made faster: two thirds of the CPU time of a session.
@@ -30,13 +33,34 @@ What is compiled has the room that it would have otherwise, or Java goes on swee
 
 def use() -> None:
     """Have each Java start so, and each Spark map the classes, if they were written."""
-    os.environ.setdefault("JDK_JAVA_OPTIONS", OPTIONS)
+    os.environ.setdefault("JDK_JAVA_OPTIONS", _mapping(BROKER_CLASSES))
     if CLASSES.exists() and "SPARK_HOME" not in os.environ:
         os.environ["SPARK_HOME"] = str(HOME)
         os.environ["SPARK_SUBMIT_OPTS"] = f"-XX:SharedArchiveFile={CLASSES}"
 
 
-def make() -> None:
+def of_spark() -> str:
+    """Return the options for processes of Spark's that no session of ours starts."""
+    return _mapping(CLASSES)
+
+
+def _mapping(classes: Path) -> str:
+    mapped = f' -Xlog:cds=off -Xlog:cds+dynamic=off -XX:SharedArchiveFile="{classes}"'
+    return OPTIONS + mapped * classes.exists()
+
+
+def make_for_brokers() -> None:
+    """Start a broker, and write the classes that this took; a Java that can't writes none."""
+    from kstoolkit.kafka.broker import Broker
+
+    HOME.mkdir(exist_ok=True)
+    BROKER_CLASSES.unlink(missing_ok=True)
+    os.environ["JDK_JAVA_OPTIONS"] = f"{OPTIONS} -XX:ArchiveClassesAtExit={BROKER_CLASSES}"
+    with TemporaryDirectory() as folder:
+        Broker(folder).start().stop()
+
+
+def make_for_spark() -> None:
     """Count the sample, and write the classes that this took; a Java that can't writes none."""
     import pyspark
 
@@ -61,4 +85,5 @@ def make() -> None:
 
 
 if __name__ == "__main__":
-    make()
+    make_for_brokers()
+    make_for_spark()

@@ -1,12 +1,15 @@
 """The pages keep their word: every command, program, rule file and query in them is run.
 
 So it is with the README and with the guides of ``docs/``, in the order in which a newcomer reads
-them, in one folder that begins as ``make run`` leaves it. What is not to be run as it stands (other
-machines, other people's topics) is a ``text`` block, or a directive of Sphinx's.
+them, in one folder that begins as ``make run`` leaves it: that runs as in a shell, and so does the
+first program; the others in this process, which has a Spark session already. What is not to be run
+as it stands (other machines, other people's topics) is a ``text`` block, or a directive of
+Sphinx's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
@@ -21,9 +24,12 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.kafka.broker import Broker
+from tests.cli.commands import Answer, given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -60,19 +66,6 @@ class Command:
         return f"{self.page}: {self.text}"
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a command said, and with which code it ended."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def lines(self) -> list[str]:
-        return self.stdout.splitlines() + self.stderr.splitlines()
-
-
 def blocks(page: str) -> list[tuple[str, str]]:
     text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(r"^```([^\n]*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
@@ -103,16 +96,12 @@ def what_make_run_runs() -> Iterator[Command]:
         yield Command("Makefile", line.strip().removeprefix("$(BIN)/"))
 
 
-def say(command: Command, folder: Path) -> Said:
+def run_apart(*arguments: str) -> Answer:
+    """Run Python with these arguments, where it is now, as a shell does."""
     done = subprocess.run(
-        [sys.executable, "-m", *command.words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -127,14 +116,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def said(place: Path) -> dict[Command, Said]:
+def said(place: Path, spark: SparkSession) -> dict[Command, Answer]:  # noqa: ARG001 - is active
     """What each command said, run one after the other; once, though two pages have it."""
-    found: dict[tuple[str, ...], Said] = {}
-    every = [*what_make_run_runs(), *COMMANDS]
-    for each in every:
-        if each.words not in found:
-            found[each.words] = say(each, place)
-    return {each: found[each.words] for each in every}
+    first = list(what_make_run_runs())
+    with contextlib.chdir(place):
+        found = {each.words: run_apart("-m", *each.words) for each in first}
+        for each in COMMANDS:
+            if each.words not in found:
+                found[each.words] = given(*each.words[1:])
+    return {each: found[each.words] for each in [*first, *COMMANDS]}
 
 
 def shape(line: str) -> str:
@@ -145,17 +135,17 @@ def shape(line: str) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_the_commands_work_and_print_what_the_page_says(
-    said: dict[Command, Said], command: Command
+    said: dict[Command, Answer], command: Command
 ) -> None:
     found = said[command]
-    assert found.code == 0, found.stderr
-    assert "Traceback" not in found.stderr
+    assert found.code == 0, found.err
+    assert "Traceback" not in found.err
     if command.prints is not None:
-        lines = [shape(line) for line in found.lines]
+        lines = [shape(line) for line in (found.out + found.err).splitlines()]
         assert [line for line in lines if line] == [shape(line) for line in command.prints]
 
 
-def test_make_run_leaves_a_run_and_its_report(place: Path, said: dict[Command, Said]) -> None:
+def test_make_run_leaves_a_run_and_its_report(place: Path, said: dict[Command, Answer]) -> None:
     assert all(said[command].code == 0 for command in what_make_run_runs())
     assert (place / "out/run.json").exists()
     assert (place / "out/report.html").stat().st_size > 10_000
@@ -202,27 +192,30 @@ def test_the_rules_load_and_run_over_the_changelog(place: Path, tmp_path: Path) 
     assert {finding.kind for finding in found} == {"Ceiling", "Unusual"}
 
 
-PROGRAMS = [
-    pytest.param(program, id=f"{page} {number}")
+PROGRAMS = {
+    f"{page} {number}": program
     for page in PAGES
     for number, program in enumerate(blocks_of("python", page), start=1)
-]
+}
+
+
+@pytest.mark.usefixtures("said")
+def test_the_first_program_runs_as_it_stands(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    done = run_apart("-W", "error", "-c", PROGRAMS["README.md 1"])
+    assert done.code == 0, done.err
+    assert done.out.strip()
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("said")
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_the_programs_run(place: Path, program: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_programs_run(
+    place: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    exec(compile(PROGRAMS[name], name, "exec"), {"__name__": "__main__"})  # noqa: S102 - our pages
+    assert capsys.readouterr().out.strip()
 
 
 def test_the_commands_of_make_are_its_targets() -> None:

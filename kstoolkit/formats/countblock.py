@@ -82,7 +82,8 @@ def encode(batch: pa.RecordBatch) -> bytes:
         batch = pa.record_batch(columns, schema=_NARROW)
     sink = pa.BufferOutputStream()
     sink.write(bytes([VERSION]))
-    options = pa.ipc.IpcWriteOptions(compression="zstd")  # as a global it could not be pickled
+    # As a global it could not be pickled; threads take three times as long for a small block.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
@@ -108,7 +109,9 @@ def decode(block: bytes) -> pa.RecordBatch:
     if not block.endswith(_END_OF_STREAM):
         raise _damaged(block, "they are cut short")
     try:
-        batch = pa.ipc.open_stream(pa.py_buffer(block)[1:]).read_next_batch()
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        stream = pa.ipc.open_stream(pa.py_buffer(block)[1:], options=options)
+        batch = stream.read_next_batch()
         batch.validate(full=True)  # places in dictionaries, and UTF-8, before anyone trusts them
         _check_columns(batch)
     except (pa.ArrowException, OSError, StopIteration, UnicodeDecodeError) as error:

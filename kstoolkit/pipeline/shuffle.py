@@ -127,7 +127,8 @@ def shuffle_record(bucket: int, kind: str, payload: bytes) -> pa.RecordBatch:
 def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
     """Return columns as the bytes of an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")  # as a global it could not be pickled
+    # As a global it could not be pickled; threads would take longer than the few bytes.
+    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write(batch)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
@@ -135,7 +136,8 @@ def to_ipc(batch: pa.RecordBatch | pa.Table) -> bytes:
 
 def from_ipc(payload: bytes) -> pa.Table:
     """Return the columns of an Arrow IPC stream."""
-    return pa.ipc.open_stream(pa.py_buffer(payload)).read_all()
+    options = pa.ipc.IpcReadOptions(use_threads=False)
+    return pa.ipc.open_stream(pa.py_buffer(payload), options=options).read_all()
 
 
 _SEED, _WORD, _SIGN = 42, 0xFFFF_FFFF, 0x8000_0000

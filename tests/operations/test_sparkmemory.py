@@ -22,6 +22,7 @@ from kstoolkit.records import Source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory
 from kstoolkit.rocksdb.profiles.named import kafka_streams
 from kstoolkit.rocksdb.profiles.profile import Profile
+from tests import quickjava
 from tests.pipeline.harness import events, source, until, write_files
 
 if TYPE_CHECKING:
@@ -334,7 +335,9 @@ APART = """
 def test_executors_tell_their_peaks_and_sessions_that_are_gone_are_sentences() -> None:
     done = subprocess.run(
         [sys.executable, "-c", dedent(APART)],
-        env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | {"SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
+        | {"JDK_JAVA_OPTIONS": quickjava.of_spark()},
         capture_output=True,
         text=True,
         timeout=200,

@@ -18,6 +18,7 @@ import pytest
 
 import kstoolkit as kst
 from kstoolkit.environment import find_java
+from tests import quickjava
 from tests.pipeline.harness import (
     check_exact,
     events,
@@ -112,9 +113,10 @@ def _command(process: psutil.Process) -> str:
 
 def launch(folder: Path, name: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
     """Start a master or a worker; what it says goes to a file."""
-    home = Path(pyspark.__file__).parent
+    home = Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0])
     ours = {
         "SPARK_HOME": str(home),
+        "JDK_JAVA_OPTIONS": quickjava.of_spark(),  # which its executors inherit
         "SPARK_LOCAL_IP": "127.0.0.1",
         "JAVA_HOME": str(find_java().home),
         "PYTHONPATH": "",
