@@ -121,7 +121,7 @@ STAND_IN_PYTHON = """\
 case "$*" in
     "-c "*) exit {too_old} ;;
     --version) echo "Python 3.9.2" ;;
-    "-m venv .venv")
+    "-m venv --upgrade-deps .venv")
         mkdir -p .venv/bin
         for name in python kstoolkit; do cp "$0" .venv/bin/$name; done ;;
     *) echo "$(basename "$0") $*" >> asked.txt ;;

@@ -17,6 +17,7 @@ import typer
 from kstoolkit.cli.options import (
     AS_JSON,
     AS_JSON_OBJECT,
+    KAFKA_CONFIG,
     LIMIT,
     OUT,
     RULES,
@@ -51,6 +52,7 @@ def counts(
         "WINDOW", "Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required."
     ),
     user: str | None = optional("USER", "Only this user's.", "all users"),
+    kafka_config: str | None = KAFKA_CONFIG,
     as_json: bool = AS_JSON,
     as_csv: bool = switch("--csv", "Print everything as CSV with a header, exactly as it is."),
     limit: int = typer.Option(
@@ -65,7 +67,7 @@ def counts(
     outside), user, action, count.
     """
     _check_one_format(as_json=as_json, as_csv=as_csv)
-    run = _opened(out)
+    run = _opened(out, kafka_config)
     chosen = run.window(_required(window, run))
     found = run.counts(chosen, user=user, limit=None)
     if as_json:
@@ -79,13 +81,18 @@ def counts(
         _show_counts(found, limit)
 
 
-def findings(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> None:
+def findings(
+    out: str = OUT,
+    kafka_config: str | None = KAFKA_CONFIG,
+    as_json: bool = AS_JSON,
+    limit: int = LIMIT,
+) -> None:
     """Print what was found, each story once.
 
     The fields of --json: rule, user, action, window, window_start_ms (epoch ms UTC), count,
     expected_low, expected_high, probability, sentence, and more. Null is unknown.
     """
-    _print_findings(_opened(out).findings, as_json=as_json, limit=limit)
+    _print_findings(_opened(out, kafka_config).findings, as_json=as_json, limit=limit)
 
 
 def find(
@@ -106,13 +113,18 @@ def find(
     _print_findings(judged(out, chosen), as_json=as_json, limit=limit)
 
 
-def users(out: str = OUT, as_json: bool = AS_JSON, limit: int = LIMIT) -> None:
+def users(
+    out: str = OUT,
+    kafka_config: str | None = KAFKA_CONFIG,
+    as_json: bool = AS_JSON,
+    limit: int = LIMIT,
+) -> None:
     """Print every user with a score, most abnormal first.
 
     The score is over all windows and actions. The fields of --json: user, score, reason, and the
     figures behind it.
     """
-    ranked = _opened(out).users()
+    ranked = _opened(out, kafka_config).users()
     if as_json:
         print_json(_rows(ranked, list(ranked.columns)))
         return
@@ -147,13 +159,16 @@ def report(
     ),
     title: str | None = optional("TEXT", "Its title.", "what it is about"),
     compare: bool = switch("--compare", "Of two stores, show which rows differ."),
+    kafka_config: str | None = KAFKA_CONFIG,
 ) -> None:
     """Write a report: one HTML file that needs no network."""
+    from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", LargeReportWarning)
-        path = report_on(things, html=html, title=title, compare=compare)
+        options = None if kafka_config is None else read_options(kafka_config)
+        path = report_on(things, html=html, title=title, compare=compare, options=options)
     for each in told:
         note(f"Note: {each.message}")
     say(f"The report is in {path}.")
@@ -178,10 +193,11 @@ def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
         _announce(min(limit, len(found)), len(found), "findings", more)
 
 
-def _opened(out: str) -> Run:
+def _opened(out: str, kafka_config: str | None = None) -> Run:
+    from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
     from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
 
-    return load_run(out)
+    return load_run(out, options=None if kafka_config is None else read_options(kafka_config))
 
 
 def _required(window: str | None, run: Run) -> str:

@@ -380,18 +380,19 @@ def _opened(side: GivenSide, beside: HasRows | None, opening: ExitStack) -> HasR
 
 @contextmanager
 def _topic(side: GivenSide, beside: HasRows | None) -> Iterator[HasRows]:
-    from kstoolkit.events.topics import address_of  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.events.topics import address_of, options_given  # noqa: PLC0415 - loads Arrow
     from kstoolkit.operations.topicstore import reading_as, topic_store  # noqa: PLC0415 - RocksDB
 
     _check_is_of_topics(side)
+    address = address_of(side.path, None)
     names = ("kind", "key_serde", "value_serde", "window_size")
     with topic_store(
-        address_of(side.path, None),
+        address,
         beside=beside,
         read_as=reading_as(**{name: side.told.get(name) for name in names}),
         partition=side.partition,
         counted=side.counted,
-        options=settings_of(side.config),
+        options=options_given(settings_of(side.config), address.bootstrap),
         progress=sys.stderr.isatty(),
         only_counts=False,
     ) as topic:

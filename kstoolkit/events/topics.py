@@ -1,6 +1,8 @@
 """Which Kafka topic events come from, where it is, and how it is reached.
 
-Settings of the connection may come from a file: what is secret stands in no command line.
+Settings of the connection may come from a file: what is secret stands in no command line. They
+belong to servers: to those that they name, or else to those whose address is given beside them.
+What a folder says, which may come from anybody, gets them only if its servers are among these.
 """
 
 from __future__ import annotations
@@ -65,24 +67,137 @@ def options_of_environment() -> dict[str, str]:
     return read_options(path) if path else {}
 
 
-def options_given(options: object) -> dict[str, str]:
+_SERVERS_SETTING = "bootstrap.servers"
+_ITS_NAMES = {
+    f"{client}{name}"
+    for client in ("", "java.", "librdkafka.")
+    for name in (_SERVERS_SETTING, "metadata.broker.list")
+}
+"""The setting that says whose the others are, as one client or the other calls it."""
+
+
+def options_given(options: object, bootstrap: str) -> dict[str, str]:
     """Return settings as texts; of none, those of the file that the environment names.
 
     Parameters
     ----------
     options
         A mapping of names to texts, numbers or truth values; or None.
+    bootstrap
+        The servers that are given beside them: where there are settings, they are from then on of
+        these servers, too.
 
     Raises
     ------
     ConfigurationError
-        If they are no settings. What they are instead may be secret, and is not shown.
+        If they are no settings, or are those of other servers. What they are instead may be secret,
+        and is not shown.
 
     Examples
     --------
-    >>> options_given({"security.protocol": "SSL", "linger.ms": 20, "enable.idempotence": True})
-    {'security.protocol': 'SSL', 'linger.ms': '20', 'enable.idempotence': 'true'}
+    >>> options_given({"security.protocol": "SSL", "linger.ms": 20}, "a:9092")
+    {'security.protocol': 'SSL', 'linger.ms': '20', 'bootstrap.servers': 'a:9092'}
+    >>> options_given({"bootstrap.servers": "prod:9092"}, "dev:9092")
+    Traceback (most recent call last):
+    ...
+    kstoolkit.errors.ConfigurationError: The settings of the connection are of the servers \
+'prod:9092', and 'dev:9092' is given.
+    Hint: Give those of these servers, or an address of theirs.
     """
+    told = _as_texts(options)
+    if not told:
+        return told
+    own, beside = _owners(told), _split(bootstrap)
+    if own and own.isdisjoint(beside):
+        message = (
+            f"The settings of the connection are of the servers {','.join(sorted(own))!r}, "
+            f"and {bootstrap!r} is given."
+        )
+        raise ConfigurationError(
+            message, hint="Give those of these servers, or an address of theirs."
+        )
+    return without_servers(told) | {_SERVERS_SETTING: ",".join(sorted(own | beside))}
+
+
+def options_of_folder(options: object, bootstrap: str, folder: str) -> dict[str, str]:
+    """Return settings for servers that a folder names, which may have come from anybody.
+
+    Parameters
+    ----------
+    options
+        As of :func:`options_given`.
+    bootstrap
+        The servers that it names.
+    folder
+        Which one, for the error.
+
+    Raises
+    ------
+    ConfigurationError
+        If there are settings, and not all of the servers are among those that they belong to.
+
+    Examples
+    --------
+    >>> options_of_folder({}, "a:9092", "out")
+    {}
+    >>> options_of_folder({"sasl.password": "secret"}, "a:9092", "out")
+    Traceback (most recent call last):
+    ...
+    kstoolkit.errors.ConfigurationError: 'out' names the servers 'a:9092', and the settings of the \
+connection are not said to be theirs.
+    Hint: If you know these servers, add to the settings: bootstrap.servers=a:9092
+    """
+    told = _as_texts(options)
+    if told and not _split(bootstrap) <= _owners(told):
+        message = (
+            f"{folder!r} names the servers {bootstrap!r}, and the settings of the connection are "
+            "not said to be theirs."
+        )
+        hint = f"If you know these servers, add to the settings: {_SERVERS_SETTING}={bootstrap}"
+        raise ConfigurationError(message, hint=hint)
+    return told
+
+
+def shared(options: Mapping[str, str], others: Mapping[str, str]) -> Mapping[str, str]:
+    """Return settings as those of the servers of both, if it is in their servers that they differ.
+
+    Examples
+    --------
+    >>> here, there = {"bootstrap.servers": "a:1"}, {"bootstrap.servers": "b:1"}
+    >>> shared(here | {"client.id": "me"}, there | {"client.id": "me"})
+    {'client.id': 'me', 'bootstrap.servers': 'a:1,b:1'}
+    >>> shared(here | {"client.id": "me"}, there | {"client.id": "you"})["bootstrap.servers"]
+    'a:1'
+    """
+    same = without_servers(options)
+    if not same or same != without_servers(others):
+        return options
+    return same | {_SERVERS_SETTING: ",".join(sorted(_owners(options) | _owners(others)))}
+
+
+def without_servers(options: Mapping[str, str]) -> dict[str, str]:
+    """Return settings without the one that says whose they are: a client is told where to go.
+
+    Examples
+    --------
+    >>> without_servers({"bootstrap.servers": "a:9092", "client.id": "me"})
+    {'client.id': 'me'}
+    """
+    return {name: each for name, each in options.items() if name not in _ITS_NAMES}
+
+
+def _owners(options: Mapping[str, str]) -> set[str]:
+    """Return the servers whose settings these are, as far as they say."""
+    return {each for name in _ITS_NAMES & options.keys() for each in _split(options[name])}
+
+
+def _split(servers: str) -> set[str]:
+    named = (each.strip().rpartition("://")[2].lower() for each in servers.split(","))
+    return {each for each in named if each}
+
+
+def _as_texts(options: object) -> dict[str, str]:
+    """Return settings as texts; of none, those of the file that the environment names."""
     if options is None:
         return options_of_environment()
     hint = "Give a mapping of texts, as {'security.protocol': 'SSL'}."
@@ -276,8 +391,9 @@ def kafka_topic(
     _check_text("key", key, "Give 'string', 'bytes', or an SQL expression.")
     for name, given in (("event_time", event_time), ("user", user), ("action", action)):
         _check_text(name, given, "Name a field, or give an SQL expression.")
+    address = address_of(topic, bootstrap)
     return Topic(
-        address=address_of(topic, bootstrap),
+        address=address,
         columns=Columns(event_time, user, action),
         key=key,
         value=value,
@@ -286,7 +402,7 @@ def kafka_topic(
         limits=limits_of(max_future, max_text_bytes, time_unit),
         max_records_per_batch=max_records_per_batch,
         patience_ms=parse_duration(give_up_after, allow_zero=True),
-        options=options_given(options),
+        options=options_given(options, address.bootstrap),
     )
 
 

@@ -518,8 +518,7 @@ def ensure_topic(
     """
     address = address_of(topic, bootstrap)
     patience_ms = parse_duration(give_up_after, allow_zero=True)
-    given = options_given(options)
-    cluster = Cluster(address.bootstrap, given)
+    cluster = Cluster(address.bootstrap, options_given(options, address.bootstrap))
     cluster.wait(patience_ms, to_stderr)
     cleanup = "compact" if compact else "delete"
     return topic_made(cluster, address.topic, partitions, to_stderr, cleanup=cleanup)

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError, InputError
-from kstoolkit.events.topics import text_of
+from kstoolkit.events.topics import text_of, without_servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,8 +141,9 @@ def for_java(options: Mapping[str, str]) -> dict[str, str]:
 
 def _of_client(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the settings that are for this client, or for both; its own ones win."""
-    both = {name: each for name, each in options.items() if not name.startswith(_CLIENTS)}
-    named = {name: each for name, each in options.items() if name.startswith(prefix)}
+    others = without_servers(options)
+    both = {name: each for name, each in others.items() if not name.startswith(_CLIENTS)}
+    named = {name: each for name, each in others.items() if name.startswith(prefix)}
     mine = {name.removeprefix(prefix): each for name, each in named.items()}
     return {_ALIKE.get(name, name): value for name, value in (both | mine).items()}
 

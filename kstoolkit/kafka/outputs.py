@@ -55,7 +55,7 @@ from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import counters_of, counters_of_blocks
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
-from kstoolkit.events.topics import address_of, options_given
+from kstoolkit.events.topics import address_of, options_given, options_of_folder
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.cluster import Cluster, check_partitions, topic_made
 from kstoolkit.kafka.reading import TopicRecords, lost, read_records
@@ -141,9 +141,10 @@ def _given(
     options: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     """Return the fields of :class:`OutputTopic` that an argument says."""
+    address = address_of(topic, bootstrap)
     return {
-        "options": options_given(options),
-        "address": address_of(topic, bootstrap),
+        "options": options_given(options, address.bootstrap),
+        "address": address,
         "partitions": partitions,
         "patience_ms": parse_duration(give_up_after, allow_zero=True),
     }
@@ -431,3 +432,26 @@ def kafka_changelog(
         raise ConfigurationError(message, hint="Give True or False.")
     told = _given(topic, bootstrap, partitions, give_up_after, options)
     return KafkaChangelog(blocks=blocks, **told)
+
+
+def changelog_of_folder(
+    folder: str, address: str, options: Mapping[str, str] | None
+) -> KafkaChangelog:
+    """Return the topic that a run's folder names as its changelog.
+
+    Parameters
+    ----------
+    folder
+        The folder, for the error.
+    address
+        What it names.
+    options
+        Settings of the connection; None: as the environment says.
+
+    Raises
+    ------
+    ConfigurationError
+        If it names servers that the settings are not said to belong to.
+    """
+    bootstrap = address_of(address, None).bootstrap
+    return kafka_changelog(address, options=options_of_folder(options, bootstrap, folder))

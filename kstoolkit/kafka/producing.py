@@ -558,7 +558,7 @@ def produce(
     Hint: Give bootstrap='host:port', or kafka://host:port/…
     """
     address = address_of(topic, bootstrap)
-    settings = options_given(options)
+    settings = options_given(options, address.bootstrap)
     check_partitions(partitions)
     if record_time not in {"event", "now"}:
         message = f"record_time is {record_time!r}."

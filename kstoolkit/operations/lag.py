@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, InputError, Option, naming
-from kstoolkit.events.topics import address_of, options_given, parse_address
+from kstoolkit.events.topics import (
+    address_of,
+    options_given,
+    options_of_folder,
+    parse_address,
+)
 from kstoolkit.kafka.cluster import Cluster, Partition, Reach
 from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times
@@ -328,9 +333,8 @@ def reader_of(
     """Return who reads: a run or its folder; with ``bootstrap``, a consumer group."""
     if options is None and isinstance(what, Run):
         options = what.options
-    settings = options_given(options)
     if bootstrap is not None:
-        return _group(what, bootstrap, topic, settings)
+        return _group(what, bootstrap, topic, options)
     run = _run(what)
     given = run.folder.shown if isinstance(what, Run) else os.fspath(what)
     address = parse_address(run.settings.source)
@@ -338,6 +342,7 @@ def reader_of(
         message = f"The run {given!r} reads no topic: {run.settings.source!r}."
         hint = "A consumer group needs bootstrap='host:port' beside."
         raise ConfigurationError(message, hint=hint)
+    settings = options_of_folder(options, address.bootstrap, given)
     return RunReader(run.folder, Cluster(address.bootstrap, settings), address.topic, given)
 
 
@@ -351,13 +356,13 @@ def _run(what: object) -> Run:
 
 
 def _group(
-    what: object, bootstrap: str, topic: str | None, options: Mapping[str, str]
+    what: object, bootstrap: str, topic: str | None, options: Mapping[str, str] | None
 ) -> GroupReader:
     if not isinstance(what, str) or not what:
         message = f"{what!r} is no name of a consumer group, and bootstrap is given."
         raise ConfigurationError(message, hint="Leave out bootstrap: a run knows its servers.")
     servers = address_of("any" if topic is None else topic, bootstrap).bootstrap
-    return GroupReader(Cluster(servers, options), what, topic)
+    return GroupReader(Cluster(servers, options_given(options, servers)), what, topic)
 
 
 _BATCHES = 20

@@ -25,7 +25,7 @@ from kstoolkit.formats.countblock import BlockKey
 from kstoolkit.formats.keys import decode_topic_keys, is_block_key
 from kstoolkit.formats.streams.kinds import Kind, kinds_named
 from kstoolkit.kafka.cluster import Cluster
-from kstoolkit.kafka.outputs import kafka_changelog
+from kstoolkit.kafka.outputs import changelog_of_folder, kafka_changelog
 from kstoolkit.kafka.reading import read_records
 from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.rocksdb.faults import StoreClosedError
@@ -144,7 +144,7 @@ def topic_of_run(
     settings = RunFolder(Path(path)).settings()
     if settings is None or settings.changelog is None:
         return None
-    return kafka_changelog(settings.changelog, options=options)
+    return changelog_of_folder(str(path), settings.changelog, options)
 
 
 def counts_of_run(
@@ -396,13 +396,14 @@ def open_topic(
     kstoolkit.errors.ConfigurationError: The topic 'counts' needs its servers named once.
     Hint: Give bootstrap='host:port', or kafka://host:port/…
     """
+    address = address_of(topic, bootstrap)
     return topic_store(
-        address_of(topic, bootstrap),
+        address,
         beside=beside,
         read_as=reading_as(kind, key_serde, value_serde, window_size),
         partition=partition,
         counted={"action": action, "total": total},
-        options=options_given(options),
+        options=options_given(options, address.bootstrap),
         scratch=scratch,
         progress=progress,
     )

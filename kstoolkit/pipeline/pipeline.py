@@ -34,7 +34,7 @@ from kstoolkit.events.event import Columns, Limits, is_plain
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
-from kstoolkit.events.topics import Topic
+from kstoolkit.events.topics import Topic, shared
 from kstoolkit.findings.rules import (
     DEFAULT_RULES,
     Ceiling,
@@ -254,10 +254,15 @@ class Pipeline:
 
 
 def _connection(pipeline: Pipeline) -> Mapping[str, str] | None:
-    """Return the settings with which the topic is reached that a run's counts or events are in."""
-    if pipeline.changelog is not None:
-        return pipeline.changelog.options
-    return pipeline.source.options if isinstance(pipeline.source, Topic) else None
+    """Return the settings with which the topics are reached that a run's counts and events are in.
+
+    Where the two differ by more than their servers, they are those of the counts.
+    """
+    source, changelog = pipeline.source, pipeline.changelog
+    read = source.options if isinstance(source, Topic) else None
+    if changelog is None or read is None:
+        return read if changelog is None else changelog.options
+    return shared(changelog.options, read)
 
 
 def _restart(given: object) -> Restart | None:

@@ -25,7 +25,7 @@ from kstoolkit.events.event import SCHEMA, DeadLetters, count_reasons
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
-from kstoolkit.kafka.outputs import kafka_changelog
+from kstoolkit.kafka.outputs import changelog_of_folder
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, size_bytes
@@ -309,7 +309,8 @@ class Run(Viewed):
         topic = self.settings.changelog
         if topic is None:
             return Changelog(self.folder.path / "changelog")
-        mirror = kafka_changelog(topic, options=self.options).mirrored_in(self.folder.path / MIRROR)
+        given = changelog_of_folder(self.folder.shown, topic, self.options)
+        mirror = given.mirrored_in(self.folder.path / MIRROR)
         mirror.refresh()
         return mirror
 

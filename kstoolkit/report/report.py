@@ -74,7 +74,7 @@ from kstoolkit.stores.rows.statestore import StateStore
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from kstoolkit.pipeline.run import Run
 
@@ -455,11 +455,13 @@ def report_on(
     html: str | None = None,
     title: str | None = None,
     compare: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Path:
     """Write a report of what lies at some paths, and return where it is.
 
     Without ``html`` it becomes ``report.html`` in the folder of the one run. ``compare`` shows in
-    which rows two stores differ.
+    which rows two stores differ. ``options`` are settings of the connection to topics of runs, by
+    default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names.
     """
     if compare and len(things) != _TWO:
         message = f"--compare is about two stores, and the paths given are {len(things)}."
@@ -468,10 +470,19 @@ def report_on(
     command = None if _are_a_run(things) else _command(things, target, title, compare=compare)
     report = Report(title, command=command)
     for each in things:
-        report.add(Path(each))
+        report.add(_connected(Path(each), options))
     if compare:
         _compare(report, *things)
     return report.write(target)
+
+
+def _connected(path: Path, options: Mapping[str, str] | None) -> Path | Run:
+    """Return what lies at a path: a run with the settings of its connection, if there are any."""
+    if options is None or not _is_run(path):
+        return path
+    from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads much: when asked
+
+    return load_run(path, options=options)
 
 
 def _target(things: Sequence[str], html: str | None) -> str:

@@ -184,7 +184,8 @@ def test_files_go_to_a_secured_topic_with_settings_from_a_file(
     if by == "environment":
         topic = f"kafka://{secured.sasl}/by-{by}"
         named: dict[str, Any] = {"event_time": "time", "user": "user", "action": "user"}
-        assert kst.kafka_topic(topic, **named).options == secured.sasl_options
+        owned = secured.sasl_options | {"bootstrap.servers": secured.sasl}
+        assert kst.kafka_topic(topic, **named).options == owned
         assert kst.kafka_topic(topic, **named, options={}).options == {}
 
 

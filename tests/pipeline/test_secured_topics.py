@@ -87,7 +87,8 @@ def test_a_run_by_password_counts_tells_restores_and_says_where_it_is(
     run = pipeline.run(tmp_path / "out", progress=False)
 
     check_exact(run, [lines])
-    loaded = kst.load_run(tmp_path / "out", options=secured.sasl_options)
+    owned = secured.sasl_options | {"bootstrap.servers": secured.sasl}
+    loaded = kst.load_run(tmp_path / "out", options=owned)
     first = loaded.counts("1 hour").to_dict("records")[0]
     user, at = str(first["user"]), first["window_start"]
     with kst.WindowStore.restore(log, path=tmp_path / "replica", progress=False) as replica:
@@ -115,8 +116,13 @@ def test_commands_take_a_certificate_from_a_file_of_settings(
     answers = [
         given("run", f"kafka://{secured.mutual}/actions", *named, "--changelog", log, *by_file),
         given("restore", log, tmp_path / "replica", *by_file),
-        given("lag", out, "--over", "0 s", "--json", *by_file),
     ]
+    refused = given("lag", out, *by_file)
+    assert refused.code == 2
+    assert f"add to the settings: bootstrap.servers={secured.mutual}" in refused.err
+    with config.open("a") as file:
+        file.write(f"bootstrap.servers={secured.mutual}\n")
+    answers.append(given("lag", out, "--over", "0 s", "--json", *by_file))
     assert rows(answers[-1].out)[0]["lag_records"] == 0
     monkeypatch.setenv(_CONFIG_FILE, str(config))
     answers.append(given("counts", out, "--window", "1 hour", "--json"))
