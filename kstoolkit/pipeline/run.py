@@ -505,7 +505,8 @@ def load_run(out: str | os.PathLike[str], *, options: Mapping[str, str] | None =
         The folder.
     options
         Settings of the connection to its topics; by default those of the file that
-        ``KSTOOLKIT_KAFKA_CONFIG`` names.
+        ``KSTOOLKIT_KAFKA_CONFIG`` names. The servers that the folder names get them only if they
+        stand in them as ``bootstrap.servers``: a folder may have come from anybody.
 
     Raises
     ------
