@@ -194,6 +194,10 @@ class LimitedResultWarning(UserWarning):
     """Fewer rows came back than there are."""
 
 
+class StaleResultWarning(UserWarning):
+    """What is shown was read some time ago: where it comes from does not answer."""
+
+
 class LargeReportWarning(UserWarning):
     """A report takes more room than whoever gets it by mail may like."""
 

@@ -169,8 +169,8 @@ def report(
         warnings.simplefilter("always", LargeReportWarning)
         options = None if kafka_config is None else read_options(kafka_config)
         path = report_on(things, html=html, title=title, compare=compare, options=options)
-    for each in told:
-        note(f"Note: {each.message}")
+    for each in dict.fromkeys(str(warning.message) for warning in told):
+        note(f"Note: {each}")
     say(f"The report is in {path}.")
 
 

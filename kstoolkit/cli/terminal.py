@@ -31,7 +31,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import typer
 
 from kstoolkit.environment import CALM_NUMPY
-from kstoolkit.errors import KstoolkitError, RestartsSpent, Sentence, UserError
+from kstoolkit.errors import (
+    KstoolkitError,
+    RestartsSpent,
+    Sentence,
+    StaleResultWarning,
+    UserError,
+)
 from kstoolkit.records import Records
 
 if TYPE_CHECKING:
@@ -229,7 +235,7 @@ def ending(command: Callable[Given, None]) -> Callable[Given, None]:
     @wraps(command)
     def ended(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
-            with _terminable():
+            with _terminable(), _as_notes(StaleResultWarning):
                 command(*args, **kwargs)
             sys.stdout.flush()
         except typer.Exit:
@@ -336,9 +342,25 @@ def left_out_as_notes() -> Iterator[None]:
     """Let each part of a store that is left out be a line on stderr, as other remarks are."""
     from kstoolkit.stores.rows.readable import LeftOutWarning  # noqa: PLC0415 - with its room
 
+    with _as_notes(LeftOutWarning):
+        yield
+
+
+@contextmanager
+def _as_notes(kind: type[Warning]) -> Iterator[None]:
+    """Let warnings of a kind be lines on stderr; others are shown as before."""
+    usual, said = warnings.showwarning, set[str]()
+
+    def shown(told: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, kind):
+            usual(told, category, *where, **more)
+        elif str(told) not in said:
+            said.add(str(told))
+            note(str(told))
+
     with warnings.catch_warnings():
-        warnings.simplefilter("always", LeftOutWarning)
-        warnings.showwarning = lambda told, *_args, **_more: note(str(told))
+        warnings.simplefilter("always", kind)
+        warnings.showwarning = shown  # type: ignore[assignment] # what it names is passed on
         yield
 
 

@@ -98,7 +98,7 @@ def _answered(cluster: Cluster) -> Any:
     except lib.KafkaException:
         _check_let_in(cluster, admin, heard)
     try:
-        return admin.list_topics(timeout=ANSWER_SECONDS - _FIRST_SECONDS)
+        return admin.list_topics(timeout=max(cluster.answer_seconds - _FIRST_SECONDS, 0))
     except lib.KafkaException as error:
         _check_let_in(cluster, admin, heard)
         why = last_words(heard) or str(error.args[0].str())
@@ -181,10 +181,13 @@ class Cluster:
         ``host:port``, with commas between.
     options
         Settings of the connection.
+    answer_seconds
+        How long the first answer may take: that of a broker that may be away.
     """
 
     bootstrap: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    answer_seconds: float = field(default=ANSWER_SECONDS, repr=False)
 
     def wait(self, patience_ms: int, tell: Log, sleep: Sleep = time.sleep) -> None:
         """Wait until a broker answers, with growing pauses, and say so.

@@ -44,8 +44,9 @@ from __future__ import annotations
 import fcntl
 import json
 import time
+import warnings
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,11 +55,19 @@ from kstoolkit.changelog.changelog import BatchFolders, Changelog
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import counters_of, counters_of_blocks
-from kstoolkit.errors import ConfigurationError, FormatError, InputError, OutputError
+from kstoolkit.errors import (
+    ConfigurationError,
+    FormatError,
+    InputError,
+    KafkaError,
+    OutputError,
+    StaleResultWarning,
+)
 from kstoolkit.events.topics import address_of, options_given, options_of_folder
 from kstoolkit.formats.keys import is_block_key
 from kstoolkit.kafka.cluster import Cluster, check_partitions, topic_made
 from kstoolkit.kafka.reading import TopicRecords, lost, read_records
+from kstoolkit.moments import moment_text
 from kstoolkit.units import parse_duration
 
 if TYPE_CHECKING:
@@ -191,6 +200,11 @@ def kafka_findings(
 
 _BUCKETS = 8
 _RECORDS_AT_ONCE = 500_000
+_GLANCE_SECONDS = 3.0
+"""How long a broker is waited for where there is something to show without it."""
+_SILENT: dict[str, tuple[float, KafkaError]] = {}
+_SILENT_SECONDS = 10.0
+"""Servers that did not answer, when and why; for so long, one report asks them once."""
 _FOLDED_AT = 20  # batches
 _TOPIC, _OFFSETS, _LOCK = "topic.json", "part-offsets.json", ".lock"
 
@@ -248,7 +262,15 @@ class TopicMirror(Changelog):
             done = sum(self._take_in(records) for records in self._news(reach))
             if len(self.batches) > _FOLDED_AT:
                 compact(self.path)
+            (self.path / _LOCK).touch()
         return done
+
+    @staticmethod
+    def read_ms(path: Path) -> int | None:
+        """Return when what the topic had was last read into a folder; None if it never was."""
+        place = path / _LOCK
+        has_counts = place.exists() and BatchFolders(path).marked()
+        return int(place.stat().st_mtime) * 1_000 if has_counts else None
 
     def behind(self) -> int:
         """Return how many records the topic has that were not read."""
@@ -382,6 +404,54 @@ class KafkaChangelog(OutputTopic):
             If there is no such topic, or the folder mirrors another one.
         """
         return TopicMirror.of(self.cluster, self.address.topic, folder)
+
+    def latest_in(self, folder: Path) -> Changelog:
+        """Return the changelog as a folder that has what the topic has by now.
+
+        If no broker answers, it has what was read into it before, and a
+        :class:`~kstoolkit.errors.StaleResultWarning` says of when that is.
+
+        Raises
+        ------
+        InputError
+            If there is no such topic, or the folder mirrors another one.
+        KafkaError
+            If no broker answers, and nothing was read before.
+        """
+        read_ms = TopicMirror.read_ms(folder)
+        if read_ms is None:
+            return self._read_into(folder, self.cluster)
+        try:
+            return self._read_into(folder, self._glanced_at())
+        except KafkaError as error:
+            message = f"{error.message} Counts are as of {moment_text(read_ms)}."
+            warnings.warn(message, StaleResultWarning, stacklevel=4)
+            return Changelog(folder)
+
+    def _read_into(self, folder: Path, cluster: Cluster) -> TopicMirror:
+        mirror = TopicMirror.of(cluster, self.address.topic, folder)
+        mirror.refresh()
+        return mirror
+
+    def _glanced_at(self) -> Cluster:
+        """Return where to ask if a broker answers soon; one that just did not is not asked again.
+
+        Raises
+        ------
+        KafkaError
+            If none answers.
+        """
+        servers, now = self.address.bootstrap, time.monotonic()
+        asked, error = _SILENT.get(servers, (now, None))
+        if error is not None and now - asked < _SILENT_SECONDS:
+            raise error
+        cluster = replace(self.cluster, answer_seconds=_GLANCE_SECONDS)
+        try:
+            cluster.partitions(self.address.topic)
+        except KafkaError as silence:
+            _SILENT[servers] = time.monotonic(), silence
+            raise
+        return cluster
 
 
 def kafka_changelog(

@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog
-from kstoolkit.errors import ConfigurationError, KstoolkitError, LimitedResultWarning
+from kstoolkit.errors import (
+    ConfigurationError,
+    KafkaError,
+    KstoolkitError,
+    LimitedResultWarning,
+    StaleResultWarning,
+)
 from kstoolkit.events.event import SCHEMA, DeadLetters, count_reasons
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
@@ -305,14 +311,15 @@ class Run(Viewed):
 
     @property
     def changelog(self) -> Changelog:
-        """The latest counts, as a folder of Parquet files; where they are a topic, as of now."""
+        """The latest counts, as a folder of Parquet files; where they are a topic, as of now.
+
+        If no broker answers, they are as of when the topic was last read here: a warning says so.
+        """
         topic = self.settings.changelog
         if topic is None:
             return Changelog(self.folder.path / "changelog")
         given = changelog_of_folder(self.folder.shown, topic, self.options)
-        mirror = given.mirrored_in(self.folder.path / MIRROR)
-        mirror.refresh()
-        return mirror
+        return given.latest_in(self.folder.path / MIRROR)
 
     def summary(self) -> RunSummary:
         """Return the run in figures."""
@@ -387,12 +394,21 @@ class Run(Viewed):
         reported = self._reported()
         if not reported.num_rows:
             return Findings(reported)
-        users = set(reported["user"].to_pylist())
-        levels = {
-            window: self.changelog.counters(window.size_ms, users=users).to_table()
+        levels = self._levels_of(set(reported["user"].to_pylist()))
+        return Findings(with_other_levels(fold_stories(reported), levels))
+
+    def _levels_of(self, users: set[str]) -> dict[Window, pa.Table]:
+        """Return some users' counts by window; none if no broker answers and none were read."""
+        try:
+            changelog = self.changelog
+        except KafkaError as error:
+            message = f"{error.message} Findings are told with the counts that they were made of."
+            warnings.warn(message, StaleResultWarning, stacklevel=4)
+            return {}
+        return {
+            window: changelog.counters(window.size_ms, users=users).to_table()
             for window in self.settings.cascade.windows
         }
-        return Findings(with_other_levels(fold_stories(reported), levels))
 
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
@@ -429,8 +445,9 @@ class Run(Viewed):
         """
         windows = self.settings.cascade.windows
         tumbling = [window for window in windows if window.is_tumbling] or list(windows)
-        totals = self.changelog.counters(tumbling[-1].size_ms)
-        finest = self.changelog.counters(tumbling[0].size_ms)
+        changelog = self.changelog
+        totals = changelog.counters(tumbling[-1].size_ms)
+        finest = changelog.counters(tumbling[0].size_ms)
         ranked: pd.DataFrame = rank_users(totals.over_time().to_table(), finest.peaks()).to_pandas()
         return ranked
 
