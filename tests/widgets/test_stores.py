@@ -386,9 +386,9 @@ def test_a_panel_of_many_stores_appears_at_once_and_lists_the_first(tmp_path: Pa
         (tmp_path / f"linked-{n}").mkdir()
         for each in (tmp_path / "store-0").iterdir():
             os.link(each, tmp_path / f"linked-{n}" / each.name)
-    begun = time.perf_counter()
+    begun = time.thread_time()
     with StorePanel(tmp_path) as panel:
-        assert time.perf_counter() - begun < 1
+        assert time.thread_time() - begun < 0.2, "another thread looks: that takes twice as long"
         panel.wait()
         assert len(panel.list.nodes) == _MOST_LISTED
         assert f"the first {_MOST_LISTED} lines" in panel.static_html()
