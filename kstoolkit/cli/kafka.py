@@ -21,6 +21,7 @@ from kstoolkit.cli.options import (
     argument,
     optional,
     required,
+    settings_in,
     switch,
 )
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
@@ -141,7 +142,7 @@ def produce(
     each got), failures (how many records were refused, by reason), maybe_twice (whether the last
     records before an outage may be there twice).
     """
-    from kstoolkit.events.topics import parse_address, read_options  # noqa: PLC0415
+    from kstoolkit.events.topics import parse_address  # noqa: PLC0415
     from kstoolkit.kafka.producing import produce as produced  # noqa: PLC0415
 
     if parse_address(to) is None:
@@ -158,7 +159,7 @@ def produce(
         rate=rate,
         speed=speed,
         record_time=record_time.value,
-        options=None if kafka_config is None else read_options(kafka_config),
+        options=settings_in(kafka_config),
         progress=False if quiet else None,
         tell=note,
     )
@@ -248,9 +249,7 @@ def _reader(
     reader: str, group: str | None, topic: str | None, config: str | None
 ) -> dict[str, Any]:
     """Return what reads, as the functions of Python take it."""
-    from kstoolkit.events.topics import read_options  # noqa: PLC0415
-
-    options = None if config is None else read_options(config)
+    options = settings_in(config)
     if group is None:
         if reader.startswith(_SCHEME):
             message = f"{reader!r} are servers, and no --group is given."

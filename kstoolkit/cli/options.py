@@ -169,5 +169,12 @@ def settings_of(config: str | None) -> dict[str, str]:
     return options_of_environment() if config is None else read_options(config)
 
 
+def settings_in(config: str | None) -> dict[str, str] | None:
+    """Return the settings of a file; None of none: where a topic is read, the environment tells."""
+    from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
+
+    return None if config is None else read_options(config)
+
+
 def _patience(give_up_after: str | None) -> dict[str, Any]:
     return {} if give_up_after is None else {"give_up_after": give_up_after}

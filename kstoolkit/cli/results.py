@@ -24,6 +24,7 @@ from kstoolkit.cli.options import (
     Format,
     argument,
     optional,
+    settings_in,
     switch,
 )
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
@@ -162,12 +163,11 @@ def report(
     kafka_config: str | None = KAFKA_CONFIG,
 ) -> None:
     """Write a report: one HTML file that needs no network."""
-    from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", LargeReportWarning)
-        options = None if kafka_config is None else read_options(kafka_config)
+        options = settings_in(kafka_config)
         path = report_on(things, html=html, title=title, compare=compare, options=options)
     for each in dict.fromkeys(str(warning.message) for warning in told):
         note(f"Note: {each}")
@@ -194,10 +194,9 @@ def _print_findings(found: Findings, *, as_json: bool, limit: int) -> None:
 
 
 def _opened(out: str, kafka_config: str | None = None) -> Run:
-    from kstoolkit.events.topics import read_options  # noqa: PLC0415 - loads Arrow
     from kstoolkit.pipeline.run import load_run  # noqa: PLC0415 - loads pandas
 
-    return load_run(out, options=None if kafka_config is None else read_options(kafka_config))
+    return load_run(out, options=settings_in(kafka_config))
 
 
 def _required(window: str | None, run: Run) -> str:
