@@ -6,13 +6,22 @@ and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
+from ast import literal_eval
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+_UNREADABLE = re.compile(
+    r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*") can't be (read|listed): ([^\n]+)\.$""",
+    re.MULTILINE,
+)
 
 
 class Sentence(str):
@@ -180,6 +189,40 @@ class FormatError(KstoolkitError):
 
 class KafkaError(KstoolkitError):
     """A Kafka cluster that does not answer, or does not do what it was asked."""
+
+
+class UnreadableFile(KstoolkitError):
+    """A file that the system let nobody read, or a folder, for longer than a moment.
+
+    Examples
+    --------
+    >>> print(UnreadableFile("/mnt/a.json", "Stale file handle").message)
+    '/mnt/a.json' can't be read: Stale file handle.
+    """
+
+    def __init__(self, path: str, why: str, *, how: str = "read") -> None:
+        self.path, self.why, self.how = path, why, how
+        hint = "Nothing of it is counted, and nothing is lost: mend it and run again."
+        if how == "read":
+            hint += " To go on without it, give {set_aside}."
+        else:
+            hint += " To pass it over, name the files by a glob."
+        flag = f"--set-aside {shlex.quote(path)}"
+        option = Option("set_aside", repr(path), flag)
+        super().__init__(f"{path!r} can't be {how}: {why}.", hint=naming(hint, set_aside=option))
+
+    @classmethod
+    def found_in(cls, text: str) -> UnreadableFile | None:
+        """Return the one that a text tells of, as Spark makes a text of each error.
+
+        Examples
+        --------
+        >>> told = f"Traceback: {UnreadableFile('/mnt/a.json', 'Stale file handle')} at Java…"
+        >>> UnreadableFile.found_in(told).path
+        '/mnt/a.json'
+        """
+        found = _UNREADABLE.search(text)
+        return None if found is None else cls(literal_eval(found[1]), found[3], how=found[2])
 
 
 class RunFailed(KstoolkitError):

@@ -32,7 +32,10 @@ def test_every_error_is_in_the_tree_and_public() -> None:
 
 def test_what_the_user_can_mend_is_told_from_faults() -> None:
     faults = {error.__name__ for error in TREE if not issubclass(error, UserError)}
-    assert faults == {"FormatError", "KafkaError", "KstoolkitError", "RestartsSpent", "RunFailed"}
+    assert faults == {
+        *("FormatError", "KafkaError", "KstoolkitError"),
+        *("RestartsSpent", "RunFailed", "UnreadableFile"),
+    }
 
 
 def test_a_misspelt_column_gets_the_nearest_name() -> None:

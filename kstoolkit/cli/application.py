@@ -94,6 +94,7 @@ for command in (
     lab.profile,
 ):
     app.command(command.__name__)(ending(command))
+app.command("dead-letters")(ending(results.dead_letters))
 app.command("compare-profiles")(ending(lab.compare_profiles))
 app.add_typer(samples, name="data")
 samples.command("fetch")(ending(results.fetch))

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import warnings
 from dataclasses import asdict
 from enum import StrEnum
@@ -30,10 +31,12 @@ from kstoolkit.cli.options import (
 from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning, guessed
+from kstoolkit.markup import shortened
+from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pandas as pd
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
 
 _COUNT_FIELDS = ("window_start_ms", "window_end_ms", "user", "action", "count")
 _ROWS_AT_A_TIME = 50_000
+_WIDEST_RECORD = 200
 
 
 def counts(
@@ -149,6 +153,39 @@ def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
             say(line)
 
 
+def dead_letters(
+    out: str = OUT,
+    *,
+    reason: str | None = optional("REASON", "Only those of a reason: no_user, say.", "all"),
+    raw: bool = switch("--raw", "Write the records out again, as they came, and nothing else."),
+    as_json: bool = AS_JSON,
+    limit: int = LIMIT,
+) -> None:
+    """Print what could not be counted, and why.
+
+    How many records there are of each reason, and some that differ. The fields of --json: batch,
+    reason, raw, file, detail (null if there is no more to say). Of a text beyond 65,536 characters
+    the start is kept; a file that is a dead letter as a whole has none.
+    """
+    from kstoolkit.pipeline.run import iter_dead_letters, sampled_letters  # noqa: PLC0415 - loads pandas
+
+    if raw and as_json:
+        message = "--json and --raw can't both be printed."
+        raise ConfigurationError(message, hint="Give one of them.")
+    run = _opened(out)
+    counts = _of_reason(run.summary().dead_letters, reason)
+    each = iter_dead_letters(run.folder.path, reason)
+    if as_json:
+        print_json({"batch": number} | row for number, dead in each for row in dead.to_pylist())
+    elif raw:
+        _write_out(text for _, dead in each for text in dead.column("raw").to_pylist())
+    elif not counts:
+        of_it = ": every record was read and counted" if reason is None else f" of {reason}"
+        note(f"No dead letters{of_it}.")
+    else:
+        _show_letters(counts, sampled_letters(run.folder.path, counts, limit), limit)
+
+
 def report(
     things: list[str] = argument(
         "THING...",
@@ -172,6 +209,51 @@ def report(
     for each in dict.fromkeys(str(warning.message) for warning in told):
         note(f"Note: {each}")
     say(f"The report is in {path}.")
+
+
+def _of_reason(counts: dict[str, int], reason: str | None) -> dict[str, int]:
+    """Return how many dead letters there are of the chosen reasons, the most frequent first."""
+    from kstoolkit.events.event import REASONS  # noqa: PLC0415 - loads Arrow
+
+    if reason is not None and reason not in REASONS:
+        message = f"--reason {reason!r} is none."
+        known = ", ".join(REASONS)
+        hint = f"{guessed(reason, REASONS)}There are: {known}."
+        raise ConfigurationError(message, hint=hint)
+    found = {each: n for each, n in counts.items() if n and reason in {None, each}}
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+
+
+def _write_out(texts: Iterable[str]) -> None:
+    """Print records as they came, a line each, and say beside them what is not among them."""
+    from kstoolkit.events.event import is_cut  # noqa: PLC0415 - loads Arrow
+
+    whole_files = cut = 0
+    for text in texts:
+        whole_files += not text
+        cut += is_cut(text)
+        if text and not is_cut(text):
+            sys.stdout.write(f"{text}\n")
+    if whole_files:
+        note(f"{counted(whole_files, 'dead letters')} left out: of whole files there is no text.")
+    if cut:
+        note(f"{counted(cut, 'dead letters')} left out: of texts as long, only the start is kept.")
+
+
+def _show_letters(counts: dict[str, int], samples: Sequence[Mapping[str, Any]], limit: int) -> None:
+    from kstoolkit.events.event import REASONS  # noqa: PLC0415
+
+    told = [[each, format_count(n), REASONS.get(each, "")] for each, n in counts.items()]
+    print_table(["reason", "records", "meaning"], told, right="records")
+    say()
+    cells = []
+    for each in samples:
+        record = shortened(each["raw"] or each["detail"] or "", _WIDEST_RECORD)
+        cells.append([format_count(each["batch"]), each["reason"], each["file"] or "", record])
+    print_table(["batch", "reason", "file", "record"], cells, right="batch")
+    more = "; --limit N more" if len(samples) == limit else ""
+    how = f"each differs from the others; --json prints all{more}"
+    _announce(len(samples), sum(counts.values()), "dead letters", how)
 
 
 def say_findings(found: Findings, limit: int) -> None:

@@ -70,6 +70,12 @@ def run(
     max_files_per_batch: int | None = optional(
         "N", "A micro-batch takes in no more files.", "10000, and 256 MiB", min=1
     ),
+    set_aside: str | None = optional(
+        "GLOB", "Go on without these files, which keep failing: each becomes a dead letter."
+    ),
+    readmit: str | None = optional(
+        "GLOB", "Take in again files that are dead letters as a whole: damaged, missing, set aside."
+    ),
     follow: bool = switch(
         "--follow", "Keep counting what arrives, until Ctrl-C.  [default: to the end]"
     ),
@@ -181,6 +187,8 @@ def run(
         "max_files_per_batch": max_files_per_batch,
         "metrics_port": metrics_port,
         "progress": not quiet,
+        "set_aside": set_aside,
+        "readmit": readmit,
     }
     before = counting.events_before(out)
     if follow:

@@ -21,7 +21,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from kstoolkit.events.event import Piece, require
-from kstoolkit.events.opening import WholeLineEnds, check_name, open_stream
+from kstoolkit.events.opening import WholeLineEnds, check_name, damage_told, open_stream
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
@@ -84,14 +84,14 @@ def read_csv_rows(
     options = _options(len(header), blank_lines + 1, chunk_bytes, skip)
     clean = _Clean(open_stream(path))
     try:
-        with pa.PythonFile(clean, "r") as stream:
+        with damage_told(), pa.PythonFile(clean, "r") as stream:
             for batch in pv.open_csv(stream, *options):
                 told, ragged[:] = list(ragged), []
                 garbled = clean.has_substituted
                 yield _sifted(batch, places, told) if garbled else (batch, told)
-    except pa.ArrowException as error:
+    except OSError as error:
         if "straddl" not in str(error):
-            raise OSError(str(error)) from error
+            raise
         longest = format_bytes(chunk_bytes)
         message = f"a record is longer than {longest}; is a quote never closed?"
         raise OSError(message) from error
@@ -188,47 +188,38 @@ class _Clean(WholeLineEnds):
 
 
 _BATCH_ROWS = 1 << 20
-_DAMAGE = (pa.ArrowException, UnicodeDecodeError)
 
 
 def parquet_names(path: str | Path) -> list[str]:
     """Return the names of a file's columns."""
-    return list(_schema(path).names)
+    return list(parquet_schema(path).names)
 
 
 def read_parquet(path: str | Path, columns: Columns) -> Iterator[Piece]:
     """Yield the file's records, a million at a time; an OSError says that the file is damaged."""
-    schema = _schema(path)
+    schema = parquet_schema(path)
     require(columns, schema.names, str(path))
     chosen = {"columns": sorted(set(columns)), "use_threads": False}
     texts = (columns.user, columns.action)
     dictionaries = [name for name in texts if not pa.types.is_nested(schema.field(name).type)]
-    try:
-        with pq.ParquetFile(
-            path, read_dictionary=dictionaries, page_checksum_verification=True
-        ) as file:
-            for batch in file.iter_batches(_BATCH_ROWS, **chosen):
-                yield _parquet_piece(batch, columns)
-    except _DAMAGE as error:
-        raise OSError(str(error)) from error
+    reading: dict[str, Any] = {"read_dictionary": dictionaries, "page_checksum_verification": True}
+    with damage_told(), pq.ParquetFile(path, **reading) as file:
+        for batch in file.iter_batches(_BATCH_ROWS, **chosen):
+            yield _parquet_piece(batch, columns)
 
 
 def read_parquet_rows(path: str | Path, batch_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the file's rows with all their columns, so many at a time."""
     check_name(path)
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            yield from file.iter_batches(batch_rows, use_threads=False)
-    except _DAMAGE as error:
-        raise OSError(str(error)) from error
+    with damage_told(), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        yield from file.iter_batches(batch_rows, use_threads=False)
 
 
-def _schema(path: str | Path) -> pa.Schema:
+def parquet_schema(path: str | Path) -> pa.Schema:
+    """Return the file's columns; an OSError says that it is damaged."""
     check_name(path)
-    try:
+    with damage_told():
         return pq.read_schema(path)
-    except _DAMAGE as error:
-        raise OSError(str(error)) from error
 
 
 def _parquet_piece(batch: pa.RecordBatch, columns: Columns) -> Piece:

@@ -476,8 +476,13 @@ REASONS = {
     "marked_broken": "whoever made the row marked it as broken, for the reason in its detail",
     "poison": "counting it ended the process that did, time and again",
     "broken_file": "the file is damaged; nothing of it was counted",
+    "missing_file": "the file was gone before it was read; nothing of it was counted",
+    "set_aside": "the run was told to go on without the file; nothing of it was counted",
 }
 """Every reason code, and what it means."""
+
+OF_FILES = ("broken_file", "missing_file", "set_aside")
+"""The reasons that are of a whole file: a dead letter for each time that it was taken in."""
 
 SCHEMA = pa.schema(dict.fromkeys(("reason", "raw", "file", "detail"), pa.string()))
 
@@ -518,6 +523,11 @@ def _cut(raw: str) -> str:
     if len(raw) <= _LONGEST_RAW:
         return raw
     return f"{raw[:_LONGEST_RAW]}… (cut; {len(raw):,} characters in all)"
+
+
+def is_cut(raw: str) -> bool:
+    """Whether a dead letter has just the beginning of its text."""
+    return len(raw) > _LONGEST_RAW
 
 
 def storable(text: str) -> str:

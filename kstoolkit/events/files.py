@@ -3,7 +3,8 @@
 A file counts once, by its path. The ledger of those taken in is a text file of one JSON object a
 line, only ever appended to. A position in it is how many files have been taken, and is what Spark's
 offset log remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a
-replayed batch judges alike. A look at the first records says of a wrong column before Spark is
+replayed batch judges alike. Files that are given up stand, by their position, in a list beside it,
+before any task is told of it. A look at the first records says of a wrong column before Spark is
 started for it.
 
 For those who name columns by SQL expressions, files go out as rows with their raw text: JSON line
@@ -17,18 +18,24 @@ import json
 import os
 import stat
 import time
-from contextlib import suppress
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import FormatError, InputError
-from kstoolkit.events.csv import csv_header, parquet_names, read_csv, read_parquet
+from kstoolkit.errors import FormatError, InputError, UnreadableFile
+from kstoolkit.events.csv import (
+    csv_header,
+    parquet_names,
+    parquet_schema,
+    read_csv,
+    read_parquet,
+)
 from kstoolkit.events.event import Limits, is_plain, judge, letters, require, storable
 from kstoolkit.events.json import (
     CHUNK_BYTES,
@@ -37,10 +44,16 @@ from kstoolkit.events.json import (
     read_json_lines,
     read_json_texts,
 )
-from kstoolkit.events.opening import WholeLineEnds, format_of, open_stream
+from kstoolkit.events.opening import (
+    WholeLineEnds,
+    fault_in_words,
+    format_of,
+    open_stream,
+    patiently,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -72,10 +85,16 @@ def list_files(
     ------
     InputError
         If a single path does not exist.
+    UnreadableFile
+        If the system lets nobody list a folder.
     """
     if not pattern:
         message = "The input is an empty text."
         raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
+    return patiently(pattern, lambda: _listed(pattern, file_format, without), how="listed")
+
+
+def _listed(pattern: str, file_format: str | None, without: str | None) -> list[str]:
     if has_magic(pattern) and not Path(pattern).exists():
         names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
         spelt_out = _hidden_parts(pattern)
@@ -103,12 +122,17 @@ def _walk(path: Path) -> Iterator[Path]:
     if path.is_file():
         yield path
         return
-    for folder, names, files in os.walk(path):
+    for folder, names, files in os.walk(path, onerror=_raise_fault):
         if Path(folder) != path and "run.json" in files and "checkpoint" in names:
             names.clear()  # an earlier run's output
             continue
         names[:] = [name for name in names if not name.startswith((".", "_"))]
         yield from (Path(folder) / name for name in files if not name.startswith((".", "_")))
+
+
+def _raise_fault(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):  # a folder that is gone meanwhile
+        raise error
 
 
 def _is_events(path: Path, file_format: str | None) -> bool:
@@ -133,12 +157,15 @@ class Ledger:
     >>> ledger = Ledger(Path(tempfile.mkdtemp()) / "files.jsonl")
     >>> ledger.admit([__file__, __file__]), ledger.admit([__file__]), len(ledger)
     (1, 0, 1)
+    >>> ledger.give_up({0: "missing_file"})
+    >>> ledger.given_up()
+    {0: 'missing_file'}
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._is_torn = False
-        self._entries = self._read()
+        self._lines = _Lines(Path(path), "ledger")
+        self._given_up = _Lines(Path(path).with_name("given_up.jsonl"), "list of files given up")
+        self._entries = self._lines.read(lambda line: Admitted(**line))
         self._known = {entry.path for entry in self._entries}
 
     def __len__(self) -> int:
@@ -148,58 +175,142 @@ class Ledger:
         """Return the files between two positions."""
         return self._entries[start:end]
 
-    def admit(self, paths: Iterable[str]) -> int:
+    def admit(self, paths: Iterable[str], *, again: bool = False) -> int:
         """Take in the files that are not known yet, durably, and return how many these are.
 
-        A file that is gone by now is passed over, and so is what is no file, such as a pipe.
+        A file that is gone by now is passed over, and so is what is no file, such as a pipe. Those
+        that are known are taken in once more if that is asked for: who asks knows that no event of
+        them was counted.
+
+        Raises
+        ------
+        UnreadableFile
+            If the system does not tell what a path is.
         """
         now_ms = time.time_ns() // 1_000_000
         fresh = []
         for path in paths:
-            if path in self._known:
+            if path in self._known and not again:
                 continue
-            with suppress(FileNotFoundError):
-                found = Path(path).stat()
-                if stat.S_ISREG(found.st_mode):
-                    fresh.append(Admitted(path, found.st_size, now_ms))
-                    self._known.add(path)
+            found = _stat(path)
+            if found is not None and stat.S_ISREG(found.st_mode):
+                fresh.append(Admitted(path, found.st_size, now_ms))
+                self._known.add(path)
         if fresh:
             self._append(fresh)
         return len(fresh)
 
-    def _read(self) -> list[Admitted]:
+    def given_up(self) -> dict[int, str]:
+        """Return why files are given up, by their positions."""
+        return dict(self._given_up.read(lambda line: (line["position"], line["reason"])))
+
+    def give_up(self, reasons: Mapping[int, str]) -> None:
+        """Give files up, durably: what is to be read from now on leaves them out."""
+        told = [
+            {"position": place, "path": self._entries[place].path, "reason": reason}
+            for place, reason in sorted(reasons.items())
+        ]
+        self._given_up.append(told)
+
+    def _append(self, fresh: list[Admitted]) -> None:
+        self._lines.append(map(asdict, fresh))
+        self._entries.extend(fresh)
+
+
+_Line = TypeVar("_Line")
+
+
+class _Lines:
+    """A text file of one JSON object a line, only ever appended to."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.path, self.what = path, what
+        self._is_torn = True  # or may be: nobody has looked
+
+    def read(self, made: Callable[[dict[str, Any]], _Line]) -> list[_Line]:
+        """Return what is made of each line; of none where there is no file."""
         if not self.path.exists():
             return []
         whole, _, torn = self.path.read_bytes().rpartition(b"\n")
         self._is_torn = bool(torn)
         try:
-            return [Admitted(**json.loads(line)) for line in whole.split(b"\n") if line]
-        except (ValueError, TypeError) as error:
-            message = f"The ledger {self.path} is damaged: {error}."
+            return [made(json.loads(line)) for line in whole.split(b"\n") if line]
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"The {self.what} {self.path} is damaged: {error}."
             hint = "Restore it from a copy, or begin with a new output folder."
             raise FormatError(message, hint=hint) from error
 
-    def _append(self, fresh: list[Admitted]) -> None:
+    def append(self, told: Iterable[Mapping[str, object]]) -> None:
+        """Add lines, durably."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self._is_torn:
             self._forget_torn()
-        lines = "".join(json.dumps(asdict(entry)) + "\n" for entry in fresh)
+        lines = "".join(json.dumps(each) + "\n" for each in told)
         with self.path.open("ab") as file:
             file.write(lines.encode())
             file.flush()
             os.fsync(file.fileno())
-        self._entries.extend(fresh)
 
     def _forget_torn(self) -> None:
         """Cut off the line that a crash cut short: it was never answered for.
 
         Who only reads leaves it: it may be one that another process is writing just now.
         """
-        whole, _, torn = self.path.read_bytes().rpartition(b"\n")
-        if torn:
-            with self.path.open("r+b") as file:
-                file.truncate(len(whole) + 1 if whole else 0)
+        if self.path.exists():
+            whole, _, torn = self.path.read_bytes().rpartition(b"\n")
+            if torn:
+                with self.path.open("r+b") as file:
+                    file.truncate(len(whole) + 1 if whole else 0)
         self._is_torn = False
+
+
+def _stat(path: str) -> os.stat_result | None:
+    """Return what the system says of a path; ``None`` if there is nothing any more."""
+
+    def ask() -> os.stat_result | None:
+        try:
+            return Path(path).stat()
+        except FileNotFoundError:
+            return None
+
+    return patiently(path, ask)
+
+
+def gone_from(source: _Listed, paths: Iterable[str], *, without: str | None = None) -> list[str]:
+    """Return which files are gone, if others are still there.
+
+    A share that is away looks like a folder without any file: that says nothing of one.
+    """
+    gone = [path for path in paths if _stat(path) is None]
+    if not gone:
+        return []
+    try:
+        return gone if list_files(source.path, source.file_format, without=without) else []
+    except InputError:
+        return []
+
+
+class _Listed(Protocol):
+    """What says which files an input has."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def file_format(self) -> str | None: ...
+
+
+def names_file(pattern: str, path: str) -> bool:
+    """Return whether a path, folder or glob names a file, which need not be there.
+
+    A ``*`` stands for slashes, too.
+
+    Examples
+    --------
+    >>> names_file("/in/*.json", "/in/a/b.json"), names_file("/in", "/in/a[1].csv")
+    (True, True)
+    """
+    given = os.path.abspath(pattern)  # noqa: PTH100 - links keep their own names
+    return Path(path).is_relative_to(given) or fnmatchcase(path, given)
 
 
 _READERS = {"json": read_json_lines, "csv": read_csv, "parquet": read_parquet}
@@ -241,9 +352,9 @@ def _sift(piece: Piece, *, now_ms: int, limits: Limits, file: str | None) -> Goo
     return Good(judged.time_ms, judged.users, judged.actions, dead)
 
 
-def broken_file(path: str, detail: str) -> pa.RecordBatch:
-    """Return the one dead letter of a file that can't be read to its end."""
-    return letters(["broken_file"], [""], file=path, details=detail)
+def letter_of_file(path: str, reason: str, detail: str | None = None) -> pa.RecordBatch:
+    """Return the one dead letter of a file of which nothing is counted."""
+    return letters([reason], [""], file=path, details=detail)
 
 
 _FIRST_BYTES = 1 << 20
@@ -305,7 +416,7 @@ def row_types(path: str, file_format: str | None) -> pa.Schema:
     """
     match format_of(path, file_format):
         case "parquet":
-            return _plain(pq.read_schema(path))
+            return _plain(parquet_schema(path))
         case "csv":
             return pa.schema([pa.field(name, pa.string()) for name in csv_header(path)])
         case "json":
@@ -328,17 +439,32 @@ def first_lines(path: str) -> list[str]:
 def read_rows(
     path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a file's rows; of one that can't be read to its end, a single row that says so."""
+    """Yield a file's rows; of one that can't be read to its end, a single row that says so.
+
+    Raises
+    ------
+    UnreadableFile
+        If it is the system that fails, also once some rows went out.
+    """
     try:
-        _read_to_the_end(path, file_format, types)
+        patiently(path, lambda: _read_to_the_end(path, file_format, types))
     except _DAMAGE as error:
-        yield _with_ours(_nothing(types, ""), path, admitted_ms, broken=[str(error)])
+        yield row_of_file(path, admitted_ms, types, str(error))
         return
-    for batch, broken in _batches(path, file_format, types):
-        if batch.num_rows:
-            yield _with_ours(batch, path, admitted_ms, broken=broken)
-    if format_of(path, file_format) == "csv":
-        yield from _ragged(path, admitted_ms, types)
+    try:
+        for batch, broken in _batches(path, file_format, types):
+            if batch.num_rows:
+                yield _with_ours(batch, path, admitted_ms, broken=broken)
+        if format_of(path, file_format) == "csv":
+            yield from _ragged(path, admitted_ms, types)
+    except (OSError, MemoryError) as error:
+        why = fault_in_words(error) or f"it is another one by now ({error})"
+        raise UnreadableFile(path, why) from error
+
+
+def row_of_file(path: str, admitted_ms: int, types: pa.Schema, why: str) -> pa.RecordBatch:
+    """Return the one row of a file of which nothing is counted, with the reason."""
+    return _with_ours(_nothing(types, ""), path, admitted_ms, broken=[why])
 
 
 def _read_to_the_end(path: str, file_format: str | None, types: pa.Schema) -> None:

@@ -1,13 +1,25 @@
-"""Files as streams of bytes: what they are compressed with, and what they hold."""
+"""Files as streams of bytes: what they are compressed with, what they hold, whose fault it is.
+
+A file that can't be read has damaged bytes, or a system that failed: descriptors or memory ran out,
+a disk or a share did not answer, somebody may not read it. Damage stays; a fault may pass, so it is
+tried again, and says nothing of the file. Arrow and Python give what the system said its number
+(``errno``); what a decoder says of bytes has none.
+"""
 
 from __future__ import annotations
 
+import os
+import time
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import pyarrow as pa
 
-from kstoolkit.errors import ConfigurationError, InputError
+from kstoolkit.errors import ConfigurationError, InputError, UnreadableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 FileFormat = Literal["json", "csv", "parquet"]
 FORMATS: tuple[FileFormat, ...] = ("json", "csv", "parquet")
@@ -69,6 +81,61 @@ def open_stream(path: str | Path) -> pa.NativeFile:
         message = f"the name says compressed, but it begins with {start!r}"
         raise OSError(message)
     return pa.input_stream(str(path), compression=compression, buffer_size=1 << 20)
+
+
+@contextmanager
+def damage_told() -> Iterator[None]:
+    """Have what Arrow says of a file's bytes raised as an OSError without a number."""
+    try:
+        yield
+    except pa.ArrowMemoryError:  # says nothing of the file
+        raise
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise OSError(str(error)) from error
+
+
+def fault_in_words(error: Exception) -> str | None:
+    """Return what the system failed at; ``None`` if it is the file that is damaged.
+
+    Examples
+    --------
+    >>> fault_in_words(OSError(5, "...")), fault_in_words(OSError("zlib inflate failed"))
+    ('Input/output error', None)
+    """
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return None
+
+
+_PAUSES = (0.2, 1.0, 3.0)
+"""Seconds before a file is tried again; a local Spark tries no task twice."""
+
+_Read = TypeVar("_Read")
+
+
+def patiently(path: str, read: Callable[[], _Read], *, how: str = "read") -> _Read:
+    """Return what ``read`` does of a file, tried again while it is the system that fails.
+
+    Raises
+    ------
+    UnreadableFile
+        If the system still fails after some seconds. Whatever else is raised passes through.
+    """
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            return read()
+        except (OSError, MemoryError) as error:
+            why = fault_in_words(error)
+            if why is None:
+                raise
+            pause = next(pauses, None)
+            if pause is None:
+                at_fault = getattr(error, "filename", None) or path
+                raise UnreadableFile(str(at_fault), why, how=how) from error
+        time.sleep(pause)
 
 
 class WholeLineEnds:

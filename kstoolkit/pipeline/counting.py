@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kstoolkit.errors import ColumnError
-from kstoolkit.events.event import Limits, judge, letters
+from kstoolkit.events.event import OF_FILES, Limits, judge, letters
 from kstoolkit.events.json import Values, read_json_values, unreadable_values
 from kstoolkit.pipeline.shuffle import Grain, Tally
 
@@ -137,6 +137,8 @@ def _reason(raw: bytes | None, file: str | None, why: str, *, is_json: bool) -> 
     if file is None:  # a row of anyone's DataFrame
         return "marked_broken"
     # A row with a reason and no text of its own stands for its whole file.
+    if not raw and why in OF_FILES:
+        return why
     return "unparseable" if raw else "broken_file"
 
 

@@ -26,11 +26,15 @@ from kstoolkit.events.files import (
     NOW,
     RAW,
     Ledger,
-    broken_file,
+    gone_from,
+    letter_of_file,
     list_files,
+    names_file,
     read_events,
     read_rows,
+    row_of_file,
 )
+from kstoolkit.events.opening import fault_in_words, patiently
 from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain, Tally
 
 if TYPE_CHECKING:
@@ -45,6 +49,7 @@ class FileFeedPlan:
 
     A micro-batch takes in ``max_files`` and ``max_bytes`` at most, and at least one file. Where
     expressions are evaluated over the files' columns, ``row_schema`` has these as Spark's JSON.
+    What ``set_aside`` names is given up.
     """
 
     path: str
@@ -57,6 +62,12 @@ class FileFeedPlan:
     max_files: int
     max_bytes: int
     row_schema: str | None = None
+    set_aside: str | None = None
+
+    @property
+    def out(self) -> str:
+        """The run's own folder."""
+        return str(Path(self.ledger).parent)
 
     @property
     def row_type(self) -> StructType:
@@ -116,9 +127,9 @@ class LineFeed(DataSource):
 
 
 class _Slice(InputPartition):
-    """The files of one task."""
+    """The files of one task: path, clock, and why it is given up, if it is."""
 
-    def __init__(self, files: list[tuple[str, int]]) -> None:
+    def __init__(self, files: list[tuple[str, int, str | None]]) -> None:
         self.files = files
 
 
@@ -155,18 +166,36 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Slice]:
         """Spread the files over the tasks, the largest first, each to the task with least."""
-        slices: list[list[tuple[str, int]]] = [[] for _ in range(self.plan.tasks)]
+        slices: list[list[tuple[str, int, str | None]]] = [[] for _ in range(self.plan.tasks)]
         loads = [0] * self.plan.tasks
-        chosen = self.ledger.entries(start["files"], end["files"])
-        for entry in sorted(chosen, key=lambda each: -each.size_bytes):
+        given_up = self._given_up(start["files"], end["files"])
+        chosen = enumerate(self.ledger.entries(start["files"], end["files"]), start["files"])
+        for place, entry in sorted(chosen, key=lambda each: -each[1].size_bytes):
             least = loads.index(min(loads))
             loads[least] += entry.size_bytes + 1
-            slices[least].append((entry.path, entry.admitted_ms))
+            slices[least].append((entry.path, entry.admitted_ms, given_up.get(place)))
         return [_Slice(files) for files in slices if files]
 
+    def _given_up(self, start: int, end: int) -> dict[int, str]:
+        """Return why files are left out, by position, once that is written down."""
+        known, plan = self.ledger.given_up(), self.plan
+        paths = {
+            place: entry.path
+            for place, entry in enumerate(self.ledger.entries(start, end), start)
+            if place not in known
+        }
+        gone = set(gone_from(plan, paths.values(), without=plan.out))
+        fresh = {place: "missing_file" for place, path in paths.items() if path in gone}
+        if plan.set_aside is not None:
+            named = (place for place, path in paths.items() if names_file(plan.set_aside, path))
+            fresh |= dict.fromkeys(named, "set_aside")
+        if fresh:
+            self.ledger.give_up(fresh)
+        return known | fresh
+
     def _admit(self) -> None:
-        out = str(Path(self.plan.ledger).parent)
-        self.ledger.admit(list_files(self.plan.path, self.plan.file_format, without=out))
+        plan = self.plan
+        self.ledger.admit(list_files(plan.path, plan.file_format, without=plan.out))
 
     def _up_to(self, start: int, end: int) -> int:
         taken_bytes = 0
@@ -186,8 +215,11 @@ class _CountingReader(_LedgerReader):
         if not isinstance(partition, _Slice):
             return
         tally = Tally(self.plan.grain)
-        for path, admitted_ms in partition.files:
-            _count_file(path, admitted_ms, self.plan, tally)
+        for path, admitted_ms, given_up in partition.files:
+            if given_up is None:
+                patiently(path, lambda: _count_file(path, admitted_ms, self.plan, tally))  # noqa: B023 - called at once
+            else:
+                tally.set_aside(letter_of_file(path, given_up))
         yield from tally.records()
 
 
@@ -200,12 +232,15 @@ class _LineReader(_LedgerReader):
             return
         parsed_later = self.plan.file_format == "json"
         types = pa.schema([]) if parsed_later else to_arrow_schema(self.plan.row_type)
-        for path, admitted_ms in partition.files:
-            yield from read_rows(path, admitted_ms, self.plan.file_format, types)
+        for path, admitted_ms, given_up in partition.files:
+            if given_up is None:
+                yield from read_rows(path, admitted_ms, self.plan.file_format, types)
+            else:
+                yield row_of_file(path, admitted_ms, types, given_up)
 
 
 def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -> None:
-    """Count a file into the tally; nothing of it if it is damaged."""
+    """Count a file into the tally; nothing of it if it is damaged, or the system fails."""
     whole = Tally(plan.grain)
     try:
         pieces = read_events(
@@ -216,8 +251,10 @@ def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -
             for each in good.letters:
                 whole.set_aside(each)
     except OSError as error:
-        tally.set_aside(broken_file(path, str(error)))
+        if fault_in_words(error) is not None:
+            raise
+        tally.set_aside(letter_of_file(path, "broken_file", str(error)))
     except ColumnError as error:
-        tally.set_aside(broken_file(path, error.message))
+        tally.set_aside(letter_of_file(path, "broken_file", error.message))
     else:
         tally.absorb(whole)

@@ -10,25 +10,36 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections import Counter
+from contextlib import suppress
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kstoolkit.errors import CheckpointError, ConfigurationError, InputError, OutputError
-from kstoolkit.events.event import is_plain
-from kstoolkit.events.files import check_columns, list_files, row_types
+from kstoolkit.events.event import is_plain, storable
+from kstoolkit.events.files import (
+    Ledger,
+    check_columns,
+    first_lines,
+    list_files,
+    names_file,
+    row_types,
+)
 from kstoolkit.events.opening import format_of
 from kstoolkit.events.topics import Topic
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline import stream
+from kstoolkit.pipeline.run import files_told
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -37,6 +48,7 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
 _SEEN_FILES = 3
+_Read = TypeVar("_Read")
 
 
 def input_paths(source: Files, folder: RunFolder) -> list[str]:
@@ -67,15 +79,58 @@ def _is_empty(path: str) -> bool:
         return True
 
 
+def readmit_files(folder: RunFolder, pattern: str) -> None:
+    """Take files in again of which nothing was counted, as often as they were taken in.
+
+    Each time that a file is taken in, its events count, or a dead letter tells of all of it: where
+    there are as many such letters as times, nothing of it counts.
+
+    Raises
+    ------
+    ConfigurationError
+        If the pattern names none.
+    """
+    ledger = Ledger(folder.ledger)
+    taken = Counter(entry.path for entry in ledger.entries(0, len(ledger)))
+    told = files_told(folder.path)
+    uncounted = [path for path, times in taken.items() if told[storable(path)] == times]
+    chosen = [path for path in uncounted if names_file(pattern, path)]
+    if not chosen:
+        message = f"No file that {pattern!r} names is a dead letter as a whole."
+        shown = ", ".join(map(repr, uncounted[:_SEEN_FILES])) or "none"
+        raise ConfigurationError(message, hint=f"Of this run, these are: {shown}.")
+    ledger.admit(chosen, again=True)
+
+
 def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
-    """Return the columns that expressions may name, from the first files, as Spark's JSON."""
-    paths = input_paths(source, folder)[:_SEEN_FILES]
-    if not paths:
-        message = f"No file in {source.path!r} yet to see columns in."
-        raise InputError(message, hint="Expressions need one; plain column names do not.")
-    if format_of(paths[0], source.file_format) == "json":
-        return stream.json_schema(spark, paths).json()
-    return str(from_arrow_schema(row_types(paths[0], source.file_format)).json())
+    """Return the columns that expressions may name, from the first files, as Spark's JSON.
+
+    Files that can't be read are judged later.
+    """
+    paths = input_paths(source, folder)
+    if paths and format_of(paths[0], source.file_format) == "json":
+        seen = islice(_readable(first_lines, paths), _SEEN_FILES)
+        if lines := [line for each in seen for line in each]:
+            return stream.json_schema(spark, lines).json()
+    else:
+        kinds = _readable(lambda path: row_types(path, source.file_format), paths)
+        if (types := next(kinds, None)) is not None:
+            return str(from_arrow_schema(types).json())
+    message = f"No file in {source.path!r} yet to see columns in."
+    raise InputError(message, hint="Expressions need one; plain column names do not.")
+
+
+def _readable(read: Callable[[str], _Read], paths: Iterable[str]) -> Iterator[_Read]:
+    for path in paths:
+        with suppress(OSError):
+            yield read(path)
+
+
+def format_taken(source: Files, folder: RunFolder) -> str:
+    """Return the format of a run's files: that of the first one, be it gone by now."""
+    ledger = Ledger(folder.ledger)
+    paths = [entry.path for entry in ledger.entries(0, 1)] or input_paths(source, folder)
+    return format_of(paths[0], source.file_format)
 
 
 _SAMPLED = 100  # records a partition

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.errors import PySparkException
 
-from kstoolkit.errors import ConfigurationError
+from kstoolkit.errors import ConfigurationError, Option, naming
 from kstoolkit.events.event import Columns, Limits, is_plain
-from kstoolkit.events.opening import format_of
+from kstoolkit.events.files import gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
@@ -55,8 +55,10 @@ from kstoolkit.pipeline.inputs import (
     check_same,
     check_shared,
     check_topic,
+    format_taken,
     input_paths,
     java_options,
+    readmit_files,
     sample_values,
     schema_of,
     starting_of,
@@ -164,6 +166,8 @@ class Pipeline:
         max_files_per_batch: int | None = None,
         max_bytes_per_batch: int = _MAX_BYTES,
         progress: bool = True,
+        set_aside: str | None = None,
+        readmit: str | None = None,
     ) -> Run:
         """Count to the end of the input, and return the run.
 
@@ -179,6 +183,12 @@ class Pipeline:
             What a micro-batch may take in.
         progress
             Whether to show a bar on stderr.
+        set_aside
+            A path, folder or glob of files that the run goes on without, since they keep failing:
+            each becomes a dead letter. Those that were counted before stay counted.
+        readmit
+            A path, folder or glob of files to take in again that are dead letters as a whole:
+            damaged, missing or set aside.
 
         Raises
         ------
@@ -195,7 +205,10 @@ class Pipeline:
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
-            ready = partial(_prepare, self, folder, master=master, limits=limits, live=False)
+            chosen = _chosen_files(self.source, folder, set_aside, readmit)
+            ready = partial(
+                _prepare, self, folder, master=master, limits=limits, live=False, set_aside=chosen
+            )
             ready(shown.say).finish(shown, ready)
         return Run(folder, options=_connection(self))
 
@@ -209,6 +222,8 @@ class Pipeline:
         max_bytes_per_batch: int = _MAX_BYTES,
         progress: bool = False,
         restart: Restart | bool = False,
+        set_aside: str | None = None,
+        readmit: str | None = None,
     ) -> Run:
         """Keep counting what arrives, and return the run, which has a ``.stop()``.
 
@@ -219,7 +234,7 @@ class Pipeline:
         ----------
         trigger
             How often a micro-batch begins.
-        out, master, max_files_per_batch, max_bytes_per_batch, progress
+        out, master, max_files_per_batch, max_bytes_per_batch, progress, set_aside, readmit
             As in :meth:`run`.
         restart
             Whether a query that dies is started again, Java included if that is gone: a
@@ -241,7 +256,10 @@ class Pipeline:
         with ExitStack() as undone:
             hold = undone.enter_context(folder.hold())
             shown = undone.enter_context(Progress(shown=progress))
-            ready = partial(_prepare, self, folder, master=master, limits=limits, live=True)
+            chosen = _chosen_files(self.source, folder, set_aside, readmit)
+            ready = partial(
+                _prepare, self, folder, master=master, limits=limits, live=True, set_aside=chosen
+            )
             job = ready(shown.say)
             shown.begin(None)
             query = job.supervised(
@@ -276,6 +294,19 @@ def _restart(given: object) -> Restart | None:
 
 def _limits(max_files: int | None, max_bytes: int) -> _BatchLimits:
     return _BatchLimits(_MAX_FILES if max_files is None else max_files, max_bytes)
+
+
+def _chosen_files(
+    source: object, folder: RunFolder, set_aside: str | None, readmit: str | None
+) -> str | None:
+    """Take in again what is to be, and return what is to be left out."""
+    for name, given in {"set_aside": set_aside, "readmit": readmit}.items():
+        if given is not None and not isinstance(source, Files):
+            message = "The events are in no files that could be set aside or taken in again."
+            raise ConfigurationError(message, hint=naming("Leave {it} out.", it=Option(name)))
+    if readmit is not None:
+        readmit_files(folder, readmit)
+    return set_aside
 
 
 def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
@@ -397,6 +428,9 @@ class _Job:
         query = SupervisedQuery(
             start(self), lambda tell, sleep: start(prepare(tell, sleep)), retries, tell
         )
+        if isinstance(source, Files):
+            out = str(self.folder.path)
+            retries.is_gone = lambda path: bool(gone_from(source, [path], without=out))
         if isinstance(source, Topic):
             retries.set_aside = PoisonSearch(
                 source, _grain(self.pipeline), self.folder, self.settings, query.check_wanted
@@ -473,6 +507,7 @@ def _prepare(
     master: str | None,
     limits: _BatchLimits,
     live: bool,
+    set_aside: str | None = None,
 ) -> _Job:
     """Check the input and the folder, start Spark, and return the run, ready to start.
 
@@ -498,7 +533,7 @@ def _prepare(
     # What a live run held back is flushed by the ticks of the next one, of whatever kind.
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
-    feed = _feed(pipeline, source, settings, folder, spark, limits, facts)
+    feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside)
     feed = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
     ending = None if live else _ending(facts, folder)
     return _Job(pipeline, folder, settings, feed, live, ending)
@@ -595,6 +630,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     spark: SparkSession,
     limits: _BatchLimits,
     facts: TopicFacts | None,
+    set_aside: str | None,
 ) -> DataFrame:
     grain = _grain(pipeline)
     if isinstance(source, Topic):
@@ -617,10 +653,11 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
         max_bytes=limits.size_bytes,
         row_schema=settings.input_schema,
         grain=grain,
+        set_aside=set_aside,
     )
     if settings.feed == "files":
         return stream.file_feed(spark, plan)
-    plan = replace(plan, file_format=format_of(input_paths(source, folder)[0], source.file_format))
+    plan = replace(plan, file_format=format_taken(source, folder))
     return stream.line_feed(spark, plan)
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from html import escape
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ from kstoolkit.errors import (
     LimitedResultWarning,
     StaleResultWarning,
 )
-from kstoolkit.events.event import SCHEMA, DeadLetters, count_reasons
+from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
@@ -97,12 +98,52 @@ def _read_dead_letters(out: Path, *, limit: int) -> DeadLetters:
     return DeadLetters(pa.concat_tables(held), counted)
 
 
-def iter_dead_letters(out: Path) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield a run's dead letters, some at a time, each time with the number of their batch."""
+def iter_dead_letters(out: Path, reason: str | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield a run's dead letters, or those of a reason, some at a time, with their batch."""
     for number, path in _dead_letter_files(out):
         with pq.ParquetFile(path) as file:
             for dead in file.iter_batches(batch_size=_ROWS_AT_ONCE):
-                yield number, dead
+                of_reason = reason is None or pc.equal(dead.column("reason"), reason)
+                yield number, dead if of_reason is True else dead.filter(of_reason)
+
+
+def sampled_letters(
+    out: Path, counts: Mapping[str, int], most: int
+) -> list[dict[str, str | int | None]]:
+    """Return some dead letters that differ, of each reason in turn, with their ``batch``.
+
+    Of millions, no more are read than it takes to find these, and no more than 100,000.
+
+    Parameters
+    ----------
+    counts
+        How many there are of each reason to be told of.
+    most
+        How many to return at most.
+    """
+    held: dict[str, dict[str, dict[str, str | int | None]]] = {reason: {} for reason in counts}
+    seen: Counter[str] = Counter()
+    for number, dead in iter_dead_letters(out):
+        for row in dead.to_pylist():
+            if (different := held.get(row["reason"])) is None:
+                continue
+            seen[row["reason"]] += 1
+            if len(different) < most:  # of files, each is another one; of records, each text
+                different.setdefault(row["raw"] or row["file"] or "", {"batch": number, **row})
+        done = (len(held[each]) >= most or seen[each] >= counts[each] for each in counts)
+        if all(done) or seen.total() >= _SHOWN_ROWS:
+            break
+    in_turn = chain.from_iterable(zip_longest(*(each.values() for each in held.values())))
+    return [sample for sample in in_turn if sample is not None][:most]
+
+
+def files_told(out: Path) -> Counter[str]:
+    """Return how often each file is a dead letter as a whole."""
+    told: Counter[str] = Counter()
+    for _, dead in iter_dead_letters(out):
+        of_files = pc.is_in(dead.column("reason"), pa.array(OF_FILES))
+        told.update(dead.column("file").filter(of_files).to_pylist())
+    return told
 
 
 def _dead_letter_files(out: Path) -> Iterator[tuple[int, Path]]:

@@ -5,7 +5,7 @@
     run.json       the settings: what can't change between runs, and a note of the rest
     checkpoint/    Spark's own; its offset log says which files or offsets each batch had taken
     changelog/ · findings/ · dead_letters/ · statistics/    by epoch and batch
-    files.jsonl · skip.json · restarts.jsonl · spark.log
+    files.jsonl · given_up.jsonl · skip.json · restarts.jsonl · spark.log
 
 While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
 however it ended.

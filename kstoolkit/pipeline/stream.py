@@ -19,7 +19,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAv
 from pyspark.sql.types import StringType, StructType
 
 import kstoolkit
-from kstoolkit.events.files import BROKEN, FILE, NOW, RAW, first_lines
+from kstoolkit.events.files import BROKEN, FILE, NOW, RAW
 from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
@@ -157,9 +157,8 @@ def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
     )
 
 
-def json_schema(spark: SparkSession, paths: Sequence[str]) -> StructType:
-    """Return the schema that Spark sees in the first lines of JSON files."""
-    lines = [line for path in paths for line in first_lines(path)]
+def json_schema(spark: SparkSession, lines: Sequence[str]) -> StructType:
+    """Return the schema that Spark sees in lines of JSON."""
     return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema
 
 

@@ -31,7 +31,14 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from kstoolkit.errors import KafkaError, KstoolkitError, RestartsSpent, RunFailed, UserError
+from kstoolkit.errors import (
+    KafkaError,
+    KstoolkitError,
+    RestartsSpent,
+    RunFailed,
+    UnreadableFile,
+    UserError,
+)
 from kstoolkit.pipeline.failure import (
     JAVA_IS_GONE,
     RestartLog,
@@ -322,7 +329,8 @@ class Retries:
 
     Kafka may stay away for ``patience_ms`` where it is read; a topic that is written says so
     itself. Of a batch that died thrice, ``set_aside`` sets the records aside that it dies of, and
-    says which. Without ``restart`` all else that ends it ends the run.
+    says which. A file that ``is_gone`` knows to be is left out when the query is started again.
+    Without ``restart`` all else that ends it ends the run.
     """
 
     folder: RunFolder
@@ -330,6 +338,7 @@ class Retries:
     tell: Log
     restart: Restart | None = None
     set_aside: Callable[[], str | None] = lambda: None
+    is_gone: Callable[[str], bool] = lambda _: False
     _outage: _Outage | None = field(default=None, init=False)
     _deaths: _Deaths | None = field(default=None, init=False)
 
@@ -337,10 +346,12 @@ class Retries:
         """Return when the query may be started again, or is to end; else raise what it died of."""
         if isinstance(death, PlannedAnew):
             return
-        if not isinstance(death, KstoolkitError) and _java_is_gone():
-            death = java_ended(self.folder)
+        death = self._understood(death)
         if isinstance(death, UserError):
             raise death
+        if isinstance(death, UnreadableFile) and self.is_gone(death.path):
+            self.tell(f"{death.path!r} is gone: the run goes on without it.")
+            return
         if is_kafkas(death):
             self._wait_for_kafka(death, closing)
             return
@@ -355,6 +366,14 @@ class Retries:
         if self.restart is None:
             raise failed from death
         self._wait_after(failed, self.restart, closing)
+
+    def _understood(self, death: Exception) -> Exception:
+        """Return what it died of as an error of ours, where Spark's tells one."""
+        if isinstance(death, KstoolkitError):
+            return death
+        if _java_is_gone():
+            return java_ended(self.folder)
+        return UnreadableFile.found_in(str(death)) or death
 
     def _wait_for_kafka(self, death: Exception, closing: Event) -> None:
         batch = newest_commit(self.folder.checkpoint)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from importlib.metadata import version
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ import pyarrow.compute as pc
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import DEFAULT_RULES, rules_from_json
 from kstoolkit.markup import Html, element, isolated, joined, sentence, shortened, text
-from kstoolkit.pipeline.run import LevelCounts, iter_dead_letters
+from kstoolkit.pipeline.run import LevelCounts, sampled_letters
 from kstoolkit.report.figures import described, drawing, framed
 from kstoolkit.report.findings import NO_FINDINGS, SHOWN, evidence, overview, said
 from kstoolkit.report.page import Origin, ReportPart, Section, keyed
@@ -276,24 +275,10 @@ def _dead_letters(out: Path, counted: Mapping[str, int], top: int) -> Html:
         rows.append((told, text(format_count(count))))
     caption = f"{announced(total, total, 'record')} not counted, by reason."
     by_reason = table(caption, ("Reason", "Records"), rows, numbers={1})
-    shown = _samples(out, counts)[:top]
+    shown = sampled_letters(out, counts, min(top, _SAMPLES))
     some = announced(len(shown), total, "record", which="")
     more = [element("p", f"{some}.", class_="nothing")] if len(shown) < total else []
     return joined(by_reason, *map(_sample, shown), *more)
-
-
-def _samples(out: Path, counts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return some dead letters; of millions, no more are read than it takes to find these."""
-    held: dict[str, list[dict[str, Any]]] = {reason: [] for reason in counts}
-    for number, letters in iter_dead_letters(out):
-        for reason in letters["reason"].unique().to_pylist():
-            room = _SAMPLES - len(held.setdefault(reason, []))
-            first = letters.filter(pc.equal(letters["reason"], reason)).slice(0, room)
-            held[reason] += [{**row, "batch": number} for row in first.to_pylist()]
-        if all(len(held[reason]) >= min(counts[reason], _SAMPLES) for reason in counts):
-            break
-    in_turn = chain.from_iterable(zip_longest(*held.values()))
-    return [sample for sample in in_turn if sample is not None][:_SAMPLES]
 
 
 def _sample(letter: Mapping[str, Any]) -> Html:

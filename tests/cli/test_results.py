@@ -11,6 +11,7 @@ import pytest
 from kstoolkit.environment import doctor
 from kstoolkit.events.sample import _WIKITICKER_FILE
 from tests.cli.commands import given, rows
+from tests.report.made import Made
 
 FEW = ("--events", 300, "--users", 40, "--seed", 5)
 
@@ -93,3 +94,66 @@ def test_doctor_ends_with_code_1_if_something_is_wrong(
     assert answer.code == 1
     assert json.loads(answer.out)["ok"] is False
     assert "unset SPARK_HOME" in answer.out
+
+
+RAW = ('{"user": "", "action": "read"}', '{"user": "", "action": "write"}', "Zoë\x1b[2J")
+
+
+@pytest.fixture
+def with_letters(tmp_path: Path) -> Path:
+    """A run with 40 records without a user, of two kinds, two that are none, a damaged file."""
+    made = Made(tmp_path / "out")
+    made.statistics(dead_letters={"no_user": 40, "unparseable": 2, "broken_file": 1})
+    made.letters(
+        [*["no_user"] * 40, "unparseable", "unparseable", "broken_file"],
+        raws=[*(RAW[n % 2] for n in range(40)), RAW[2], "x" * 70_000, ""],
+        file="/in/a.json",
+        details=[*[None] * 42, "cut short"],
+    )
+    return made.out
+
+
+def test_dead_letters_are_told_by_reason_with_some_that_differ(with_letters: Path) -> None:
+    answer = given("dead-letters", with_letters)
+    by_reason, _, samples = answer.out.partition("\n\n")
+    assert [line.split()[:2] for line in by_reason.splitlines()] == [
+        ["reason", "records"],
+        *(["no_user", "40"], ["unparseable", "2"], ["broken_file", "1"]),
+    ]
+    assert [line.count(each) for each in RAW[:2] for line in [samples]] == [1, 1]
+    assert "Zoë\\x1b[2J" in samples, "nothing that a terminal obeys"
+    assert "cut short" in samples
+    assert len(samples) < 2_000
+    assert samples.endswith("each differs from the others; --json prints all.\n")
+    few = given("dead-letters", with_letters, "--reason", "no_user", "--limit", 1).out
+    assert few.endswith(
+        "1 of 40 dead letters are shown; each differs from the others; "
+        "--json prints all; --limit N more.\n"
+    )
+
+
+def test_dead_letters_are_printed_for_programs_and_written_out_again(with_letters: Path) -> None:
+    found = rows(given("dead-letters", with_letters, "--json").out)
+    assert [list(each) for each in found] == [["batch", "reason", "raw", "file", "detail"]] * 43
+    assert found[-1]["detail"] == "cut short"
+    assert len(rows(given("dead-letters", with_letters, "--json", "--reason", "no_user").out)) == 40
+    again = given("dead-letters", with_letters, "--raw")
+    assert again.out.splitlines() == [*(RAW[n % 2] for n in range(40)), RAW[2]]
+    assert again.err.splitlines() == [
+        "1 dead letter left out: of whole files there is no text.",
+        "1 dead letter left out: of texts as long, only the start is kept.",
+    ]
+
+
+def test_dead_letters_that_are_not_there_are_said_so(tmp_path: Path, with_letters: Path) -> None:
+    none = given("dead-letters", Made(tmp_path / "other").out)
+    assert (none.code, none.out) == (0, "")
+    assert none.err == "No dead letters: every record was read and counted.\n"
+    assert given("dead-letters", with_letters, "--reason", "no_time").err == (
+        "No dead letters of no_time.\n"
+    )
+    assert given("dead-letters", with_letters, "--reason", "nouser").err.startswith(
+        "Error: --reason 'nouser' is none.\nHint: Did you mean 'no_user'? There are: "
+    )
+    assert given("dead-letters", with_letters, "--raw", "--json").code == 2
+    assert given("dead-letters", tmp_path / "nowhere").code == 2

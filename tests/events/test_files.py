@@ -26,9 +26,9 @@ from kstoolkit.events.files import (
     Good,
     Ledger,
     _column_names,
-    broken_file,
     check_columns,
     first_lines,
+    letter_of_file,
     list_files,
     read_events,
     read_rows,
@@ -347,7 +347,9 @@ def test_a_file_that_is_cut_is_an_os_error(tmp_path: Path, file_format: str) -> 
 
 
 def test_a_broken_file_is_one_letter() -> None:
-    (letter,) = broken_file("a.json.gz", "Truncated compressed stream").to_pylist()
+    (letter,) = letter_of_file(
+        "a.json.gz", "broken_file", "Truncated compressed stream"
+    ).to_pylist()
     assert letter == {
         "reason": "broken_file",
         "raw": "",

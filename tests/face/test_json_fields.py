@@ -61,6 +61,7 @@ OF_SEVERAL = {
 
 OF_A_RUN = {
     "counts": ["{out} --window '1 hour'"],
+    "dead-letters": ["{out}"],
     "find": ["{out}", "{out} --rules {rules}"],
     "findings": ["{out}"],
     "restore": ["{out} {replica}"],

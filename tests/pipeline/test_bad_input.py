@@ -19,7 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import kstoolkit as kst
-from kstoolkit.errors import ColumnError, InputError, OutputError, UserError
+from kstoolkit.errors import (
+    ColumnError,
+    ConfigurationError,
+    InputError,
+    OutputError,
+    UnreadableFile,
+    UserError,
+)
 from kstoolkit.events.event import REASONS
 from tests.pipeline.harness import (
     NAMES,
@@ -42,6 +49,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
 OF_OTHER_SOURCES = {"marked_broken", "poison"}
 """Reasons that only DataFrames and topics have."""
+
+GONE = {"missing_file", "set_aside"}
+"""Reasons of files that were not read at all."""
 
 GOOD = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
 
@@ -86,7 +96,7 @@ def test_bad_records_become_dead_letters_with_reason_raw_text_file_and_batch(
 
     expected = [(reason, raw, "b.json") for raw, reason in BAD.items()]
     assert letters(done) == sorted([*expected, ("broken_file", "", "c.json.gz")])
-    assert {reason for reason, _, _ in letters(done)} == set(REASONS) - OF_OTHER_SOURCES
+    assert {reason for reason, _, _ in letters(done)} == set(REASONS) - OF_OTHER_SOURCES - GONE
     table = done.dead_letters.table.to_pylist()
     assert {(row["file"], row["batch"]) for row in table} == {
         (str(path), 1),
@@ -181,7 +191,94 @@ def test_a_file_that_is_gone_before_it_is_read_is_a_dead_letter(tmp_path: Path) 
     (tmp_path / "in" / "c.json").mkdir()
     done = run(tmp_path / "in", tmp_path / "out")
     check_exact(done, [path])
-    assert {reason for reason, _, _ in letters(done)} <= {"broken_file"}
+    assert letters(done) == []
+
+
+AS_COLUMNS = pytest.mark.parametrize(
+    "user", ["user", "trim(user)"], ids=["by name", "by expression"]
+)
+FAILING = "/proc/self/mem"
+"""A file whose first byte can't be read by anybody: EIO."""
+
+
+def failing_run(folder: Path, user: str, **options: Any) -> Run:
+    """Count files by name, one a batch, or by an expression."""
+    given = kst.files(folder / "in", event_time="time", user=user, action="action")
+    pipeline = kst.Pipeline(source=given, cascade=kst.Cascade("1 hour"), buckets=2)
+    return pipeline.run(folder / "out", progress=False, max_files_per_batch=1, **options)
+
+
+@AS_COLUMNS
+def test_a_file_that_can_not_be_read_ends_the_run_and_the_next_one_goes_on_with_it(
+    tmp_path: Path, user: str
+) -> None:
+    paths = write_files(tmp_path / "in", events(60), 2)
+    last = tmp_path / "in" / "x.json"
+    last.symlink_to(FAILING)
+    with pytest.raises(UnreadableFile) as raised:
+        failing_run(tmp_path, user)
+    assert raised.value.message == f"'{last}' can't be read: Input/output error."
+    assert f"--set-aside {last}." in str(raised.value.hint.at_terminal)  # type: ignore[union-attr]
+    begun = kst.load_run(tmp_path / "out")
+    check_exact(begun, paths)
+    assert letters(begun) == []
+    last.unlink()
+    write_lines(last, [GOOD])
+    done = failing_run(tmp_path, user)
+    check_exact(done, [*paths, last])
+    assert (done.summary().events, letters(done)) == (61, [])
+
+
+@AS_COLUMNS
+def test_files_are_given_up_and_taken_in_again_once_each(tmp_path: Path, user: str) -> None:
+    paths = write_files(tmp_path / "in", events(60), 2)
+    failing, broken = tmp_path / "in" / "x.json", tmp_path / "in" / "y.json.gz"
+    failing.symlink_to(FAILING)
+    broken.write_bytes(b"no gzip")
+    given_up = failing_run(tmp_path, user, set_aside=str(tmp_path / "in" / "x*"))
+    check_exact(given_up, paths)
+    of_files = [("broken_file", "", "y.json.gz"), ("set_aside", "", "x.json")]
+    assert letters(given_up) == of_files
+    with pytest.raises(ConfigurationError, match=r"No file that .*00\.json' names is a dead") as no:
+        failing_run(tmp_path, user, readmit=str(paths[0]))
+    assert no.value.hint == f"Of this run, these are: {str(failing)!r}, {str(broken)!r}."
+    failing.unlink()
+    write_lines(failing, [GOOD])
+    broken.write_bytes(gzip.compress(json.dumps(GOOD).encode()))
+    done = failing_run(tmp_path, user, readmit=str(tmp_path / "in"))
+    assert (done.summary().events, letters(done)) == (62, of_files)
+    for _ in range(2):  # what counts now is not to count twice
+        with pytest.raises(ConfigurationError, match="No file that"):
+            failing_run(tmp_path, user, readmit=str(tmp_path / "in"))
+    assert failing_run(tmp_path, user).summary().events == 62
+
+
+def test_a_file_that_is_gone_once_it_was_taken_in_is_missing_while_others_are_there(
+    tmp_path: Path,
+) -> None:
+    paths = write_files(tmp_path / "in", events(60), 3)
+    (tmp_path / "in" / "x.json").symlink_to(FAILING)
+    with pytest.raises(UnreadableFile):
+        run(tmp_path / "in", tmp_path / "out")
+    shutil.move(tmp_path / "in", tmp_path / "away")
+    (tmp_path / "in").mkdir()  # as if its disk were not mounted
+    with pytest.raises(UnreadableFile, match=r"in/\d\d\.json' can't be read: No such file"):
+        run(tmp_path / "in", tmp_path / "out")
+    (tmp_path / "in").rmdir()
+    shutil.move(tmp_path / "away", tmp_path / "in")
+    for path in (paths[1], tmp_path / "in" / "x.json"):
+        path.unlink()
+    done = run(tmp_path / "in", tmp_path / "out")
+    check_exact(done, [paths[0], paths[2]])
+    assert letters(done) == [("missing_file", "", "01.json"), ("missing_file", "", "x.json")]
+
+
+def test_only_files_can_be_set_aside(tmp_path: Path) -> None:
+    pipeline = kst.Pipeline(
+        source=kst.kafka_topic("kafka://h:1/t", event_time="t", user="u", action="a")
+    )
+    with pytest.raises(ConfigurationError, match="in no files that could be set aside"):
+        pipeline.run(tmp_path / "out", set_aside="*")
 
 
 def test_hostile_names_of_users_actions_and_files_are_just_names(tmp_path: Path) -> None:

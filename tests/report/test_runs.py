@@ -20,7 +20,7 @@ from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Ceiling, Unusual, rules_to_json
 from kstoolkit.markup import element, plain
 from kstoolkit.report.report import Report
-from kstoolkit.report.runs import _command_of, _origin_of, _samples, _stories, title_of
+from kstoolkit.report.runs import _command_of, _origin_of, _stories, title_of
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, write
 from tests.report.made import HOURS, MINUTES, SETTINGS, TEN, Made, made_run, over, unusual
 from tests.report.pages import HOSTILE, Page, check_harmless
@@ -181,17 +181,11 @@ def test_dead_letters_say_where_they_came_from_as_a_reader_elsewhere_may_see_it(
 
 
 def test_ten_dead_letters_are_shown_at_most_and_each_reason_is_among_them(made: Made) -> None:
+    made.statistics(dead_letters={"no_user": 3_000, "bad_time": 1})
     made.letters(["no_user"] * 3_000 + ["bad_time"])
-    samples = _samples(made.out, {"no_user": 3_000, "bad_time": 1})
-    assert len(samples) == 10
-    assert [each["reason"] for each in samples[:3]] == ["no_user", "bad_time", "no_user"]
-
-
-def test_no_more_dead_letters_are_read_than_it_takes(made: Made) -> None:
-    made.letters(["no_user"] * 20, number=0)
-    made.letters(["no_user"], number=1)
-    (made.out / "dead_letters" / "epoch=0" / "batch=1" / "part-00000.parquet").write_bytes(b"")
-    assert len(_samples(made.out, {"no_user": 5_000})) == 10
+    page = page_of(made.run)
+    shown = re.findall("<pre[^>]*>(.*?)</pre>", page.html)
+    assert shown == ["no_user 0", "bad_time 3000", *(f"no_user {n}" for n in range(1, 9))]
 
 
 def test_the_time_covered_is_that_of_the_shortest_windows(made: Made) -> None:

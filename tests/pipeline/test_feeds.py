@@ -1,0 +1,232 @@
+"""Files that the system lets nobody read: real limits, real rights, and a library below Arrow."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.pipeline.harness import ROOT, write_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+EVENT = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
+
+# Counts files as a task does, once ``fault`` was called, and prints what came of it.
+TASK = """
+    import json, os, resource, sys, threading
+    from kstoolkit.errors import UnreadableFile
+    from kstoolkit.events.event import Columns, Limits
+    from kstoolkit.formats.countblock import decode
+    from kstoolkit.pipeline.feeds import FileFeedPlan, _CountingReader, _Slice
+    from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
+
+    columns, grain = Columns("time", "user", "action"), Grain(60_000, 1)
+    plan = FileFeedPlan("", None, columns, Limits(), "files.jsonl", grain, 1, 9, 9)
+    reader, told = _CountingReader(plan), {"events": 0, "letters": [], "fault": None}
+
+    def counted(paths):
+        return list(reader.read(_Slice([(path, 2_000_000_000_000, None) for path in paths])))
+
+    first, *rest = sys.argv[1:]
+    counted([first])  # whatever is loaded when a file is read is loaded by now
+    FAULT
+    try:
+        for batch in counted(rest):
+            for row in batch.to_pylist():
+                if row["kind"] == DEAD_LETTERS:
+                    told["letters"] += from_ipc(row["payload"])["reason"].to_pylist()
+                else:
+                    told["events"] += sum(decode(row["payload"])["count"].to_pylist())
+    except UnreadableFile as error:
+        told["fault"] = error.message
+    print(json.dumps(told))
+"""
+
+NO_DESCRIPTORS = """
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1, most[1]))
+"""
+FOR_A_MOMENT = """
+    threading.Timer(0.5, resource.setrlimit, (resource.RLIMIT_NOFILE, most)).start()
+"""
+NO_MEMORY = """
+    pages = int(open("/proc/self/statm").read().split()[0])
+    room = pages * resource.getpagesize() + (40 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))
+"""
+
+# The first READS reads of files whose names end in ".slow" fail, as those of a share that is away.
+BELOW = """
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <errno.h>
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <unistd.h>
+
+    static int failed = 0;
+
+    static int fails(int file) {
+        char link[64], name[4096];
+        snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+        ssize_t length = readlink(link, name, sizeof name - 1);
+        if (length < 0) return 0;
+        name[length] = 0;
+        if (!strstr(name, ".slow") || failed >= atoi(getenv("READS"))) return 0;
+        failed++;
+        errno = atoi(getenv("ERRNO"));
+        return 1;
+    }
+
+    ssize_t read(int file, void *to, size_t size) {
+        static ssize_t (*real)(int, void *, size_t);
+        if (!real) real = dlsym(RTLD_NEXT, "read");
+        return fails(file) ? -1 : real(file, to, size);
+    }
+
+    ssize_t pread64(int file, void *to, size_t size, off_t at) {
+        static ssize_t (*real)(int, void *, size_t, off_t);
+        if (!real) real = dlsym(RTLD_NEXT, "pread64");
+        return fails(file) ? -1 : real(file, to, size, at);
+    }
+
+    ssize_t pread(int file, void *to, size_t size, off_t at) { return pread64(file, to, size, at); }
+"""
+
+
+def told(
+    *paths: Path, fault: str = "", within: Sequence[str] = (), **environment: str
+) -> dict[str, Any]:
+    """Return what a process tells that counts files while something is amiss."""
+    program = dedent(TASK).replace("FAULT", dedent(fault).strip())
+    done = subprocess.run(
+        [*within, sys.executable, "-c", program, *map(str, paths)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
+
+
+def written(folder: Path, name: str, number: int = 3) -> Path:
+    """Write events in the format that a name says."""
+    path = folder / name
+    folder.mkdir(exist_ok=True)
+    if ".json" in name:
+        write_lines(path, [EVENT] * number)
+        if name.endswith(".gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+    elif ".csv" in name:
+        path.write_text("time,user,action\n" + f"{','.join(EVENT.values())}\n" * number)
+    else:
+        pq.write_table(pa.table({name: [value] * number for name, value in EVENT.items()}), path)
+    return path
+
+
+NAMES = ("b.json", "b.json.gz", "b.csv", "b.parquet")
+
+
+ALL = {"events": 3, "letters": [], "fault": None}
+NONE = ALL | {"events": 0}
+
+
+def of_each(folder: Path, check: Callable[[Path, Path], None]) -> None:
+    """Check a file of each format, all at once: most of the time they wait."""
+    pairs = [(written(folder, f"a{name[1:]}"), written(folder / "in.slow", name)) for name in NAMES]
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        for checked in [pool.submit(check, first, path) for first, path in pairs]:
+            checked.result()
+
+
+def test_descriptors_that_run_out_for_a_moment_lose_nothing(tmp_path: Path) -> None:
+    def check(first: Path, path: Path) -> None:
+        assert told(first, path, fault=NO_DESCRIPTORS + FOR_A_MOMENT) == ALL
+
+    of_each(tmp_path, check)
+
+
+def test_descriptors_that_stay_away_are_told_with_the_path(tmp_path: Path) -> None:
+    first, path = written(tmp_path, "a.json"), written(tmp_path, "b.json")
+    fault = f"'{path}' can't be read: Too many open files."
+    assert told(first, path, fault=NO_DESCRIPTORS) == NONE | {"fault": fault}
+
+
+def test_a_file_that_one_may_not_read_is_no_damaged_one(tmp_path: Path) -> None:
+    # Root may read all, unless that right is taken away.
+    right = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+
+    def check(first: Path, path: Path) -> None:
+        path.chmod(0)
+        said = told(first, path, within=[] if os.geteuid() else right)
+        assert said == NONE | {"fault": f"'{path}' can't be read: Permission denied."}
+
+    of_each(tmp_path, check)
+
+
+def test_memory_that_runs_out_is_no_damage(tmp_path: Path) -> None:
+    first, path = written(tmp_path, "a.parquet"), tmp_path / "b.parquet"
+    users = pa.array(["x" * 1_000_000 + str(number) for number in range(100)])
+    times, actions = pa.repeat(EVENT["time"], 100), pa.repeat("read", 100)
+    table = pa.table({"time": times, "user": users, "action": actions})
+    pq.write_table(table, path, use_dictionary=False)
+    fault = f"'{path}' can't be read: there is not enough memory."
+    assert told(first, path, fault=NO_MEMORY) == NONE | {"fault": fault}
+    assert told(first, path)["letters"] == ["long_user"] * 100
+
+
+@pytest.fixture(scope="module")
+def below(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library whose reads fail, to be loaded before the system's."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder: Path = tmp_path_factory.mktemp("below")
+    (folder / "below.c").write_text(dedent(BELOW))
+    command = [compiler, "-shared", "-fPIC", "-o", "below.so", "below.c", "-ldl"]
+    subprocess.run(command, cwd=folder, check=True)
+    return folder / "below.so"
+
+
+def test_a_share_whose_server_comes_back_loses_nothing(tmp_path: Path, below: Path) -> None:
+    def check(first: Path, path: Path) -> None:
+        stale = {"LD_PRELOAD": str(below), "ERRNO": str(errno.ESTALE), "READS": "2"}
+        assert told(first, path, **stale) == ALL
+
+    of_each(tmp_path, check)
+
+
+def test_a_disk_that_fails_is_told_with_the_path(tmp_path: Path, below: Path) -> None:
+    def check(first: Path, path: Path) -> None:
+        broken = {"LD_PRELOAD": str(below), "ERRNO": str(errno.EIO), "READS": "1000000"}
+        fault = f"'{path}' can't be read: Input/output error."
+        assert told(first, path, **broken) == NONE | {"fault": fault}
+
+    of_each(tmp_path, check)
+
+
+def test_of_several_files_a_fault_in_one_changes_no_count_of_the_others(
+    tmp_path: Path, below: Path
+) -> None:
+    first = written(tmp_path, "a.json")
+    paths = [written(tmp_path, "b.json"), written(tmp_path / "in.slow", "c.json", number=50_000)]
+    said = told(first, *paths, LD_PRELOAD=str(below), ERRNO="5", READS="3")
+    assert said == ALL | {"events": 50_003}
