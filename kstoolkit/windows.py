@@ -129,8 +129,8 @@ class Cascade:
         Counts below this stay out of the changelog. One number, or a mapping from window.
     lateness
         How long after its end a window still takes events. One duration, or a mapping from window.
-        By default a live run takes events as long as it retains the window, and in a bounded run
-        nothing is late.
+        By default a live run takes events as long as it retains the window, and ten minutes at
+        least; in a bounded run nothing is late.
     max_counters_per_flush
         A live flush hands on no more counters than this for each bucket; the rest goes with the
         next batch.

@@ -21,6 +21,10 @@ their latest values, and hands the same deltas, coarsened, to the levels below. 
 late for one level still goes to the coarser ones. In a bounded run every level is always due, so
 nothing stays pending.
 
+What is late is told by the bucket's stream time, which no single user moves: it is what most users
+of a batch have reached, and never beyond the batch's clock. So a client whose clock is ahead makes
+nobody's events late, also while old data is counted again.
+
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
 """
@@ -44,6 +48,9 @@ if TYPE_CHECKING:
     from kstoolkit.windows import Cascade
 
 WINDOWS_PER_SEGMENT = 60
+
+_LIVE_LATENESS_MS = 600_000
+"""How long a live run waits for events at least: two feeds of one user are minutes apart."""
 
 
 def _segment_ms(cascade: Cascade, level: int) -> int:
@@ -167,9 +174,9 @@ class Meta:
     Parameters
     ----------
     stream_ms
-        Stream time: the latest pane that any event of this bucket lay in.
+        Stream time: the latest pane that most users of a batch had reached, by its clock.
     flushed_ms
-        When the level was last flushed, by the batches' clock.
+        When the level was last flushed, by the batches' clock; it may have been ahead.
     expired_ms
         Windows that begin before this are no longer in state.
     held_since_ms
@@ -284,7 +291,7 @@ class Bucket:
         self._hand_down(None, arrivals, turn.meta.stream_ms, turn)
         for level in range(len(self.cascade.windows)):
             self._pass(level, turn)
-        stream_ms = int(max(turn.meta.stream_ms, arrivals.start_ms.max(initial=NEVER)))
+        stream_ms = max(turn.meta.stream_ms, min(_reached(arrivals), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
         return turn.done
@@ -354,7 +361,7 @@ class Bucket:
     def _lateness_ms(self, level: int) -> int | None:
         lateness_ms = self.cascade.lateness_ms[level]
         if lateness_ms is None and self.live:
-            return self._retained_ms(level)
+            return max(self._retained_ms(level), _LIVE_LATENESS_MS)
         return lateness_ms
 
     def _retained_ms(self, level: int) -> int:
@@ -362,16 +369,16 @@ class Bucket:
         return (self.cascade.retention[level] - 1) * self.cascade.windows[level].every_ms
 
     def _is_due(self, level: int, flushed_ms: int, now_ms: int) -> bool:
-        """Whether a flush time of this bucket lies between the last flush and now.
+        """Whether a flush time of this bucket lies between the last flush and now, or now and it.
 
         Flush times are spread over the interval by bucket, so that not all buckets rewrite their
-        long windows in the same micro-batch.
+        long windows in the same micro-batch. A clock that was ahead puts no flush off.
         """
         every_ms = self.cascade.flush_ms[level]
         if not self.live or every_ms == 0:
             return True
         shift_ms = every_ms * self.number // self.buckets
-        return (now_ms - shift_ms) // every_ms > (flushed_ms - shift_ms) // every_ms
+        return (now_ms - shift_ms) // every_ms != (flushed_ms - shift_ms) // every_ms
 
     def _split(self, level: int, timely: Counters, *, is_due: bool) -> tuple[Counters, Counters]:
         """Return what the level flushes now, and what stays pending."""
@@ -426,6 +433,16 @@ class _Turn:
     now_ms: int
     inbox: list[list[tuple[Counters, int]]]
     done: Advance = field(default_factory=Advance)
+
+
+def _reached(arrivals: Counters) -> int:
+    """Return the latest pane that more than half of the users lie in, or have left behind."""
+    if not len(arrivals):
+        return NEVER
+    is_last = np.r_[np.diff(arrivals.user) != 0, True]  # counters are sorted by user, then by pane
+    latest = arrivals.start_ms[is_last]
+    middle = (len(latest) - 1) // 2
+    return int(np.partition(latest, middle)[middle])
 
 
 def _oldest(pending: Counters, most: int) -> tuple[Counters, Counters]:

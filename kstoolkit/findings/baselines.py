@@ -461,6 +461,8 @@ class Baselines:
     def evict(self, before_ms: int) -> None:
         """Forget cells without events since then, and which windows before then were protected."""
         stays = self.cells.last_ms >= before_ms
+        if stays.all() and (self.protected.start_ms >= before_ms).all():
+            return
         place = places(self.cells.key, self.protected.key)
         kept = (self.protected.start_ms >= before_ms) & stays[place]
         self.cells.keep(stays)

@@ -61,8 +61,9 @@ OUTPUT_DDL = "bucket int, kind string, level int, now_ms long, payload binary"
 COUNTS, MATERIAL, MOMENTS, STATISTICS = "counts", "material", "moments", "statistics"
 GONE = "gone"
 
-_HISTORY_WINDOWS = 4 * 7 * 24
-"""A baseline that nothing was added to for so many windows is forgotten in a live run."""
+_REMEMBERED_MS = 4 * 7 * 24 * 3_600_000
+_REMEMBERED_WINDOWS = 28
+"""A baseline that nothing was added to for four weeks is forgotten, and not before 28 windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +162,11 @@ class CascadeOperator(StatefulProcessor):
             yield MATERIAL, level, to_ipc(_without_history(columns, floor))
             return
         baselines = self._baselines(cascade, changes)
+        every_ms, starts = self.plan.cascade.windows[level].every_ms, changes.counters.start_ms
+        remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
+        baselines.evict(int(starts.min()) - remembered_ms)  # also of who comes back just now
         seen = baselines.observe(columns)
-        if self.plan.live:
-            every_ms = self.plan.cascade.windows[level].every_ms
-            baselines.evict(int(changes.counters.start_ms.max()) - _HISTORY_WINDOWS * every_ms)
+        baselines.evict(int(starts.max()) - remembered_ms)
         self.blocks.put(f"history/{level}", baselines.encode())
         material = seen.material.filter(pa.array(_at_least(seen.material, floor)))
         if material.num_rows:

@@ -56,7 +56,7 @@ class _TickFeed(DataSource):
 
 
 class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the clock's milliseconds; they stand still unless the run is live.
+    """Offsets are the clock's milliseconds, later ones where it goes back; still unless live.
 
     Under availableNow there is one tick and no more.
     """
@@ -64,12 +64,13 @@ class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, buckets: int, *, live: bool) -> None:
         self.buckets, self.live = buckets, live
         self._target_ms: int | None = None
+        self._is_last = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"tick_ms": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target_ms = time.time_ns() // 1_000_000
+        self._is_last = True
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadAllAvailable()
@@ -77,8 +78,9 @@ class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
         if not self.live:
             return start
-        now_ms = self._target_ms or time.time_ns() // 1_000_000
-        return {"tick_ms": max(now_ms, start["tick_ms"])}
+        if self._target_ms is None or not self._is_last:
+            self._target_ms = max(time.time_ns() // 1_000_000, start["tick_ms"] + 1)
+        return {"tick_ms": max(self._target_ms, start["tick_ms"])}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
         return [InputPartition(None)]

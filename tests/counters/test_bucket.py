@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from statistics import median_low
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,7 @@ from kstoolkit.windows import Cascade, Hop, Window
 from tests.counters.dictblocks import DictBlocks
 
 SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
-LONG_AFTER_MS = 10**12
+LONG_AFTER_MS = 10_000 * DAY_MS
 Event = tuple[str, int, str]
 Key = tuple[str, int, str]
 
@@ -76,7 +77,7 @@ class Watched:
     number: int = 0
     buckets: int = 1
     blocks: DictBlocks = field(default_factory=DictBlocks)
-    now_ms: int = 0
+    now_ms: int = LONG_AFTER_MS
     latest: list[Counter[Key]] = field(default_factory=list)
     late: Counter[int] = field(default_factory=Counter)
 
@@ -132,13 +133,17 @@ def late_on_arrival(cascade: Cascade, level: int, batches: list[list[Event]]) ->
     """Return what comes after its window's end and the level's lateness, by the stream's time."""
     window, lateness_ms = cascade.windows[level], cascade.lateness_ms[level]
     if lateness_ms is None:
-        lateness_ms = (cascade.retention[level] - 1) * window.every_ms
+        lateness_ms = max((cascade.retention[level] - 1) * window.every_ms, 10 * MINUTE_MS)
     stream_ms, late = -(10**18), Counter[Key]()
     for batch in batches:
         keys = [key for event in batch for key in windows_of(event, window)]
         late.update(key for key in keys if key[1] + window.size_ms + lateness_ms <= stream_ms)
-        panes = [time_ms - time_ms % cascade.pane_ms for _, time_ms, _ in batch]
-        stream_ms = max([stream_ms, *panes])
+        latest: dict[str, int] = {}
+        for user, time_ms, _ in batch:
+            latest[user] = max(latest.get(user, time_ms), time_ms - time_ms % cascade.pane_ms)
+        panes = [time_ms - time_ms % cascade.pane_ms for time_ms in latest.values()]
+        if panes:  # with two users, what both have reached
+            stream_ms = max(stream_ms, median_low(panes))
     return late
 
 
@@ -333,13 +338,58 @@ def test_a_window_waits_for_what_a_finer_level_holds_back_before_it_expires() ->
     assert not watched.late
 
 
+ONE_AHEAD = [("a", 480, "x"), *((f"user {n}", 0, "x") for n in range(9))]
+"""Who does what in which minute: of ten users, one whose clock is eight hours ahead."""
+
+
+@pytest.mark.parametrize("behind_ms", [0, 3_000 * DAY_MS], ids=["live", "old data again"])
+def test_one_clock_that_is_ahead_makes_nobody_late(behind_ms: int) -> None:
+    watched = Watched(Cascade("1 minute", "1 hour"), live=True)
+    for minute in range(120):
+        now_ms = LONG_AFTER_MS + minute * MINUTE_MS
+        watched.now_ms = now_ms
+        begin_ms = now_ms - behind_ms
+        watched.take([(who, begin_ms + ahead * MINUTE_MS, what) for who, ahead, what in ONE_AHEAD])
+    watched.drain()
+    assert not watched.late
+    assert sum(watched.latest[1].values()) == 1_200
+
+
+def test_a_clock_that_is_ahead_alone_in_its_bucket_does_not_pass_the_batchs_own() -> None:
+    watched = Watched(Cascade("1 minute"), live=True)
+    watched.take([("a", LONG_AFTER_MS + 8 * HOUR_MS, "x")])
+    watched.take([("b", LONG_AFTER_MS - 9 * MINUTE_MS, "x")])
+    assert not watched.late
+
+
+def test_two_feeds_four_minutes_apart_lose_nothing() -> None:
+    watched = Watched(Cascade("1 minute"), live=True)
+    for minute in range(60):
+        watched.now_ms = LONG_AFTER_MS + minute * MINUTE_MS
+        for user, behind in (("fast", 0), ("also fast", 0), ("slow", 4)):
+            watched.take([(user, watched.now_ms - behind * MINUTE_MS, "x")])
+    assert not watched.late
+    assert sum(watched.latest[0].values()) == 180
+
+
+def test_a_batch_whose_clock_jumps_puts_off_no_later_flush() -> None:
+    watched = Watched(Cascade("1 minute", "1 hour", flush={"1 hour": "1 minute"}), live=True)
+    flushed = []
+    for step in range(12):
+        jump_ms = {3: DAY_MS, 7: -DAY_MS}.get(step, 0)
+        watched.now_ms = LONG_AFTER_MS + step * MINUTE_MS + jump_ms
+        done = watched.take([("a", LONG_AFTER_MS + step * MINUTE_MS, "x")])
+        flushed.append(1 in {changes.level for changes in done.changes})
+    assert all(flushed)
+
+
 def test_levels_are_flushed_at_their_intervals() -> None:
     cascade = Cascade("1 minute", "1 hour", flush={"1 minute": 0, "1 hour": "1 minute"})
     watched = Watched(cascade, live=True)
     watched.take([])
     flushed = []
     for step in range(13):
-        watched.now_ms = step * 10 * SECOND_MS
+        watched.now_ms = LONG_AFTER_MS + step * 10 * SECOND_MS
         done = watched.take([("a", step * 10 * SECOND_MS, "x")])
         flushed.append([changes.level for changes in done.changes])
     assert [1 in levels for levels in flushed] == [step in {6, 12} for step in range(13)]
@@ -355,7 +405,7 @@ def test_buckets_do_not_all_flush_a_level_in_one_batch() -> None:
     for step in range(1, 17):
         flushes.append([])
         for bucket in buckets:
-            bucket.now_ms = step * 7_500
+            bucket.now_ms = LONG_AFTER_MS + step * 7_500
             done = bucket.take([("a", step * 7_500, "x")])
             flushes[-1] += [bucket.number for changes in done.changes if changes.level == 1]
     assert flushes == [[step % 8] for step in range(1, 17)]
@@ -393,7 +443,7 @@ def test_the_state_of_a_live_run_stays_bounded() -> None:
     watched = Watched(Cascade("1 minute", Hop("10 minutes", every="1 minute"), "1 hour"), live=True)
     blocks, rows = [], []
     for minute in range(0, 2_880, 8):
-        watched.now_ms = minute * MINUTE_MS
+        watched.now_ms = LONG_AFTER_MS + minute * MINUTE_MS
         watched.take([(f"user {minute % 7}", minute * MINUTE_MS, "x")])
         blocks.append(len(watched.blocks.held))
         rows.append(watched.in_state(0).total() if minute % 64 == 0 else 0)
@@ -430,7 +480,7 @@ def test_a_replayed_batch_ends_in_the_same_state_and_report() -> None:
     second = Watched(cascade, live=True, blocks=DictBlocks(dict(first.blocks.held)))
     second.latest = [counts.copy() for counts in first.latest]
     for watched in (first, second):
-        watched.now_ms = 70 * SECOND_MS
+        watched.now_ms = LONG_AFTER_MS + 70 * SECOND_MS
         watched.take([("b", 3 * MINUTE_MS, "x")])
     assert first.blocks.held == second.blocks.held
     assert first.latest == second.latest
