@@ -67,14 +67,21 @@ def run(
     rules: str | None = RULES,
     file_format: Format | None = FILE_FORMAT,
     time_unit: Unit | None = TIME_UNIT,
+    input_timezone: str | None = optional(
+        "ZONE", "The zone of times that have none: Europe/Prague, say.", "UTC"
+    ),
     max_files_per_batch: int | None = optional(
         "N", "A micro-batch takes in no more files.", "10000, and 256 MiB", min=1
     ),
     set_aside: str | None = optional(
-        "GLOB", "Go on without these files, which keep failing: each becomes a dead letter."
+        "GLOB",
+        "Go on without these files, which keep failing: each becomes a dead letter.",
+        "none of them",
     ),
     readmit: str | None = optional(
-        "GLOB", "Take in again files that are dead letters as a whole: damaged, missing, set aside."
+        "GLOB",
+        "Take in again files that are dead letters as a whole: damaged, missing, set aside.",
+        "none of them",
     ),
     follow: bool = switch(
         "--follow", "Keep counting what arrives, until Ctrl-C.  [default: to the end]"
@@ -97,7 +104,7 @@ def run(
     lateness: str | None = optional(
         "DURATION",
         "How long after its end a window takes events.",
-        "no end; with --follow, as long as it is retained",
+        "no end; with --follow, as long as it is retained, and ten minutes at least",
     ),
     retention: int | None = optional(
         "N", "With --follow: how many windows of each length stay in state.", "3", min=1
@@ -111,10 +118,10 @@ def run(
     processing_time: bool = switch(
         "--processing-time", "Count by when an event is processed.  [default: by its own time]"
     ),
-    max_future: str = typer.Option(
-        "1 day",
-        metavar="DURATION",
-        help="An event whose time is further in the future than this is set aside.",
+    max_future: str | None = optional(
+        "DURATION",
+        "An event whose time is further in the future than this is set aside.",
+        "1 day; with --follow, 5 minutes",
     ),
     value: str | None = VALUE,
     schema: str | None = SCHEMA,
@@ -157,6 +164,7 @@ def run(
         "action": action,
         "max_future": max_future,
         "time_unit": None if time_unit is None else time_unit.value,
+        "input_timezone": input_timezone,
     }
     topic = topic_given(
         source,

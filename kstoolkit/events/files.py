@@ -18,7 +18,8 @@ import json
 import os
 import stat
 import time
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
@@ -28,7 +29,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
-from kstoolkit.errors import FormatError, InputError, UnreadableFile
+from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
 from kstoolkit.events.csv import (
     csv_header,
     parquet_names,
@@ -50,7 +51,11 @@ from kstoolkit.events.opening import (
     format_of,
     open_stream,
     patiently,
+    told_format,
 )
+from kstoolkit.events.times import lack_zone
+from kstoolkit.records import counted
+from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,10 +75,51 @@ class Admitted:
     admitted_ms: int
 
 
-def list_files(
-    pattern: str, file_format: str | None = None, *, without: str | None = None
-) -> list[str]:
-    """Return the files that a path, folder or glob names, sorted, as absolute paths.
+_ENTRY = tuple(each.name for each in fields(Admitted))
+
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What an input has, as of now.
+
+    Parameters
+    ----------
+    paths
+        Its files of events, sorted.
+    unread
+        How many other files there are, by what their names end with.
+    """
+
+    paths: list[str]
+    unread: Mapping[str, int]
+
+    def unread_in_words(self) -> str | None:
+        """Return what is left unread, and how it could be read; ``None`` if nothing is.
+
+        Examples
+        --------
+        >>> print(Listing([], {".log": 2}).unread_in_words())
+        Left unread are 2 files whose names say no format: .log (2). If they hold events, give
+        --format json, csv or parquet (format= in Python).
+        """
+        if not self.unread:
+            return None
+        number = sum(self.unread.values())
+        most = sorted(self.unread.items(), key=lambda each: (-each[1], each[0]))
+        named = ", ".join(f"{ending} ({format_count(each)})" for ending, each in most[:_SHOWN])
+        more = f" and {counted(len(most) - _SHOWN, 'others')}" if len(most) > _SHOWN else ""
+        return (
+            f"Left unread {'is' if number == 1 else 'are'} {counted(number, 'files')} whose "
+            f"{'name says' if number == 1 else 'names say'} no format: {named}{more}. If they hold "
+            f"events, give --format json, csv or parquet (format= in Python)."
+        )
+
+
+def listing(pattern: str, file_format: str | None = None, *, without: str | None = None) -> Listing:
+    """Return the files that a path, folder or glob names, as absolute paths.
 
     Folders are searched to the bottom. Names that begin with a dot or an underscore are passed
     over, as Spark does, unless the path or glob spells them out; and so are files in folders whose
@@ -91,56 +137,60 @@ def list_files(
     if not pattern:
         message = "The input is an empty text."
         raise InputError(message, hint="Name a file, a folder or a glob; '.' is this folder.")
-    return patiently(pattern, lambda: _listed(pattern, file_format, without), how="listed")
+    found = patiently(pattern, lambda: _found(pattern, file_format), how="listed")
+    if without is not None and not Path(os.path.abspath(pattern)).is_relative_to(without):  # noqa: PTH100
+        inside = os.path.join(without, "")  # noqa: PTH118 - with a slash at its end
+        found = {path for path in found if not path.startswith(inside)}
+    if file_format is not None:
+        return Listing(sorted(found), {})
+    known = {path for path in found if told_format(path) is not None}
+    unread = Counter(os.path.splitext(path)[1] or "no ending" for path in found - known)  # noqa: PTH122
+    return Listing(sorted(known), unread)
 
 
-def _listed(pattern: str, file_format: str | None, without: str | None) -> list[str]:
+def list_files(
+    pattern: str, file_format: str | None = None, *, without: str | None = None
+) -> list[str]:
+    """Return the files of events that :func:`listing` finds, sorted."""
+    return listing(pattern, file_format, without=without).paths
+
+
+def _found(pattern: str, file_format: str | None) -> set[str]:
+    """Return the files that a pattern names, whatever their names end with."""
+    whole = os.path.abspath(pattern)  # noqa: PTH100 - links keep their own names
     if has_magic(pattern) and not Path(pattern).exists():
-        names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
         spelt_out = _hidden_parts(pattern)
-        shown = (Path(name) for name in names if _hidden_parts(name) <= spelt_out)
-        found = [each for path in shown for each in _walk(path)]
-    elif Path(pattern).exists():
-        found = list(_walk(Path(pattern)))
-        if Path(pattern).is_file():
-            format_of(pattern, file_format)
-            return [os.path.abspath(pattern)]  # noqa: PTH100 - links keep their own names
-    else:
+        names = glob(pattern, recursive=True)  # noqa: PTH207 - Path's takes no absolute pattern
+        shown = (os.path.abspath(name) for name in names if _hidden_parts(name) <= spelt_out)  # noqa: PTH100
+        return {each for path in shown for each in _walk(path)}
+    if not Path(pattern).exists():
         message = f"No such file or folder: {pattern!r}."
         raise InputError(message, hint="Check the path; a pattern needs quotes in the shell.")
-    paths = {os.path.abspath(path) for path in found if _is_events(path, file_format)}  # noqa: PTH100
-    if without is not None and not Path(os.path.abspath(pattern)).is_relative_to(without):  # noqa: PTH100
-        paths = {path for path in paths if not Path(path).is_relative_to(without)}
-    return sorted(paths)
+    if Path(pattern).is_file():
+        format_of(pattern, file_format)
+    return set(_walk(whole))
 
 
 def _hidden_parts(path: str) -> int:
     return sum(part.startswith((".", "_")) for part in Path(path).parts)
 
 
-def _walk(path: Path) -> Iterator[Path]:
-    if path.is_file():
+def _walk(path: str) -> Iterator[str]:
+    if os.path.isfile(path):  # noqa: PTH113 - of a million, each object counts
         yield path
         return
     for folder, names, files in os.walk(path, onerror=_raise_fault):
-        if Path(folder) != path and "run.json" in files and "checkpoint" in names:
+        if folder != path and "run.json" in files and "checkpoint" in names:
             names.clear()  # an earlier run's output
             continue
         names[:] = [name for name in names if not name.startswith((".", "_"))]
-        yield from (Path(folder) / name for name in files if not name.startswith((".", "_")))
+        inside = os.path.join(folder, "")  # noqa: PTH118
+        yield from (inside + name for name in files if not name.startswith((".", "_")))
 
 
 def _raise_fault(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):  # a folder that is gone meanwhile
         raise error
-
-
-def _is_events(path: Path, file_format: str | None) -> bool:
-    try:
-        format_of(path, file_format)
-    except InputError:
-        return False
-    return True
 
 
 class Ledger:
@@ -213,7 +263,7 @@ class Ledger:
         self._given_up.append(told)
 
     def _append(self, fresh: list[Admitted]) -> None:
-        self._lines.append(map(asdict, fresh))
+        self._lines.append({name: getattr(each, name) for name in _ENTRY} for each in fresh)
         self._entries.extend(fresh)
 
 
@@ -234,7 +284,8 @@ class _Lines:
         whole, _, torn = self.path.read_bytes().rpartition(b"\n")
         self._is_torn = bool(torn)
         try:
-            return [made(json.loads(line)) for line in whole.split(b"\n") if line]
+            lines = b",".join(line for line in whole.split(b"\n") if line)
+            return [made(line) for line in json.loads(b"[%s]" % lines)]  # a million at once
         except (ValueError, TypeError, KeyError) as error:
             message = f"The {self.what} {self.path} is damaged: {error}."
             hint = "Restore it from a copy, or begin with a new output folder."
@@ -269,7 +320,7 @@ def _stat(path: str) -> os.stat_result | None:
 
     def ask() -> os.stat_result | None:
         try:
-            return Path(path).stat()
+            return os.stat(path)  # noqa: PTH116 - of a million, each object counts
         except FileNotFoundError:
             return None
 
@@ -359,6 +410,7 @@ def letter_of_file(path: str, reason: str, detail: str | None = None) -> pa.Reco
 
 _FIRST_BYTES = 1 << 20
 _FIRST_FILES = 3
+_FIRST_RECORDS = 1_000
 
 
 def check_columns(paths: Sequence[str], columns: Columns, file_format: str | None) -> None:
@@ -372,6 +424,17 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
         names = _column_names(path, file_format)
         if names:
             require(columns, names, path)
+
+
+def lacks_zone(paths: Sequence[str], columns: Columns, file_format: str | None) -> bool:
+    """Whether the first file has times that are told without a zone, as far as can be read."""
+    if not paths or not is_plain(columns):
+        return False
+    try:
+        piece = next(_READERS[format_of(paths[0], file_format)](paths[0], columns), None)
+    except (OSError, MemoryError, ColumnError):
+        return False
+    return piece is not None and lack_zone(piece.times[:_FIRST_RECORDS])
 
 
 def _column_names(path: str, file_format: str | None = None) -> list[str]:

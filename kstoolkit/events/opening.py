@@ -29,6 +29,7 @@ _SUFFIXES: dict[FileFormat, set[str]] = {
     "csv": {".csv"},
     "parquet": {".parquet", ".pq"},
 }
+_BY_ENDING = {ending: known for known, endings in _SUFFIXES.items() for ending in endings}
 _COMPRESSED = {".gz", ".zst", ".zstd", ".gzip"}
 _MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -53,12 +54,9 @@ def format_of(path: str | Path, given: str | None = None) -> FileFormat:
             message = f"The format {given!r} is unknown."
             raise ConfigurationError(message, hint=f"Known formats: {', '.join(FORMATS)}.")
         return given
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    if suffixes and suffixes[-1] in _COMPRESSED:
-        suffixes.pop()
-    for known, endings in _SUFFIXES.items():
-        if endings.intersection(suffixes[-1:]):  # "a.json.tmp" is no JSON yet
-            return known
+    known = told_format(str(path))
+    if known is not None:
+        return known
     message = f"The name of {Path(path).name!r} does not say which format it has."
     hint = f"Say it: --format {'|'.join(FORMATS)} (format=... in Python)."
     raise InputError(message, hint=hint)
@@ -81,6 +79,20 @@ def open_stream(path: str | Path) -> pa.NativeFile:
         message = f"the name says compressed, but it begins with {start!r}"
         raise OSError(message)
     return pa.input_stream(str(path), compression=compression, buffer_size=1 << 20)
+
+
+def told_format(path: str) -> FileFormat | None:
+    """Return the format that a file's name says; ``None`` if it says none.
+
+    Examples
+    --------
+    >>> told_format("a/b.JSON.gz"), told_format("a.json.tmp"), told_format("a/.csv")
+    ('json', None, None)
+    """
+    name, ending = os.path.splitext(path)  # noqa: PTH122 - of a million, each object counts
+    if ending.lower() in _COMPRESSED:
+        _, ending = os.path.splitext(name)  # noqa: PTH122
+    return _BY_ENDING.get(ending.lower())
 
 
 @contextmanager

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 from kstoolkit.errors import ConfigurationError, OutputError
 from kstoolkit.events.csv import csv_header, parquet_names, read_csv_rows, read_parquet_rows
-from kstoolkit.events.event import as_text, only_utf8, require, to_epoch_ms
+from kstoolkit.events.event import as_text, require
 from kstoolkit.events.json import (
     CHUNK_BYTES,
     LONGEST_LINE_BYTES,
@@ -38,6 +38,7 @@ from kstoolkit.events.json import (
     read_json_values,
 )
 from kstoolkit.events.opening import FORMATS, FileFormat, format_of
+from kstoolkit.events.times import only_utf8, to_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.events.event import Columns, TimeUnit
+    from kstoolkit.events.event import Columns
+    from kstoolkit.events.times import TimeUnit
 
 
 def _json_objects(rows: pa.RecordBatch, names: Sequence[str]) -> list[bytes]:

@@ -12,7 +12,7 @@ from kstoolkit.events.opening import format_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from kstoolkit.events.event import TimeUnit
+    from kstoolkit.events.times import TimeUnit
     from kstoolkit.units import Duration
 
 
@@ -64,9 +64,10 @@ def files(
     user: str,
     action: str,
     format: str | None = None,  # noqa: A002 - what Spark and pandas call it
-    max_future: Duration = "1 day",
+    max_future: Duration | None = None,
     max_text_bytes: int = 1024,
     time_unit: TimeUnit | None = None,
+    input_timezone: str | None = None,
 ) -> Files:
     """Return files as a source of events.
 
@@ -81,12 +82,15 @@ def files(
         ``"json"`` (one object a line), ``"csv"`` (with a header) or ``"parquet"``; told from the
         names if not given.
     max_future
-        How far in the future, by the wall clock, a time may lie.
+        How far in the future, by the wall clock, a time may lie: by default five minutes in a live
+        run, and a day in a bounded one.
     max_text_bytes
         How long a user or an action may be, in UTF-8.
     time_unit
         Unit of epoch times, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; told from their size if not
         given.
+    input_timezone
+        The zone of times that have none, such as ``"Europe/Prague"``; UTC by default.
 
     Examples
     --------
@@ -95,7 +99,7 @@ def files(
     """
     if format is not None:
         format_of("", format)
-    limits = limits_of(max_future, max_text_bytes, time_unit)
+    limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
     return Files(os.fspath(path), Columns(event_time, user, action), format, limits)
 
 
@@ -105,13 +109,14 @@ def frame(
     event_time: str,
     user: str,
     action: str,
-    max_future: Duration = "1 day",
+    max_future: Duration | None = None,
     max_text_bytes: int = 1024,
     time_unit: TimeUnit | None = None,
+    input_timezone: str | None = None,
 ) -> Frame:
     """Return a DataFrame, batch or streaming, as a source of events.
 
     The options are those of :func:`files`.
     """
-    limits = limits_of(max_future, max_text_bytes, time_unit)
+    limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
     return Frame(df, Columns(event_time, user, action), limits)

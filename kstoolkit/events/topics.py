@@ -25,7 +25,8 @@ from kstoolkit.units import Duration, parse_duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from kstoolkit.events.event import Limits, TimeUnit
+    from kstoolkit.events.event import Limits
+    from kstoolkit.events.times import TimeUnit
 
 
 _CONFIG_FILE = "KSTOOLKIT_KAFKA_CONFIG"
@@ -326,9 +327,10 @@ def kafka_topic(
     max_records_per_batch: int = _MAX_RECORDS,
     give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
-    max_future: Duration = "1 day",
+    max_future: Duration | None = None,
     max_text_bytes: int = 1024,
     time_unit: TimeUnit | None = None,
+    input_timezone: str | None = None,
 ) -> Topic:
     """Return a Kafka topic as a source of events.
 
@@ -367,7 +369,7 @@ def kafka_topic(
         ``sasl.password``, ``ssl.ca.location`` and what else librdkafka or Kafka's Java client
         knows; by default those of the file that ``KSTOOLKIT_KAFKA_CONFIG`` names. They are never
         printed nor written to the run's folder.
-    max_future, max_text_bytes, time_unit
+    max_future, max_text_bytes, time_unit, input_timezone
         As of :func:`~kstoolkit.events.sources.files`.
 
     Raises
@@ -399,7 +401,7 @@ def kafka_topic(
         value=value,
         starting=_starting(starting),
         schema=schema,
-        limits=limits_of(max_future, max_text_bytes, time_unit),
+        limits=limits_of(max_future, max_text_bytes, time_unit, input_timezone),
         max_records_per_batch=max_records_per_batch,
         patience_ms=parse_duration(give_up_after, allow_zero=True),
         options=options_given(options, address.bootstrap),

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from kstoolkit.events.event import TimeUnit
     from kstoolkit.events.records import RawRecords
+    from kstoolkit.events.times import TimeUnit
     from kstoolkit.events.topics import Address
 
     RecordTimes = NDArray[np.int64]

@@ -26,7 +26,9 @@ from kstoolkit.events.files import (
     Ledger,
     check_columns,
     first_lines,
+    lacks_zone,
     list_files,
+    listing,
     names_file,
     row_types,
 )
@@ -56,9 +58,10 @@ def input_paths(source: Files, folder: RunFolder) -> list[str]:
     return list_files(source.path, source.file_format, without=str(folder.path))
 
 
-def check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
+def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> None:
     """Say at once what is wrong with the files, before Spark is started for it."""
-    found = input_paths(source, folder)
+    there = listing(source.path, source.file_format, without=str(folder.path))
+    found = there.paths
     begins = not live and not folder.ledger.exists()
     if not found and begins:
         message = f"No events in {source.path!r}: no file there has a known format."
@@ -70,6 +73,12 @@ def check_input(source: Files, folder: RunFolder, *, live: bool) -> None:
         message = f"No events in {source.path!r}: {files}."
         raise InputError(message, hint="Fill it, or give another.")
     check_columns(found, source.columns, source.file_format)
+    if unread := there.unread_in_words():
+        tell(unread)
+    if source.limits.timezone is None and lacks_zone(found, source.columns, source.file_format):
+        tell(
+            "Times without a zone are taken for UTC; --input-timezone (input_timezone=) says else."
+        )
 
 
 def _is_empty(path: str) -> bool:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError, Option, naming
-from kstoolkit.events.event import Columns, Limits, is_plain
+from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
 from kstoolkit.events.files import gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
@@ -250,6 +250,7 @@ class Pipeline:
         KafkaError
             If no broker answers.
         """
+        pipeline = _as_live(self)
         limits = _limits(max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         every = format_duration(parse_duration(trigger))
@@ -258,7 +259,13 @@ class Pipeline:
             shown = undone.enter_context(Progress(shown=progress))
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
             ready = partial(
-                _prepare, self, folder, master=master, limits=limits, live=True, set_aside=chosen
+                _prepare,
+                pipeline,
+                folder,
+                master=master,
+                limits=limits,
+                live=True,
+                set_aside=chosen,
             )
             job = ready(shown.say)
             shown.begin(None)
@@ -281,6 +288,15 @@ def _connection(pipeline: Pipeline) -> Mapping[str, str] | None:
     if changelog is None or read is None:
         return read if changelog is None else changelog.options
     return shared(changelog.options, read)
+
+
+def _as_live(pipeline: Pipeline) -> Pipeline:
+    """Return the pipeline as it counts live: other clocks are held against this one."""
+    source = pipeline.source
+    if isinstance(source, Simulation) or source.limits.future_ms is not None:
+        return pipeline
+    limits = replace(source.limits, future_ms=LIVE_FUTURE_MS)
+    return replace(pipeline, source=replace(source, limits=limits))
 
 
 def _restart(given: object) -> Restart | None:
@@ -520,7 +536,7 @@ def _prepare(
     settings = mine if earlier is None else mine.continued(earlier)
     facts = None
     if isinstance(source, Files):
-        check_input(source, folder, live=live)
+        check_input(source, folder, tell, live=live)
     elif isinstance(source, Topic):
         facts = check_topic(source, folder, earlier, tell, sleep)
         settings = replace(settings, topic_id=facts.topic_id)

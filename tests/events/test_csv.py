@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from kstoolkit.errors import ColumnError
 from kstoolkit.events.csv import csv_header, parquet_names, read_csv, read_parquet
-from kstoolkit.events.event import Columns, as_text, to_epoch_ms
+from kstoolkit.events.event import Columns, as_text
+from kstoolkit.events.times import to_epoch_ms
 
 COLUMNS = Columns("time", "user", "action")
 MOMENT_MS = 1_442_018_818_000

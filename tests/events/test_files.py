@@ -30,6 +30,7 @@ from kstoolkit.events.files import (
     first_lines,
     letter_of_file,
     list_files,
+    listing,
     read_events,
     read_rows,
     row_types,
@@ -62,6 +63,19 @@ def test_hidden_and_unfinished_files_are_passed_over(tmp_path: Path) -> None:
     assert listed(tmp_path / "*", tmp_path) == ["g.json"]
     assert listed(tmp_path / "**", tmp_path) == ["g.json"]
     assert listed(tmp_path / "**" / "*.json", tmp_path) == ["g.json"]
+
+
+def test_what_is_left_unread_is_told_by_its_endings(tmp_path: Path) -> None:
+    made(tmp_path, "a.ndjson", "app.log", "old/app.log", "c.txt", "README", "_x.log", ".git/y.log")
+    found = listing(str(tmp_path))
+    assert found.unread == {".log": 2, ".txt": 1, "no ending": 1}
+    assert found.unread_in_words() == (
+        "Left unread are 4 files whose names say no format: .log (2), .txt (1), no ending (1). "
+        "If they hold events, give --format json, csv or parquet (format= in Python)."
+    )
+    assert listing(str(tmp_path), "json").unread_in_words() is None
+    made(tmp_path / "many", *(f"a.{n}" for n in range(8)))
+    assert "and 3 others. If" in str(listing(str(tmp_path / "many")).unread_in_words())
 
 
 def test_a_hidden_file_that_is_spelt_out_is_meant(tmp_path: Path) -> None:

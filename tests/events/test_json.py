@@ -18,8 +18,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from kstoolkit.events.event import Columns, Piece, as_text, to_epoch_ms
+from kstoolkit.events.event import Columns, Piece, as_text
 from kstoolkit.events.json import read_json_lines, read_json_values, unreadable_values
+from kstoolkit.events.times import to_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

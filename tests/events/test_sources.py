@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.event import _DAY_MS, Columns, Limits, is_plain
+from kstoolkit.events.event import Columns, Limits, is_plain
 from kstoolkit.events.sources import Files, Frame, files, frame
 
 NAMES: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
@@ -15,7 +15,7 @@ NAMES: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action
 def test_files_have_defaults_that_the_design_states() -> None:
     found = files("data/sample", **NAMES)
     assert found == Files("data/sample", Columns("time", "user", "action"), None, Limits())
-    assert (found.limits.future_ms, found.limits.text_bytes) == (_DAY_MS, 1024)
+    assert (found.limits.future_ms, found.limits.text_bytes) == (None, 1024)
 
 
 def test_a_path_object_is_a_path() -> None:

@@ -158,6 +158,40 @@ def test_an_empty_folder_is_said_so_and_can_be_filled_and_run_again(tmp_path: Pa
     assert run(tmp_path / "in", tmp_path / "out").summary().events == 1
 
 
+def test_files_that_are_left_unread_are_said_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [write_lines(tmp_path / "in" / name, [GOOD]) for name in ("a.ndjson", "app.log")]
+    check_exact(run(tmp_path / "in", tmp_path / "out"), paths[:1])
+    assert "Left unread is 1 file whose name says no format: .log (1). " in capsys.readouterr().err
+    both = kst.Pipeline(source=source(tmp_path / "in", format="json"), buckets=2)
+    check_exact(both.run(tmp_path / "both", progress=False), paths)
+    assert "Left unread" not in capsys.readouterr().err
+
+
+def test_times_without_a_zone_are_said_to_be_utc_or_are_what_one_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    lines = ("time,user,action", "2025-07-01 10:00:00,Ann,read", "02/Jul/2025:10:00:00,Bo,read")
+    (tmp_path / "in" / "a.csv").write_text("\n".join(lines))
+    told = "Times without a zone are taken for UTC; --input-timezone"
+
+    def hours(out: str, **options: Any) -> list[str]:
+        given = source(tmp_path / "in", **options)
+        pipeline = kst.Pipeline(source=given, cascade=kst.Cascade("1 hour"), buckets=2)
+        counts = pipeline.run(tmp_path / out, progress=False).counts("1 hour")
+        return [each.isoformat() for each in counts["window_start"]]
+
+    assert hours("utc") == ["2025-07-01T10:00:00+00:00", "2025-07-02T10:00:00+00:00"]
+    assert told in capsys.readouterr().err
+    there = hours("there", input_timezone="Europe/Prague")
+    assert there == ["2025-07-01T08:00:00+00:00", "2025-07-02T08:00:00+00:00"]
+    assert told not in capsys.readouterr().err
+    with pytest.raises(ConfigurationError, match="The time zone 'Prague' is unknown"):
+        source(tmp_path / "in", input_timezone="Prague")
+
+
 def test_input_that_is_not_there_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"No such file or folder: .*nowhere'"):
         run(tmp_path / "nowhere", tmp_path / "out")

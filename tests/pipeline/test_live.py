@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -146,7 +147,7 @@ def test_what_is_late_for_a_window_still_counts_in_the_longer_ones(
     rows = [
         event("2025-03-01T12:00:00Z"),
         event("2025-03-03T12:00:00Z"),
-        event("2025-03-03T12:02:00Z"),
+        event("2025-03-03T12:12:00Z"),
     ]
     for number, row in enumerate(rows):
         write_lines(tmp_path / "in" / f"{number}.json", [row])
@@ -160,6 +161,31 @@ def test_what_is_late_for_a_window_still_counts_in_the_longer_ones(
     events_reach(run, 6)
     assert run.summary().late == {"1 minute": 3, "1 hour": 2, "1 day": 1}
     assert [_total(run, window) for window in LEVELS] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("max_future", [None, "1 day"])
+def test_one_client_whose_clock_is_eight_hours_ahead_makes_nobody_late(
+    start: Callable[..., Run], tmp_path: Path, max_future: str | None
+) -> None:
+    now = datetime.now(UTC)
+    ahead, paths = event((now + timedelta(hours=8)).isoformat(), user="ahead"), []
+    run = start(source=source(tmp_path / "in", max_future=max_future))
+    for number in range(4):
+        begin = now - timedelta(minutes=30 - 7 * number)
+        rows = [
+            event((begin + timedelta(seconds=n % 400)).isoformat(), user=f"user {n % 50}")
+            for n in range(1_000)
+        ]
+        paths.append(write_lines(tmp_path / "in" / f"{number}.json", [ahead, *rows]))
+        until(lambda: _total(run, "1 hour") >= len(paths) * 1_000, "its events")
+    run.stop()
+    assert run.summary().late == {}
+    for window in LEVELS:
+        expected = oracle(paths, window)
+        if max_future is None:
+            expected = {key: n for key, n in expected.items() if key[1] != "ahead"}
+        assert differences(run, window, expected) == []
+    assert run.dead_letters.by_reason == ({} if max_future else {"future_time": 4})
 
 
 def test_a_window_whose_state_is_gone_is_not_reported_anew(
