@@ -19,7 +19,7 @@ import typer
 
 from kstoolkit.cli.results import say_findings
 from kstoolkit.cli.terminal import INTERRUPTED, TERMINATED, Terminated, asked_to_stop, note, say
-from kstoolkit.errors import InputError
+from kstoolkit.errors import InputError, RunFailed
 from kstoolkit.events.topics import Topic
 from kstoolkit.pipeline.failure import Restart
 from kstoolkit.pipeline.run import Run
@@ -172,7 +172,7 @@ def _wait(run: Run, asked: Event, alive: _AliveFile | None) -> None:
     """Wait until somebody asks a live run to stop."""
     while not asked.wait(_LOOK_SECONDS):
         if not run.is_active and not asked.is_set():
-            raise run.failure()
+            raise run.failure() or RunFailed("The run has ended by itself.", hint=_GO_ON)
         if alive is not None:
             alive.look(run)
 

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kstoolkit.errors import ConfigurationError
 from kstoolkit.events.event import Columns, Limits, limits_of
 from kstoolkit.events.opening import format_of
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from kstoolkit.events.times import TimeUnit
     from kstoolkit.units import Duration
+
+
+_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +54,14 @@ class Frame:
         Which column is what; names, or Spark SQL expressions.
     limits
         What an event may look like.
+    name
+        What tells a batch DataFrame from others that a run takes in.
     """
 
     df: DataFrame
     columns: Columns
     limits: Limits
+    name: str = "frame"
 
 
 def files(
@@ -113,10 +120,22 @@ def frame(
     max_text_bytes: int = 1024,
     time_unit: TimeUnit | None = None,
     input_timezone: str | None = None,
+    name: str = "frame",
 ) -> Frame:
     """Return a DataFrame, batch or streaming, as a source of events.
 
-    The options are those of :func:`files`.
+    Parameters
+    ----------
+    df
+        The DataFrame.
+    name
+        What a run knows a batch DataFrame by: one of a name is taken in once, and goes on if it was
+        not to its end; one of another name is added. A streaming one goes on by its checkpoint.
+    event_time, user, action, max_future, max_text_bytes, time_unit, input_timezone
+        As of :func:`files`.
     """
+    if not 0 < len(name) <= _LONGEST_NAME:
+        message = f"The frame's name has {len(name)} characters."
+        raise ConfigurationError(message, hint=f"Give 1 to {_LONGEST_NAME}.")
     limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
-    return Frame(df, Columns(event_time, user, action), limits)
+    return Frame(df, Columns(event_time, user, action), limits, name)

@@ -54,9 +54,14 @@ def run_failed(error: object, folder: RunFolder) -> RunFailed:
         message += f" Only {format_bytes(free_bytes)} are free where {str(folder.path)!r} lies."
     return RunFailed(
         message,
-        hint="Nothing is lost: mend it and run again, it goes on from the last whole batch. "
-        f"Spark's own words are in {folder.log}.",
+        hint="Nothing is lost: mend it and run again, it goes on from the last whole batch."
+        + _own_words(folder),
     )
+
+
+def _own_words(folder: RunFolder) -> str:
+    """Return where Spark's log is; a session of the user's has its own place for it."""
+    return f" Spark's own words are in {folder.log}." if folder.log.exists() else ""
 
 
 def java_ended(folder: RunFolder) -> RunFailed:
@@ -64,8 +69,7 @@ def java_ended(folder: RunFolder) -> RunFailed:
     return RunFailed(
         "Spark's Java ended while it counted; systems do that to whoever takes most memory.",
         hint="Nothing is lost: run again, it goes on from the last whole batch. If it happens "
-        "again, set KSTOOLKIT_DRIVER_MEMORY=2g, say, or max_files_per_batch. "
-        f"Spark's own words are in {folder.log}.",
+        "again, set KSTOOLKIT_DRIVER_MEMORY=2g, say, or max_files_per_batch." + _own_words(folder),
     )
 
 

@@ -26,6 +26,7 @@ from itertools import combinations
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
@@ -99,6 +100,9 @@ _BUCKETS = 8
 _MAX_FILES, _MAX_BYTES = 10_000, 256 << 20
 """What a micro-batch takes in, unless told otherwise."""
 
+_FIRST_NAME = "frame"
+"""The name of what runs took in before there were names; it lies in the folder itself."""
+
 _HOUR_MS = 3_600_000
 
 
@@ -164,7 +168,7 @@ class Pipeline:
         *,
         master: str | None = None,
         max_files_per_batch: int | None = None,
-        max_bytes_per_batch: int = _MAX_BYTES,
+        max_bytes_per_batch: int | None = None,
         progress: bool = True,
         set_aside: str | None = None,
         readmit: str | None = None,
@@ -180,7 +184,7 @@ class Pipeline:
         master
             Where to run; on this machine by default.
         max_files_per_batch, max_bytes_per_batch
-            What a micro-batch may take in.
+            What a micro-batch may take in of files: 10,000 and 256 MiB by default.
         progress
             Whether to show a bar on stderr.
         set_aside
@@ -202,7 +206,7 @@ class Pipeline:
         CheckpointError
             If a topic lost what comes next, or was made anew: it says which offsets are gone.
         """
-        limits = _limits(max_files_per_batch, max_bytes_per_batch)
+        limits = _limits(self.source, max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         with folder.hold(), Progress(shown=progress) as shown:
             chosen = _chosen_files(self.source, folder, set_aside, readmit)
@@ -219,7 +223,7 @@ class Pipeline:
         trigger: Duration = "10 seconds",
         master: str | None = None,
         max_files_per_batch: int | None = None,
-        max_bytes_per_batch: int = _MAX_BYTES,
+        max_bytes_per_batch: int | None = None,
         progress: bool = False,
         restart: Restart | bool = False,
         set_aside: str | None = None,
@@ -251,7 +255,7 @@ class Pipeline:
             If no broker answers.
         """
         pipeline = _as_live(self)
-        limits = _limits(max_files_per_batch, max_bytes_per_batch)
+        limits = _limits(self.source, max_files_per_batch, max_bytes_per_batch)
         folder = RunFolder(Path(out).absolute())
         every = format_duration(parse_duration(trigger))
         with ExitStack() as undone:
@@ -308,8 +312,15 @@ def _restart(given: object) -> Restart | None:
     raise ConfigurationError(message, hint="Give kst.Restart(most_per_hour=5), True or False.")
 
 
-def _limits(max_files: int | None, max_bytes: int) -> _BatchLimits:
-    return _BatchLimits(_MAX_FILES if max_files is None else max_files, max_bytes)
+def _limits(source: object, max_files: int | None, max_bytes: int | None) -> _BatchLimits:
+    if isinstance(source, Frame | Topic) and (max_files, max_bytes) != (None, None):
+        message = "max_files_per_batch and max_bytes_per_batch are of files, and there are none."
+        hint = "Leave them out; a topic has max_records_per_batch, a streaming DataFrame its own."
+        raise ConfigurationError(message, hint=hint)
+    return _BatchLimits(
+        _MAX_FILES if max_files is None else max_files,
+        _MAX_BYTES if max_bytes is None else max_bytes,
+    )
 
 
 def _chosen_files(
@@ -549,7 +560,7 @@ def _prepare(
     # What a live run held back is flushed by the ticks of the next one, of whatever kind.
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
-    feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside)
+    feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
     feed = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
     ending = None if live else _ending(facts, folder)
     return _Job(pipeline, folder, settings, feed, live, ending)
@@ -647,6 +658,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     limits: _BatchLimits,
     facts: TopicFacts | None,
     set_aside: str | None,
+    tell: Log,
 ) -> DataFrame:
     grain = _grain(pipeline)
     if isinstance(source, Topic):
@@ -657,7 +669,7 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
         return topic_feed(spark, source, starting, grain, schema, skipped=skipped)
     if isinstance(source, Frame):
         counted = stream.frame_feed(source.df, source.columns, source.limits, grain)
-        return counted if source.df.isStreaming else _staged(counted, folder)
+        return counted if source.df.isStreaming else _staged(counted, source.name, folder, tell)
     plan = FileFeedPlan(
         path=os.path.abspath(source.path),  # noqa: PTH100 - links and globs stay as they are
         file_format=source.file_format,
@@ -677,11 +689,22 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
     return stream.line_feed(spark, plan)
 
 
-def _staged(counted: DataFrame, folder: RunFolder) -> DataFrame:
-    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there."""
-    if not (folder.staged / "_SUCCESS").exists():
-        try:
-            counted.write.mode("overwrite").parquet(str(folder.staged))
-        except PySparkException as error:
-            raise run_failed(error, folder) from error
+def _staged(counted: DataFrame, name: str, folder: RunFolder, tell: Log) -> DataFrame:
+    """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there.
+
+    What is not whole lies in a folder that begins with an underscore, which Spark passes over.
+    """
+    place = folder.staged / f"name={quote(name, safe='')}"
+    begun = place.with_name(f"_{place.name}")
+    before_names = (folder.staged / "_SUCCESS").exists()
+    if place.exists() or (before_names and name == _FIRST_NAME):
+        tell(f"The frame {name!r} was taken in before, and is not again; name= tells another.")
+        return stream.staged_feed(counted.sparkSession, str(folder.staged))
+    try:
+        counted.write.mode("overwrite").parquet(str(begun))
+    except PySparkException as error:
+        raise run_failed(error, folder) from error
+    for each in () if before_names else folder.staged.glob("*.parquet"):
+        each.unlink()  # of one that was not whole before there were names
+    begun.replace(place)
     return stream.staged_feed(counted.sparkSession, str(folder.staged))

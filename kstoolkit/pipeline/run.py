@@ -521,12 +521,14 @@ class Run(Viewed):
         except JAVA_IS_GONE:
             return False
 
-    def failure(self) -> KstoolkitError:
-        """Return why a live run ended by itself, as the error to raise."""
+    def failure(self) -> KstoolkitError | None:
+        """Return why a live run ended by itself, as the error to raise; None if it did not."""
         try:
             why: object = None if self.query is None else self.query.exception()
         except JAVA_IS_GONE:
             return java_ended(self.folder)
+        if why is None:
+            return None
         return why if isinstance(why, KstoolkitError) else run_failed(why, self.folder)
 
     def stop(self) -> None:

@@ -458,13 +458,8 @@ class RunWatch:
             return (RunState.ELSEWHERE if held else RunState.RESTING), None
         if self._run.is_active:
             return RunState.COUNTING, None
-        try:
-            ended_well = self._run.query.exception() is None
-        except JAVA_IS_GONE:
-            ended_well = False
-        if ended_well:
-            return RunState.STOPPED, None
-        return RunState.FAILED, self._run.failure().message
+        failure = self._run.failure()
+        return (RunState.STOPPED, None) if failure is None else (RunState.FAILED, failure.message)
 
     def _read_statistics(self) -> None:
         for batch, told in self._unread.read(lambda batch: MicroBatch.load(batch.folder)):

@@ -133,7 +133,8 @@ def _marked(df: DataFrame) -> tuple[Column, Column]:
 
 def staged_feed(spark: SparkSession, folder: str) -> DataFrame:
     """Return what was written to a folder for the shuffle as a stream, each file once."""
-    return spark.readStream.schema(SHUFFLE_DDL).parquet(folder)
+    staged = spark.readStream.schema(SHUFFLE_DDL).option("recursiveFileLookup", value=True)
+    return staged.parquet(folder)
 
 
 def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:

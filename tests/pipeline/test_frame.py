@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -60,6 +61,50 @@ def test_a_batch_dataframe_is_counted_exactly_and_once(
     again = pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", progress=False)
     check_exact(again, paths)
     assert again.summary().events == 1_500
+
+
+def test_another_dataframe_is_added_by_another_name_and_one_of_the_same_is_said_to_be_there(
+    spark: SparkSession, paths: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, first = tmp_path / "out", batch(spark, tmp_path / "in")
+    pipeline(first).run(out, progress=False)
+    assert capsys.readouterr().err == ""
+    more = write_lines(tmp_path / "more" / "a.json", events(200, seed=12))
+    other = batch(spark, tmp_path / "more")
+    check_exact(pipeline(other).run(out, progress=False), paths)
+    assert "The frame 'frame' was taken in before, and is not again;" in capsys.readouterr().err
+    both = pipeline(other, name="../March ü/%").run(out, progress=False)
+    check_exact(both, [*paths, more])
+    assert capsys.readouterr().err == ""
+    check_exact(pipeline(other, name="../March ü/%").run(out, progress=False), [*paths, more])
+    assert both.summary().events == 1_700
+
+
+def test_frames_of_runs_before_there_were_names_stay_counted(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    pipeline(batch(spark, tmp_path / "in")).run(out, progress=False)
+    named = out / "staged" / "name=frame"
+    shutil.rmtree(out / "checkpoint")  # as if it had been killed before any of it was counted
+    for each in named.iterdir():
+        each.replace(out / "staged" / each.name)
+    named.rmdir()
+    again = pipeline(batch(spark, tmp_path / "in")).run(out, progress=False)
+    check_exact(again, paths)
+    assert not named.exists()
+
+
+def test_limits_of_a_batch_that_would_not_hold_are_refused(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    assert paths
+    limits: tuple[dict[str, Any], ...] = ({"max_files_per_batch": 5}, {"max_bytes_per_batch": 5})
+    for limit in limits:
+        with pytest.raises(ConfigurationError, match="are of files, and there are none"):
+            pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", **limit)
+    with pytest.raises(ConfigurationError, match="The frame's name has 0 characters"):
+        pipeline(batch(spark, tmp_path / "in"), name="")
 
 
 def test_a_streaming_dataframe_is_counted_exactly_and_goes_on(
@@ -186,7 +231,9 @@ PROGRAM = """
 
 @pytest.mark.kill
 @pytest.mark.slow
-@pytest.mark.parametrize("sign", ["staged/_temporary", "staged/_SUCCESS", "checkpoint/offsets/0"])
+@pytest.mark.parametrize(
+    "sign", ["staged/_name=frame", "staged/name=frame", "checkpoint/offsets/0"]
+)
 def test_a_kill_between_staging_and_counting_is_made_good(
     spark: SparkSession, paths: list[Path], tmp_path: Path, sign: str
 ) -> None:

@@ -93,6 +93,7 @@ def test_files_dropped_in_while_it_runs_are_counted_and_judged_at_once(
 ) -> None:
     run = start(rules=[kst.Ceiling("1 hour", 10)])
     assert run.is_active
+    assert run.failure() is None
     paths = [write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")] * 9)]
     counts_reach(run, "1 day", 9)
     assert len(run.findings) == 0
@@ -113,6 +114,7 @@ def test_a_stopped_run_goes_on_where_it_was(start: Callable[..., Run], tmp_path:
     counts_reach(first, "1 day", 5)
     first.stop()
     assert not first.is_active
+    assert first.failure() is None
     paths.append(write_lines(tmp_path / "in" / "b.json", [event("2025-03-01T10:00:30Z")] * 2))
     second = start()
     counts_reach(second, "1 day", 7)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kstoolkit.pipeline.runfolder import initial_offsets, offsets_reached
+from kstoolkit.pipeline.failure import java_ended, run_failed
+from kstoolkit.pipeline.runfolder import RunFolder, initial_offsets, offsets_reached
 from kstoolkit.pipeline.supervising import AtItsEnd, Ending, PlannedAnew
 
 if TYPE_CHECKING:
@@ -62,3 +63,12 @@ def test_the_first_batch_is_counted_even_if_nothing_is_left_of_it(checkpoint: Pa
         ending.check(0)
     assert offsets_reached(checkpoint, 0, "actions") == {0: 10, 1: 0}
     ending.check(0)
+
+
+def test_an_error_names_only_a_log_that_is_there(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for told in (run_failed("java.io.IOException: no", folder), java_ended(folder)):
+        assert "spark.log" not in str(told)
+    folder.log.touch()
+    for told in (run_failed("java.io.IOException: no", folder), java_ended(folder)):
+        assert str(told.hint).endswith(f" Spark's own words are in {folder.log}.")
