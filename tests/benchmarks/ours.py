@@ -35,12 +35,9 @@ def main() -> None:
     out = asked.work / "out"
     with _Watch(out):
         pipeline = kst.Pipeline(source=_source(asked), changelog=_changelog(asked))
-        run = pipeline.run(
-            out,
-            master=f"local[{CORES}]",
-            max_files_per_batch=asked.files_per_batch,
-            progress=False,
-        )
+        # A DataFrame and a topic have limits of their own.
+        limit = None if asked.frame or asked.topic else asked.files_per_batch
+        run = pipeline.run(out, master=f"local[{CORES}]", max_files_per_batch=limit, progress=False)
     counters = {label: run.changelog.counters(size_ms) for label, size_ms in WINDOWS.items()}
     summary = run.summary()
     mark(
