@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import warnings
 from dataclasses import asdict
 from enum import StrEnum
@@ -28,7 +27,15 @@ from kstoolkit.cli.options import (
     settings_in,
     switch,
 )
-from kstoolkit.cli.terminal import FAULT, note, print_csv, print_json, print_table, say
+from kstoolkit.cli.terminal import (
+    FAULT,
+    note,
+    print_csv,
+    print_json,
+    print_table,
+    print_texts,
+    say,
+)
 from kstoolkit.environment import doctor as diagnosed
 from kstoolkit.errors import ConfigurationError, InputError, LargeReportWarning, guessed
 from kstoolkit.markup import shortened
@@ -228,16 +235,20 @@ def _write_out(texts: Iterable[str]) -> None:
     """Print records as they came, a line each, and say beside them what is not among them."""
     from kstoolkit.events.event import is_cut  # noqa: PLC0415 - loads Arrow
 
-    whole_files = cut = 0
-    for text in texts:
-        whole_files += not text
-        cut += is_cut(text)
-        if text and not is_cut(text):
-            sys.stdout.write(f"{text}\n")
-    if whole_files:
-        note(f"{counted(whole_files, 'dead letters')} left out: of whole files there is no text.")
-    if cut:
-        note(f"{counted(cut, 'dead letters')} left out: of texts as long, only the start is kept.")
+    left_out = {"of whole files there is no text": 0, "of texts as long, only the start is kept": 0}
+    of_files, too_long = left_out
+
+    def whole() -> Iterator[str]:
+        for text in texts:
+            if text and not is_cut(text):
+                yield text
+            else:
+                left_out[too_long if text else of_files] += 1
+
+    print_texts(whole())
+    for why, number in left_out.items():
+        if number:
+            note(f"{counted(number, 'dead letters')} left out: {why}.")
 
 
 def _show_letters(counts: dict[str, int], samples: Sequence[Mapping[str, Any]], limit: int) -> None:

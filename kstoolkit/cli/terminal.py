@@ -26,7 +26,7 @@ from functools import wraps
 from itertools import accumulate
 from threading import Event, current_thread, main_thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -120,12 +120,23 @@ def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
 
 def print_csv(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     """Print CSV with a header: exact and in UTF-8 for programs, with nothing hidden for people."""
-    stream = sys.stdout
-    if not stream.isatty() and isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8")
+    stream = _exact_stdout()
     writer = csv.DictWriter(stream, fields, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(_shown(row) if stream.isatty() else row for row in rows)
+
+
+def print_texts(texts: Iterable[str]) -> None:
+    """Print texts a line each: exact and in UTF-8 for programs, with nothing hidden for people."""
+    stream = _exact_stdout()
+    stream.writelines(f"{_visible(text) if stream.isatty() else text}\n" for text in texts)
+
+
+def _exact_stdout() -> TextIO:
+    stream = sys.stdout
+    if not stream.isatty() and isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+    return stream
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from kstoolkit.events.csv import (
     parquet_schema,
     read_csv,
     read_parquet,
+    read_parquet_rows,
 )
 from kstoolkit.events.event import Limits, is_plain, judge, letters, require, storable
 from kstoolkit.events.json import (
@@ -430,11 +431,17 @@ def lacks_zone(paths: Sequence[str], columns: Columns, file_format: str | None) 
     """Whether the first file has times that are told without a zone, as far as can be read."""
     if not paths or not is_plain(columns):
         return False
+    path, of_format = paths[0], format_of(paths[0], file_format)
     try:
-        piece = next(_READERS[format_of(paths[0], file_format)](paths[0], columns), None)
-    except (OSError, MemoryError, ColumnError):
+        if of_format == "parquet":  # in pieces as small as that
+            rows = next(read_parquet_rows(path, _FIRST_RECORDS), None)
+            times = None if rows is None else rows.column(columns.event_time)
+        else:
+            piece = next(_READERS[of_format](path, columns), None)
+            times = None if piece is None else piece.times[:_FIRST_RECORDS]
+    except (OSError, MemoryError, ColumnError, KeyError):
         return False
-    return piece is not None and lack_zone(piece.times[:_FIRST_RECORDS])
+    return times is not None and lack_zone(times)
 
 
 def _column_names(path: str, file_format: str | None = None) -> list[str]:

@@ -75,10 +75,10 @@ def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> N
     check_columns(found, source.columns, source.file_format)
     if unread := there.unread_in_words():
         tell(unread)
-    if source.limits.timezone is None and lacks_zone(found, source.columns, source.file_format):
-        tell(
-            "Times without a zone are taken for UTC; --input-timezone (input_timezone=) says else."
-        )
+    is_said = source.limits.timezone is not None or folder.ledger.exists()
+    if not is_said and lacks_zone(found, source.columns, source.file_format):
+        zone = "--input-timezone (input_timezone= in Python)"
+        tell(f"Times without a zone are taken for UTC; {zone} says another.")
 
 
 def _is_empty(path: str) -> bool:

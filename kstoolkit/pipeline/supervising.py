@@ -125,7 +125,7 @@ class Ending:
         return before or initial_offsets(self.checkpoint, self.topic)
 
 
-_DEATHS = (PySparkException, RunFailed, *JAVA_IS_GONE)
+_DEATHS = (PySparkException, RunFailed, UnreadableFile, *JAVA_IS_GONE)
 """What a query, or its start, can end with and still be worth another try."""
 
 _LOOK_SECONDS, _GLANCE_SECONDS = 0.1, 0.02

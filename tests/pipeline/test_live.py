@@ -47,9 +47,12 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     (tmp_path / "in").mkdir()
     begun: list[Run] = []
 
-    def starting(out: str = "out", trigger: str = "500 ms", **options: Any) -> Run:
+    def starting(
+        out: str = "out", trigger: str = "500 ms", restart: Any = None, **options: Any
+    ) -> Run:
         given = {"source": source(tmp_path / "in"), "cascade": SOON, "buckets": 2, **options}
-        begun.append(kst.Pipeline(**given).start(tmp_path / out, trigger=trigger))
+        pipeline = kst.Pipeline(**given)
+        begun.append(pipeline.start(tmp_path / out, trigger=trigger, restart=restart or False))
         return begun[-1]
 
     yield starting
@@ -188,6 +191,24 @@ def test_one_client_whose_clock_is_eight_hours_ahead_makes_nobody_late(
             expected = {key: n for key, n in expected.items() if key[1] != "ahead"}
         assert differences(run, window, expected) == []
     assert run.dead_letters.by_reason == ({} if max_future else {"future_time": 4})
+
+
+def test_a_file_that_fails_for_a_while_is_counted_by_a_run_that_may_start_again(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    paths = [write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")] * 5)]
+    run = start(restart=kst.Restart(most_per_hour=50, longest_pause="1 second"))
+    counts_reach(run, "1 day", 5)
+    failing = tmp_path / "in" / "b.json"
+    failing.symlink_to("/proc/self/mem")  # whose first byte nobody can read
+    until(lambda: run.restarts, "the run to start again")
+    told = (tmp_path / "out" / "restarts.jsonl").read_text()
+    assert f"'{failing}' can't be read: Input/output error." in told
+    paths.append(write_lines(failing, [event("2025-03-01T10:00:30Z")] * 2))
+    counts_reach(run, "1 day", 7)
+    run.stop()
+    check_exact(run, paths)
+    assert (len(run.dead_letters), run.failure()) == (0, None)
 
 
 def test_a_window_whose_state_is_gone_is_not_reported_anew(
