@@ -22,7 +22,9 @@ PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
 MOST_LINES = 75_000
-MOST_LINES_OF_CODE = 40_000
+MOST_LINES_OF_CODE = 41_000
+"""It was 40,000. To tell faults from damage, set files aside, read logs' times and distrust clocks
+took 460, and what is left of that work will take more."""
 MOST_IMPORTS = 1_100
 """Between modules, as a module is imported: types alone and imports inside functions apart."""
 
