@@ -6,6 +6,7 @@ and prints the message alone. Every other ``KstoolkitError`` is a fault: code 1.
 
 from __future__ import annotations
 
+import glob
 import re
 import shlex
 import sys
@@ -194,6 +195,8 @@ class KafkaError(KstoolkitError):
 class UnreadableFile(KstoolkitError):
     """A file that the system let nobody read, or a folder, for longer than a moment.
 
+    ``alone`` is a glob that names just this one.
+
     Examples
     --------
     >>> print(UnreadableFile("/mnt/a.json", "Stale file handle").message)
@@ -202,13 +205,14 @@ class UnreadableFile(KstoolkitError):
 
     def __init__(self, path: str, why: str, *, how: str = "read") -> None:
         self.path, self.why, self.how = path, why, how
+        self.alone = glob.escape(path)
         hint = "Nothing of it is counted, and nothing is lost: mend it and run again."
         if how == "read":
             hint += " To go on without it, give {set_aside}."
         else:
             hint += " To pass it over, name the files by a glob."
-        flag = f"--set-aside {shlex.quote(path)}"
-        option = Option("set_aside", repr(path), flag)
+        flag = f"--set-aside {shlex.quote(self.alone)}"
+        option = Option("set_aside", repr(self.alone), flag)
         super().__init__(f"{path!r} can't be {how}: {why}.", hint=naming(hint, set_aside=option))
 
     @classmethod

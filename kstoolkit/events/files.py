@@ -226,12 +226,14 @@ class Ledger:
         """Return the files between two positions."""
         return self._entries[start:end]
 
-    def admit(self, paths: Iterable[str], *, again: bool = False) -> int:
+    def admit(
+        self, paths: Iterable[str], *, again: bool = False, set_aside: str | None = None
+    ) -> int:
         """Take in the files that are not known yet, durably, and return how many these are.
 
         A file that is gone by now is passed over, and so is what is no file, such as a pipe. Those
         that are known are taken in once more if that is asked for: who asks knows that no event of
-        them was counted.
+        them was counted. Of what ``set_aside`` names, nothing is asked.
 
         Raises
         ------
@@ -243,9 +245,12 @@ class Ledger:
         for path in paths:
             if path in self._known and not again:
                 continue
-            found = _stat(path)
-            if found is not None and stat.S_ISREG(found.st_mode):
-                fresh.append(Admitted(path, found.st_size, now_ms))
+            if set_aside is not None and names_file(set_aside, path):
+                size_bytes: int | None = 0
+            else:
+                size_bytes = _size_bytes(path)
+            if size_bytes is not None:
+                fresh.append(Admitted(path, size_bytes, now_ms))
                 self._known.add(path)
         if fresh:
             self._append(fresh)
@@ -322,10 +327,16 @@ def _stat(path: str) -> os.stat_result | None:
     def ask() -> os.stat_result | None:
         try:
             return os.stat(path)  # noqa: PTH116 - of a million, each object counts
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     return patiently(path, ask)
+
+
+def _size_bytes(path: str) -> int | None:
+    """Return how large a file is; ``None`` of what is none, or none any more."""
+    found = _stat(path)
+    return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
 
 def gone_from(source: _Listed, paths: Iterable[str], *, without: str | None = None) -> list[str]:
@@ -421,7 +432,7 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
     """
     if not is_plain(columns):
         return
-    for path in paths[:_FIRST_FILES]:
+    for path in filter(os.path.isfile, paths[:_FIRST_FILES]):  # whoever opens a pipe waits
         names = _column_names(path, file_format)
         if names:
             require(columns, names, path)
@@ -429,7 +440,7 @@ def check_columns(paths: Sequence[str], columns: Columns, file_format: str | Non
 
 def lacks_zone(paths: Sequence[str], columns: Columns, file_format: str | None) -> bool:
     """Whether the first file has times that are told without a zone, as far as can be read."""
-    if not paths or not is_plain(columns):
+    if not paths or not is_plain(columns) or not os.path.isfile(paths[0]):  # noqa: PTH113
         return False
     path, of_format = paths[0], format_of(paths[0], file_format)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.events.event import Columns, Limits, limits_of
+from kstoolkit.events.event import Columns, Limits, limits_of, storable
 from kstoolkit.events.opening import format_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from kstoolkit.units import Duration
 
 
-_LONGEST_NAME = 60
+_LONGEST_NAME_BYTES = 60
+"""As part of a folder's name, each may become three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,9 @@ def frame(
     event_time, user, action, max_future, max_text_bytes, time_unit, input_timezone
         As of :func:`files`.
     """
-    if not 0 < len(name) <= _LONGEST_NAME:
-        message = f"The frame's name has {len(name)} characters."
-        raise ConfigurationError(message, hint=f"Give 1 to {_LONGEST_NAME}.")
+    size_bytes = len(name.encode(errors="replace"))
+    if not 0 < size_bytes <= _LONGEST_NAME_BYTES or storable(name) != name:
+        message = f"The frame's name has {size_bytes} bytes of UTF-8, or some that are none."
+        raise ConfigurationError(message, hint=f"Give 1 to {_LONGEST_NAME_BYTES}.")
     limits = limits_of(max_future, max_text_bytes, time_unit, input_timezone)
     return Frame(df, Columns(event_time, user, action), limits, name)

@@ -18,7 +18,8 @@ would be misread: give these as text, or say the unit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -77,9 +78,10 @@ _MONTHS = (
     *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
     *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
 )
-_MIDNIGHT = r"^(\d{4}-\d{2}-\d{2})[Tt ]24(:00(?::00(?:[.,]0+)?)?(?:[^\d:.,].*)?)$"
+_MIDNIGHT = r"^(?P<day>\d{4}-\d{2}-\d{2})[Tt ]24(?P<rest>:00(?::00(?:[.,]0+)?)?(?:[^\d:.,].*)?)$"
+_COMMA = r"^(\d{4}-.*:\d{2}),(\d+.*)$"
 _APART = r"^(\d{4}-.*\d) ([+-]\d{2}:?\d{2})$"
-_NAMED = r"^(?P<time>\d{4}-[\dTt:., Zz+-]*\d) ?\[?(?P<name>[A-Za-z]{2,}(?:[/_+-][\w+-]+)*)\]?$"
+_NAMED = r"^(?P<time>\d{4}-[\dTt:., Zz+-]*[\dZz]) ?\[?(?P<name>[A-Za-z]{2,}(?:[/_+-][\w+-]+)*)\]?$"
 _OF_MAILS = dict.fromkeys(("UT", "UTC", "GMT"), "UTC") | {
     name: f"Etc/GMT+{hours}"
     for hours, names in {4: "EDT", 5: "EST CDT", 6: "CST MDT", 7: "MST PDT", 8: "PST"}.items()
@@ -114,17 +116,20 @@ def zone_of(name: str) -> ZoneInfo:
     """
     zone = _zone_named(name)
     if zone is None:
-        hint = f"{guessed(name, available_timezones())}Give a name such as Europe/Prague, or UTC."
+        hint = f"{guessed(name, _known_zones())}Give a name such as Europe/Prague, or UTC."
         message = f"The time zone {name!r} is unknown."
         raise ConfigurationError(message, hint=hint)
     return zone
 
 
 def _zone_named(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(_OF_MAILS.get(name.upper(), name))
-    except (KeyError, ValueError, OSError):  # not to be found, or no name of a file
-        return None
+    name = _OF_MAILS.get(name.upper(), name)
+    return ZoneInfo(name) if name in _known_zones() else None
+
+
+@cache
+def _known_zones() -> set[str]:
+    return available_timezones()
 
 
 def lack_zone(times: pa.Array) -> bool:
@@ -291,20 +296,36 @@ def _of_apart(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | Non
     return _of_texts(pc.replace_substring_regex(texts, _APART, r"\1\2"), unit, zone)
 
 
+def _of_commas(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
+    return _of_texts(pc.replace_substring_regex(texts, _COMMA, r"\1.\2"), unit, zone)
+
+
 def _in_halves(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
     """Read texts of which some are wrong: narrow these down."""
     if len(texts) <= _FEW:
         return _one_by_one(texts, zone)
     middle = len(texts) // 2
-    parts = [_of_texts(each, unit, zone) for each in (texts[:middle], texts[middle:])]
+    parts = [
+        _of_like_texts(each, zone) or _in_halves(each, unit, zone)
+        for each in (texts[:middle], texts[middle:])
+    ]
     return np.concatenate([ms for ms, _ in parts]), np.concatenate([good for _, good in parts])
 
 
 def _after_midnight(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read:
-    """Read the end of a day, 24:00, which is the start of the next."""
-    begun = pc.replace_substring_regex(texts, _MIDNIGHT, r"\1 00\2")
-    milliseconds, readable = _of_texts(begun, unit, zone)
-    return _bounded(milliseconds + _DAY_MS, readable)
+    """Read the end of a day, 24:00, which is the start of the next, however long that day was."""
+    parts = pc.extract_regex(texts, _MIDNIGHT)
+    days = pc.dictionary_encode(parts.field(0))
+    next_days = pa.array([_next_day(day) for day in days.dictionary.to_pylist()], pa.string())
+    begun = pc.binary_join_element_wise(next_days.take(days.indices), parts.field(1), " 00")
+    return _of_texts(begun, unit, zone)
+
+
+def _next_day(day: str) -> str | None:
+    try:
+        return (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _of_logs(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None) -> Read | None:
@@ -316,13 +337,11 @@ def _of_logs(texts: pa.StringArray, unit: TimeUnit | None, zone: ZoneInfo | None
     day, month, year, clock, name = (parts.field(n) for n in range(5))
     number = pc.index_in(pc.utf8_capitalize(month), value_set=pa.array(_MONTHS))
     month = pc.cast(pc.add(number, 1), pa.string())  # null where there is no such month
-    date = pc.binary_join_element_wise(year, *(pc.utf8_lpad(n, 2, "0") for n in (month, day)), "-")
+    padded = [pc.utf8_lpad(each, 2, "0") for each in (month, day)]
+    written = pc.binary_join_element_wise(year, *padded, "-")
     apart = pc.if_else(pc.match_substring_regex(name, r"^[A-Za-z]"), " ", "")
-    return _of_texts(
-        pc.binary_join_element_wise(date, pc.binary_join_element_wise(clock, apart, name, ""), " "),
-        unit,
-        zone,
-    )
+    clock = pc.binary_join_element_wise(clock, apart, name, "")
+    return _of_texts(pc.binary_join_element_wise(written, clock, " "), unit, zone)
 
 
 def _of_zones(texts: pa.StringArray, unit: TimeUnit | None, _zone: ZoneInfo | None) -> Read:
@@ -377,6 +396,7 @@ _READ_BY: dict[str, _ReadBy] = {
     _MIDNIGHT: _after_midnight,
     _APART: _of_apart,
     _NAMED: _of_zones,
+    _COMMA: _of_commas,
     _ZONED: _in_halves,
 }
 """What reads texts that are all of one kind; those of no other kind are read in halves, too."""

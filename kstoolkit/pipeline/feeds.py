@@ -184,18 +184,22 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for place, entry in enumerate(self.ledger.entries(start, end), start)
             if place not in known
         }
-        gone = set(gone_from(plan, paths.values(), without=plan.out))
-        fresh = {place: "missing_file" for place, path in paths.items() if path in gone}
-        if plan.set_aside is not None:
-            named = (place for place, path in paths.items() if names_file(plan.set_aside, path))
-            fresh |= dict.fromkeys(named, "set_aside")
+        fresh = {
+            place: "set_aside"
+            for place, path in paths.items()
+            if plan.set_aside is not None and names_file(plan.set_aside, path)
+        }
+        wanted = {place: path for place, path in paths.items() if place not in fresh}
+        gone = set(gone_from(plan, wanted.values(), without=plan.out))
+        fresh |= {place: "missing_file" for place, path in wanted.items() if path in gone}
         if fresh:
             self.ledger.give_up(fresh)
         return known | fresh
 
     def _admit(self) -> None:
         plan = self.plan
-        self.ledger.admit(list_files(plan.path, plan.file_format, without=plan.out))
+        found = list_files(plan.path, plan.file_format, without=plan.out)
+        self.ledger.admit(found, set_aside=plan.set_aside)
 
     def _up_to(self, start: int, end: int) -> int:
         taken_bytes = 0

@@ -86,6 +86,8 @@ def _is_empty(path: str) -> bool:
         return Path(path).stat().st_size == 0
     except FileNotFoundError:
         return True
+    except OSError:  # judged later, with patience
+        return False
 
 
 def readmit_files(folder: RunFolder, pattern: str) -> None:
@@ -101,7 +103,7 @@ def readmit_files(folder: RunFolder, pattern: str) -> None:
     """
     ledger = Ledger(folder.ledger)
     taken = Counter(entry.path for entry in ledger.entries(0, len(ledger)))
-    told = files_told(folder.path)
+    told = files_told(folder)
     uncounted = [path for path, times in taken.items() if told[storable(path)] == times]
     chosen = [path for path in uncounted if names_file(pattern, path)]
     if not chosen:
@@ -130,7 +132,7 @@ def schema_of(source: Files, folder: RunFolder, spark: SparkSession) -> str:
 
 
 def _readable(read: Callable[[str], _Read], paths: Iterable[str]) -> Iterator[_Read]:
-    for path in paths:
+    for path in filter(os.path.isfile, paths):
         with suppress(OSError):
             yield read(path)
 

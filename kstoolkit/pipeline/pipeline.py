@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
-from kstoolkit.errors import ConfigurationError, Option, naming
+from kstoolkit.errors import ConfigurationError, Option, UnreadableFile, naming
 from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
 from kstoolkit.events.files import gone_from
 from kstoolkit.events.simulator import Simulation
@@ -331,9 +331,14 @@ def _chosen_files(
         if given is not None and not isinstance(source, Files):
             message = "The events are in no files that could be set aside or taken in again."
             raise ConfigurationError(message, hint=naming("Leave {it} out.", it=Option(name)))
+        if not (given is None or given.strip()):
+            message = "An empty text would name every file."
+            hint = naming("Give {it} a path, a folder or a glob.", it=Option(name))
+            raise ConfigurationError(message, hint=hint)
     if readmit is not None:
         readmit_files(folder, readmit)
-    return set_aside
+    # Tasks look elsewhere for what is relative.
+    return None if set_aside is None else os.path.abspath(set_aside)  # noqa: PTH100
 
 
 def _default_rules(cascade: Cascade) -> tuple[Rule, ...]:
@@ -456,8 +461,7 @@ class _Job:
             start(self), lambda tell, sleep: start(prepare(tell, sleep)), retries, tell
         )
         if isinstance(source, Files):
-            out = str(self.folder.path)
-            retries.is_gone = lambda path: bool(gone_from(source, [path], without=out))
+            retries.is_gone = partial(_is_gone, source, self.folder)
         if isinstance(source, Topic):
             retries.set_aside = PoisonSearch(
                 source, _grain(self.pipeline), self.folder, self.settings, query.check_wanted
@@ -490,6 +494,13 @@ class _Job:
             check_same(source, self.folder, self.settings)
         if self.ending is not None:
             self.ending.check(batch)
+
+
+def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
+    try:
+        return bool(gone_from(source, [path], without=str(folder.path)))
+    except UnreadableFile:  # nor does the system tell that
+        return False
 
 
 def _grain(pipeline: Pipeline) -> Grain:
@@ -692,19 +703,19 @@ def _feed(  # noqa: PLR0917 - all that a run is made of
 def _staged(counted: DataFrame, name: str, folder: RunFolder, tell: Log) -> DataFrame:
     """Count a batch DataFrame by pane into the run's folder, once; the stream reads it there.
 
-    What is not whole lies in a folder that begins with an underscore, which Spark passes over.
+    What is not whole lies elsewhere: what the stream has seen counts.
     """
     place = folder.staged / f"name={quote(name, safe='')}"
-    begun = place.with_name(f"_{place.name}")
     before_names = (folder.staged / "_SUCCESS").exists()
     if place.exists() or (before_names and name == _FIRST_NAME):
         tell(f"The frame {name!r} was taken in before, and is not again; name= tells another.")
         return stream.staged_feed(counted.sparkSession, str(folder.staged))
     try:
-        counted.write.mode("overwrite").parquet(str(begun))
+        counted.write.mode("overwrite").parquet(str(folder.staging))
     except PySparkException as error:
         raise run_failed(error, folder) from error
     for each in () if before_names else folder.staged.glob("*.parquet"):
         each.unlink()  # of one that was not whole before there were names
-    begun.replace(place)
+    folder.staged.mkdir(exist_ok=True)
+    folder.staging.replace(place)
     return stream.staged_feed(counted.sparkSession, str(folder.staged))

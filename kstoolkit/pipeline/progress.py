@@ -142,5 +142,5 @@ class InputProgress:
 def _size_bytes(path: str) -> int:
     try:
         return Path(path).stat().st_size
-    except FileNotFoundError:  # gone since it was listed, or a link to nowhere: it will be told
+    except OSError:  # gone since it was listed, say, or failing: it will be told
         return 0

@@ -35,7 +35,7 @@ from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_
 from kstoolkit.kafka.outputs import changelog_of_folder
 from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
-from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, size_bytes
+from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
 from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_count
 from kstoolkit.windows import Window, as_window
@@ -137,10 +137,16 @@ def sampled_letters(
     return [sample for sample in in_turn if sample is not None][:most]
 
 
-def files_told(out: Path) -> Counter[str]:
-    """Return how often each file is a dead letter as a whole."""
+def files_told(folder: RunFolder) -> Counter[str]:
+    """Return how often each file is a dead letter as a whole, by the batches that Spark ended.
+
+    One that was cut off is counted again, and may find the file mended.
+    """
     told: Counter[str] = Counter()
-    for _, dead in iter_dead_letters(out):
+    last = newest_commit(folder.checkpoint)
+    for number, dead in iter_dead_letters(folder.path):
+        if last is None or number > last:
+            continue
         of_files = pc.is_in(dead.column("reason"), pa.array(OF_FILES))
         told.update(dead.column("file").filter(of_files).to_pylist())
     return told

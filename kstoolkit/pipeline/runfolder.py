@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _WHAT = "run folder"
-_BEFORE = {".lock", ".run.json", "spark.log", "simulated"}
+_BEFORE = {".lock", ".run.json", ".staging", "spark.log", "simulated"}
 """What may lie in a folder before its first run is known."""
 _FIXED = {
     "windows": "windows",
@@ -182,6 +182,11 @@ class RunFolder:
     def staged(self) -> Path:
         """Where a batch DataFrame waits, counted by pane."""
         return self.path / "staged"
+
+    @property
+    def staging(self) -> Path:
+        """Where a batch DataFrame is being written, until it is whole."""
+        return self.path / ".staging"
 
     @property
     def log(self) -> Path:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kstoolkit.errors import ColumnError, FormatError, InputError
+from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
 from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.files import (
     BROKEN,
@@ -28,13 +28,17 @@ from kstoolkit.events.files import (
     _column_names,
     check_columns,
     first_lines,
+    gone_from,
+    lacks_zone,
     letter_of_file,
     list_files,
     listing,
+    names_file,
     read_events,
     read_rows,
     row_types,
 )
+from kstoolkit.events.sources import Files
 
 
 def made(folder: Path, *names: str) -> list[str]:
@@ -63,6 +67,34 @@ def test_hidden_and_unfinished_files_are_passed_over(tmp_path: Path) -> None:
     assert listed(tmp_path / "*", tmp_path) == ["g.json"]
     assert listed(tmp_path / "**", tmp_path) == ["g.json"]
     assert listed(tmp_path / "**" / "*.json", tmp_path) == ["g.json"]
+
+
+def test_a_pipe_is_not_opened_to_see_what_is_in_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.json")
+    names = Columns("time", "user", "action")
+    found = list_files(str(tmp_path))
+    check_columns(found, names, None)
+    assert not lacks_zone(found, names, None)
+
+
+def test_of_what_is_set_aside_the_system_is_asked_nothing(tmp_path: Path) -> None:
+    loop = tmp_path / "a[1].json"
+    loop.symlink_to(loop)
+    ledger = Ledger(tmp_path / "files.jsonl")
+    with pytest.raises(
+        UnreadableFile, match=r"'.*a\[1\]\.json' can't be read: Too many levels"
+    ) as no:
+        ledger.admit([str(loop)])
+    assert ledger.admit([str(loop)], set_aside=no.value.alone) == 1
+    assert names_file(no.value.alone, str(loop))
+    assert not names_file(no.value.alone, str(tmp_path / "a1.json"))
+
+
+def test_what_lies_below_a_file_is_gone(tmp_path: Path) -> None:
+    made(tmp_path, "a.json", "b.json")
+    source = Files(str(tmp_path), Columns("time", "user", "action"), None, Limits())
+    below = str(tmp_path / "a.json" / "c.json")
+    assert gone_from(source, [below, str(tmp_path / "b.json")]) == [below]
 
 
 def test_what_is_left_unread_is_told_by_its_endings(tmp_path: Path) -> None:

@@ -291,6 +291,28 @@ def test_the_end_of_a_day_is_the_start_of_the_next(rest: str) -> None:
     assert read(pa.array(texts)) == [floored_ms(each) for each in expected]
 
 
+@pytest.mark.parametrize("day", ["2025-03-30", "2025-10-26", "2025-06-01"])
+def test_the_end_of_a_day_is_that_of_its_zone_also_where_clocks_change(day: str) -> None:
+    prague = ZoneInfo("Europe/Prague")
+    following = datetime.fromisoformat(day) + timedelta(days=1)
+    expected = [floored_ms(following.replace(tzinfo=prague))]
+    assert to_epoch_ms(pa.array([f"{day} 24:00"]), zone=prague)[0].tolist() == expected
+    assert read(pa.array([f"{day}T24:00 Europe/Prague"])) == expected
+
+
+def test_a_zone_beside_its_distance_may_be_utc() -> None:
+    ten = floored_ms(datetime(2025, 1, 1, 10, tzinfo=UTC))
+    texts = ["2025-01-01T10:00Z[UTC]", "2025-01-01T10:00Z[Europe/London]"]
+    assert read(pa.array(texts)) == [ten, ten]
+
+
+def test_the_fractions_of_pythons_logs_are_read_with_the_others() -> None:
+    begin = datetime(2025, 3, 1, 10, tzinfo=UTC)
+    moments = [begin + timedelta(milliseconds=137 * n) for n in range(500)]
+    texts = [f"{each:%Y-%m-%d %H:%M:%S},{each.microsecond // 1000:03d}" for each in moments]
+    assert read(pa.array([*texts, "nonsense"])) == [*map(floored_ms, moments), None]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -307,7 +307,40 @@ def test_a_file_that_is_gone_once_it_was_taken_in_is_missing_while_others_are_th
     assert letters(done) == [("missing_file", "", "01.json"), ("missing_file", "", "x.json")]
 
 
+def test_a_file_that_the_system_tells_nothing_of_is_set_aside_as_the_hint_says(
+    tmp_path: Path,
+) -> None:
+    paths = write_files(tmp_path / "in", events(60), 1)
+    loop = tmp_path / "in" / "a.json"
+    loop.symlink_to(loop)
+    with pytest.raises(UnreadableFile) as no:
+        run(tmp_path / "in", tmp_path / "out")
+    done = run(tmp_path / "in", tmp_path / "out", set_aside=no.value.alone)
+    check_exact(done, paths)
+    assert letters(done) == [("set_aside", "", "a.json")]
+
+
+def test_a_file_of_a_batch_that_was_cut_off_is_not_taken_in_again(tmp_path: Path) -> None:
+    paths = write_files(tmp_path / "in", events(60), 1)
+    broken = tmp_path / "in" / "y.json.gz"
+    broken.write_bytes(b"no gzip")
+    out = tmp_path / "out"
+    run(tmp_path / "in", out)
+    for name in ("0", ".0.crc"):  # as if killed between the sink's mark and Spark's
+        (out / "checkpoint" / "commits" / name).unlink()
+    broken.write_bytes(gzip.compress(json.dumps(GOOD).encode()))
+    with pytest.raises(ConfigurationError, match=r"No file that .* is a dead letter"):
+        run(tmp_path / "in", out, readmit=str(broken))
+    done = run(tmp_path / "in", out)
+    assert (done.summary().events, letters(done)) == (61, [])
+    assert sum(counted(done, "1 day").values()) == 60 + 1
+    assert paths
+
+
 def test_only_files_can_be_set_aside(tmp_path: Path) -> None:
+    for empty in ("set_aside", "readmit"):
+        with pytest.raises(ConfigurationError, match="An empty text would name every file"):
+            run(tmp_path, tmp_path / "out", **{empty: " "})
     pipeline = kst.Pipeline(
         source=kst.kafka_topic("kafka://h:1/t", event_time="t", user="u", action="a")
     )

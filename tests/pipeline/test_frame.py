@@ -80,6 +80,18 @@ def test_another_dataframe_is_added_by_another_name_and_one_of_the_same_is_said_
     assert both.summary().events == 1_700
 
 
+def test_what_was_not_whole_of_another_frame_is_never_counted(
+    spark: SparkSession, paths: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    pipeline(batch(spark, tmp_path / "in"), name="first").run(out, progress=False)
+    # As after a kill between the last file of another and its being whole.
+    shutil.copytree(out / "staged" / "name=first", out / ".staging")
+    more = write_lines(tmp_path / "more" / "a.json", events(200, seed=12))
+    other = batch(spark, tmp_path / "more")
+    check_exact(pipeline(other, name="other").run(out, progress=False), [*paths, more])
+
+
 def test_frames_of_runs_before_there_were_names_stay_counted(
     spark: SparkSession, paths: list[Path], tmp_path: Path
 ) -> None:
@@ -103,8 +115,9 @@ def test_limits_of_a_batch_that_would_not_hold_are_refused(
     for limit in limits:
         with pytest.raises(ConfigurationError, match="are of files, and there are none"):
             pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", **limit)
-    with pytest.raises(ConfigurationError, match="The frame's name has 0 characters"):
-        pipeline(batch(spark, tmp_path / "in"), name="")
+    for name in ("", "č" * 60, "\ud800"):
+        with pytest.raises(ConfigurationError, match="The frame's name has"):
+            pipeline(batch(spark, tmp_path / "in"), name=name)
 
 
 def test_a_streaming_dataframe_is_counted_exactly_and_goes_on(
@@ -231,9 +244,7 @@ PROGRAM = """
 
 @pytest.mark.kill
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sign", ["staged/_name=frame", "staged/name=frame", "checkpoint/offsets/0"]
-)
+@pytest.mark.parametrize("sign", [".staging", "staged/name=frame", "checkpoint/offsets/0"])
 def test_a_kill_between_staging_and_counting_is_made_good(
     spark: SparkSession, paths: list[Path], tmp_path: Path, sign: str
 ) -> None:
