@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -88,6 +87,7 @@ _OF_MAILS = dict.fromkeys(("UT", "UTC", "GMT"), "UTC") | {
     for name in names.split()
 }
 """Zones as RFC 2822 means them; others go by their names in the IANA's database."""
+_ZONES: set[str] = set()
 _DAY_MS, _QUARTER_MS = 86_400_000, 900_000
 _FEW = 64
 _YEAR_9999_MS = 253_402_300_799_999
@@ -127,9 +127,10 @@ def _zone_named(name: str) -> ZoneInfo | None:
     return ZoneInfo(name) if name in _known_zones() else None
 
 
-@cache
 def _known_zones() -> set[str]:
-    return available_timezones()
+    if not _ZONES:  # not by functools: what it makes does not travel to a cluster's nodes
+        _ZONES.update(available_timezones())
+    return _ZONES
 
 
 def lack_zone(times: pa.Array) -> bool:
