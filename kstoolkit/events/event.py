@@ -185,14 +185,14 @@ class Limits:
         How long a user or an action may be, in UTF-8.
     time_unit
         The unit of epoch numbers; told from their size if ``None``.
-    timezone
+    input_timezone
         The zone of times that have none; UTC if ``None``.
     """
 
     future_ms: int | None = None
     text_bytes: int = 1024
     time_unit: TimeUnit | None = None
-    timezone: str | None = None
+    input_timezone: str | None = None
 
 
 def limits_of(
@@ -251,7 +251,7 @@ def judge(
     """
     future_ms = _DAY_MS if limits.future_ms is None else limits.future_ms
     users, actions = as_text(users), as_text(actions)
-    zone = None if limits.timezone is None else zone_of(limits.timezone)
+    zone = None if limits.input_timezone is None else zone_of(limits.input_timezone)
     time_ms, readable = to_epoch_ms(times, limits.time_unit, zone)
     checks: tuple[Mask, ...] = (
         _is_missing(users),

@@ -23,7 +23,7 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pv
@@ -339,8 +339,10 @@ def _size_bytes(path: str) -> int | None:
     return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
 
-def gone_from(source: _Listed, paths: Iterable[str], *, without: str | None = None) -> list[str]:
-    """Return which files are gone, if others are still there.
+def gone_from(
+    pattern: str, file_format: str | None, paths: Iterable[str], *, without: str | None = None
+) -> list[str]:
+    """Return which files of an input are gone, if others are still there.
 
     A share that is away looks like a folder without any file: that says nothing of one.
     """
@@ -348,18 +350,9 @@ def gone_from(source: _Listed, paths: Iterable[str], *, without: str | None = No
     if not gone:
         return []
     try:
-        return gone if list_files(source.path, source.file_format, without=without) else []
+        return gone if list_files(pattern, file_format, without=without) else []
     except InputError:
         return []
-
-
-class _Listed(Protocol):
-    """What says which files an input has."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def file_format(self) -> str | None: ...
 
 
 def names_file(pattern: str, path: str) -> bool:

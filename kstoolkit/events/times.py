@@ -88,7 +88,7 @@ _OF_MAILS = dict.fromkeys(("UT", "UTC", "GMT"), "UTC") | {
 }
 """Zones as RFC 2822 means them; others go by their names in the IANA's database."""
 _ZONES: set[str] = set()
-_DAY_MS, _QUARTER_MS = 86_400_000, 900_000
+_QUARTER_MS = 900_000
 _FEW = 64
 _YEAR_9999_MS = 253_402_300_799_999
 _YEAR_1_MS = -62_135_596_800_000

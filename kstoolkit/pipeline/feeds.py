@@ -190,7 +190,7 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if plan.set_aside is not None and names_file(plan.set_aside, path)
         }
         wanted = {place: path for place, path in paths.items() if place not in fresh}
-        gone = set(gone_from(plan, wanted.values(), without=plan.out))
+        gone = set(gone_from(plan.path, plan.file_format, wanted.values(), without=plan.out))
         fresh |= {place: "missing_file" for place, path in wanted.items() if path in gone}
         if fresh:
             self.ledger.give_up(fresh)

@@ -75,7 +75,7 @@ def check_input(source: Files, folder: RunFolder, tell: Log, *, live: bool) -> N
     check_columns(found, source.columns, source.file_format)
     if unread := there.unread_in_words():
         tell(unread)
-    is_said = source.limits.timezone is not None or folder.ledger.exists()
+    is_said = source.limits.input_timezone is not None or folder.ledger.exists()
     if not is_said and lacks_zone(found, source.columns, source.file_format):
         zone = "--input-timezone (input_timezone= in Python)"
         tell(f"Times without a zone are taken for UTC; {zone} says another.")

@@ -498,7 +498,8 @@ class _Job:
 
 def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
     try:
-        return bool(gone_from(source, [path], without=str(folder.path)))
+        out = str(folder.path)
+        return bool(gone_from(source.path, source.file_format, [path], without=out))
     except UnreadableFile:  # nor does the system tell that
         return False
 

@@ -38,7 +38,6 @@ from kstoolkit.events.files import (
     read_rows,
     row_types,
 )
-from kstoolkit.events.sources import Files
 
 
 def made(folder: Path, *names: str) -> list[str]:
@@ -92,9 +91,8 @@ def test_of_what_is_set_aside_the_system_is_asked_nothing(tmp_path: Path) -> Non
 
 def test_what_lies_below_a_file_is_gone(tmp_path: Path) -> None:
     made(tmp_path, "a.json", "b.json")
-    source = Files(str(tmp_path), Columns("time", "user", "action"), None, Limits())
     below = str(tmp_path / "a.json" / "c.json")
-    assert gone_from(source, [below, str(tmp_path / "b.json")]) == [below]
+    assert gone_from(str(tmp_path), None, [below, str(tmp_path / "b.json")]) == [below]
 
 
 def test_what_is_left_unread_is_told_by_its_endings(tmp_path: Path) -> None:
