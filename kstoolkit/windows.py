@@ -133,7 +133,8 @@ class Cascade:
         least; in a bounded run nothing is late.
     max_counters_per_flush
         A live flush hands on no more counters than this for each bucket; the rest goes with the
-        next batch.
+        next batch. No more waits than that again: flushes grow where more comes, batches take
+        longer, and Spark takes nothing new from the source meanwhile.
 
     Raises
     ------

@@ -37,7 +37,10 @@ _LEAST_SECONDS, _TRIGGERS = 300.0, 10
 
 
 class _AliveFile:
-    """Touches a file while a run is well: for ten triggers after a batch, five minutes at least."""
+    """Touches a file while a run is well: it rests, or ended a batch not long ago.
+
+    That is ten triggers, and five minutes at least.
+    """
 
     def __init__(self, path: Path, trigger_ms: int) -> None:
         self._path = path
@@ -52,7 +55,7 @@ class _AliveFile:
             return
         self._due = now + _EVERY_SECONDS
         batch = newest_commit(run.folder.checkpoint)
-        if batch != self._batch:
+        if batch != self._batch or run.rests:
             self._batch, self._ended = batch, now
         if now - self._ended <= self._well_seconds:
             self._touch()

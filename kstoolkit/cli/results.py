@@ -74,7 +74,7 @@ def counts(
     """Print the counts of a window, in order of time.
 
     Of a run that goes on, they are those that were flushed by now; long windows are flushed less
-    often, ten minutes apart at the most.
+    often, ten minutes apart at the most: as of when, is said beside them.
     The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
     outside), user, action, count.
     """
@@ -91,6 +91,16 @@ def counts(
         note(f"No counts{whose} in windows of {chosen.label}.")
     else:
         _show_counts(found, limit)
+    _say_as_of(run, chosen.label)
+
+
+def _say_as_of(run: Run, window: str | None = None) -> None:
+    """Say which windows lack what waits for a flush, if any do."""
+    from kstoolkit.pipeline.batches import as_of_text  # noqa: PLC0415 - loads Spark
+
+    for each, as_of_ms in run.summary().as_of_ms.items():
+        if window in {None, each}:
+            note(f"Counts of {each} as of {as_of_text(as_of_ms)}.")
 
 
 def findings(
@@ -136,7 +146,9 @@ def users(
     The score is over all windows and actions. The fields of --json: user, score, reason, and the
     figures behind it.
     """
-    ranked = _opened(out, kafka_config).users()
+    run = _opened(out, kafka_config)
+    ranked = run.users()
+    _say_as_of(run)
     if as_json:
         print_json(_rows(ranked, list(ranked.columns)))
         return

@@ -244,12 +244,16 @@ class Advance:
 
     ``late`` counts events once for each window that missed them, ``backlog`` the counters that a
     level which was due had to leave, ``gone`` has those that expired, where that was asked for.
+    ``as_of_ms`` tells, of a level that lacks what it or a finer one holds back, the clock of the
+    last whole flush; ``due_ms``, at which clock the first of it is due, ``None`` if all is flushed.
     """
 
     changes: list[Changes] = field(default_factory=list)
     late: dict[int, int] = field(default_factory=dict)
     backlog: dict[int, int] = field(default_factory=dict)
     gone: dict[int, list[Counters]] = field(default_factory=dict)
+    as_of_ms: dict[int, int] = field(default_factory=dict)
+    due_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -277,7 +281,7 @@ class Bucket:
     live: bool = False
     whole: bool = False
 
-    def advance(self, arrivals: Counters, *, now_ms: int) -> Advance:
+    def advance(self, arrivals: Counters, *, now_ms: int, flush: bool = False) -> Advance:
         """Count what arrived, and return what changed.
 
         Parameters
@@ -286,14 +290,17 @@ class Bucket:
             Counts by pane, or by anything finer than the cascade's pane.
         now_ms
             The batch's clock; the same again when a batch is replayed.
+        flush
+            Whether every level is due, and hands on all that it holds.
         """
-        turn = _Turn(self._meta(), now_ms, [[] for _ in self.cascade.windows])
+        turn = _Turn(self._meta(), now_ms, [[] for _ in self.cascade.windows], flush=flush)
         self._hand_down(None, arrivals, turn.meta.stream_ms, turn)
         for level in range(len(self.cascade.windows)):
             self._pass(level, turn)
         stream_ms = max(turn.meta.stream_ms, min(_reached(arrivals), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
+        self._tell_waiting(meta, turn)
         return turn.done
 
     def segments(self, level: int) -> Iterator[Counters]:
@@ -312,11 +319,11 @@ class Bucket:
     def _pass(self, level: int, turn: _Turn) -> None:
         """Take a level's turn: judge, hold, flush, hand down."""
         timely, since_ms = self._take_in(level, turn)
-        is_due = self._is_due(level, turn.meta.flushed_ms[level], turn.now_ms)
+        is_due = turn.flush or self._is_due(level, turn.meta.flushed_ms[level], turn.now_ms)
         if not is_due and not len(timely):
             return
         since_ms = min(since_ms, turn.meta.held_since_ms[level])
-        due, rest = self._split(level, timely, is_due=is_due)
+        due, rest = self._split(level, timely, is_due=is_due, flush=turn.flush)
         turn.meta = turn.meta.at(
             level,
             held_since_ms=since_ms if len(rest) else _FOREVER,
@@ -371,27 +378,60 @@ class Bucket:
     def _is_due(self, level: int, flushed_ms: int, now_ms: int) -> bool:
         """Whether a flush time of this bucket lies between the last flush and now, or now and it.
 
-        Flush times are spread over the interval by bucket, so that not all buckets rewrite their
-        long windows in the same micro-batch. A clock that was ahead puts no flush off.
+        A clock that was ahead puts no flush off.
         """
         every_ms = self.cascade.flush_ms[level]
         if not self.live or every_ms == 0:
             return True
-        shift_ms = every_ms * self.number // self.buckets
-        return (now_ms - shift_ms) // every_ms != (flushed_ms - shift_ms) // every_ms
+        return self._next_flush_ms(level, now_ms) != self._next_flush_ms(level, flushed_ms)
 
-    def _split(self, level: int, timely: Counters, *, is_due: bool) -> tuple[Counters, Counters]:
-        """Return what the level flushes now, and what stays pending."""
+    def _next_flush_ms(self, level: int, after_ms: int) -> int:
+        """Return the level's first flush time after another time.
+
+        They are spread over the interval by bucket, so that not all buckets rewrite their long
+        windows in the same micro-batch.
+        """
+        every_ms = self.cascade.flush_ms[level]
+        shift_ms = every_ms * self.number // self.buckets
+        return ((after_ms - shift_ms) // every_ms + 1) * every_ms + shift_ms
+
+    def _split(
+        self, level: int, timely: Counters, *, is_due: bool, flush: bool
+    ) -> tuple[Counters, Counters]:
+        """Return what the level flushes now, and what stays pending.
+
+        No more stays than one flush hands on: where more comes than that, flushes grow, batches
+        take longer, and nothing new is taken from the source meanwhile.
+        """
         key = f"pending/{level}"
         before = counters_in(self.blocks, key)
         pending = Counters.merge([before, timely])
-        most = self.cascade.max_counters_per_flush if self.live else len(pending)
+        most = len(pending)
+        if self.live and not flush:
+            most = max(
+                self.cascade.max_counters_per_flush, most - self.cascade.max_counters_per_flush
+            )
         due, rest = _oldest(pending, most) if is_due else (Counters.empty(), pending)
         if len(rest):
             self.blocks.put(key, rest.encode())
         elif len(before):
             self.blocks.remove(key)
         return due, rest
+
+    def _tell_waiting(self, meta: Meta, turn: _Turn) -> None:
+        """Tell which levels lack something that is held back, as of when they stand, till when."""
+        since_ms: dict[int, int] = {}
+        for level, flushed_ms in enumerate(meta.flushed_ms):
+            above = self.cascade.parent(level)
+            reached = [since_ms[above]] if above is not None and above in since_ms else []
+            if meta.held_from_ms[level] != _FOREVER:
+                reached.append(flushed_ms)
+                is_left = level in turn.done.backlog
+                due_ms = turn.now_ms if is_left else self._next_flush_ms(level, flushed_ms)
+                turn.done.due_ms = min(due_ms, turn.done.due_ms or due_ms)
+            if reached:
+                since_ms[level] = min(reached)
+        turn.done.as_of_ms = since_ms
 
     def _tell_gone(self, level: int, gone: Counters, done: Advance) -> None:
         if self.whole and len(gone):
@@ -432,6 +472,7 @@ class _Turn:
     meta: Meta
     now_ms: int
     inbox: list[list[tuple[Counters, int]]]
+    flush: bool = False
     done: Advance = field(default_factory=Advance)
 
 

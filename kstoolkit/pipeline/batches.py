@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.events.event import REASONS
+from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
 from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_bytes, format_count
@@ -126,6 +127,9 @@ class MicroBatch:
         By reason.
     changelog_records, changelog_bytes, findings
         What was written.
+    as_of_ms
+        By window, of those that lack what waits for its flush: up to which batch's clock they hold
+        all that came in; ``None`` if they never did.
     state
         What the state stores held after it, by Spark's figures; ``None`` where that was not kept.
     state_bytes
@@ -148,6 +152,7 @@ class MicroBatch:
     changelog_records: int = 0
     changelog_bytes: int = 0
     findings: int = 0
+    as_of_ms: dict[str, int | None] = field(default_factory=dict)
     state: StateSize | None = None
     state_bytes: int | None = None
     parts_seconds: dict[str, float] = field(default_factory=dict)
@@ -161,6 +166,7 @@ class MicroBatch:
         *,
         seconds: float,
         findings: int,
+        as_of_ms: Mapping[str, int | None],
     ) -> MicroBatch:
         """Add up what buckets (they know events) and tasks (they know records) reported."""
         buckets = [report for report in reports if "events" in report]
@@ -184,6 +190,7 @@ class MicroBatch:
             changelog_records=sum(each["records"] for each in tasks),
             changelog_bytes=sum(each["bytes"] for each in tasks),
             findings=findings,
+            as_of_ms=dict(as_of_ms),
         )
 
     def save(self, folder: Path) -> None:
@@ -354,6 +361,25 @@ def batches_of(folder: RunFolder, query: StreamingQuery | None = None) -> Batche
     return Batches(tuple(told))
 
 
+def newest_batch(folder: RunFolder) -> MicroBatch | None:
+    """Return what a run's newest batch came to; ``None`` before the first."""
+    marked = BatchFolders(folder.path / STATISTICS_FOLDER).marked()
+    return MicroBatch.load(marked[-1].folder) if marked else None
+
+
+def as_of_text(as_of_ms: int | None) -> str:
+    """Return for people up to when a window holds all that came in.
+
+    Examples
+    --------
+    >>> as_of_text(1_442_052_600_000)
+    '2015-09-12 10:10:00 UTC; what came later waits for its flush'
+    """
+    if as_of_ms is None:
+        return "unknown (no flush was whole yet)"
+    return f"{moment_of(as_of_ms):%Y-%m-%d %H:%M:%S} UTC; what came later waits for its flush"
+
+
 def _told_sizes(query: StreamingQuery | None) -> dict[int, StateSize]:
     try:
         recent = [] if query is None else query.recentProgress
@@ -400,6 +426,8 @@ class RunSummary(Viewed):
         Records that ``min_count`` kept out of the changelog.
     backlog
         Counters that the newest batch held back, by window.
+    as_of_ms
+        By window, of those that lack what waits for a flush: see :meth:`kstoolkit.Run.as_of`.
     state_bytes
         Size of the state in the checkpoint; ``None`` if it could not be read.
     state_rows, state_memory_bytes
@@ -423,6 +451,7 @@ class RunSummary(Viewed):
     seconds: float
     first_batch_seconds: float | None
     steady_events_per_second: float | None
+    as_of_ms: dict[str, int | None]
     state_rows: int | None = None
     state_memory_bytes: int | None = None
 
@@ -439,6 +468,7 @@ class RunSummary(Viewed):
             batches=len(batches),
             left_out=sum(sum(batch.left_out.values()) for batch in batches),
             backlog={} if last is None else last.backlog,
+            as_of_ms={} if last is None else last.as_of_ms,
             state_bytes=state_bytes,
             seconds=round(sum(batch.seconds for batch in batches), 3),
             first_batch_seconds=None if first is None else first.seconds,
@@ -482,6 +512,7 @@ class RunSummary(Viewed):
             ("records into the shuffle", f"{self.counters_in:,}{per_event}"),
             ("changelog", self._changelog()),
             *held,
+            *((f"{window} as of", as_of_text(ms)) for window, ms in self.as_of_ms.items()),
             ("state", format_bytes(self.state_bytes)),
             ("state in memory", self._held()),
             ("speed", self._speed()),

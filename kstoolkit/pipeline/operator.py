@@ -19,7 +19,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from kstoolkit.counters.bucket import Bucket, Changes
 from kstoolkit.counters.counters import Counters
 from kstoolkit.findings.baselines import Baselines
-from kstoolkit.pipeline.shuffle import BLOCK, DEAD_LETTERS, bucket_of, spare_collector, to_ipc
+from kstoolkit.pipeline.shuffle import (
+    BLOCK,
+    DEAD_LETTERS,
+    FLUSH,
+    bucket_of,
+    spare_collector,
+    to_ipc,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +111,7 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, dead, now_ms = _unpack(rows)
+        arrivals, dead, now_ms, flush = _unpack(rows)
         if self.plan.processing_time:
             pane_ms = self.plan.cascade.pane_ms
             arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + now_ms - now_ms % pane_ms)
@@ -116,7 +123,7 @@ class CascadeOperator(StatefulProcessor):
             live=self.plan.live,
             whole=self.plan.whole,
         )
-        done = cascade.advance(arrivals, now_ms=now_ms)
+        done = cascade.advance(arrivals, now_ms=now_ms, flush=flush)
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
@@ -131,6 +138,8 @@ class CascadeOperator(StatefulProcessor):
             "backlog": done.backlog,
             "changed": {changes.level: len(changes.counters) for changes in done.changes},
             "left_out": left_out,
+            "as_of_ms": done.as_of_ms,
+            "due_ms": done.due_ms,
             "now_ms": now_ms,
         }
         out.append((STATISTICS, -1, json.dumps(told).encode()))
@@ -188,9 +197,9 @@ class CascadeOperator(StatefulProcessor):
         return baselines
 
 
-def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
-    """Return a bucket's counters, its dead letters as they came, and the batch's clock."""
-    blocks, dead, now_ms = [], [], 0
+def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int, bool]:
+    """Return a bucket's counters, its dead letters, the batch's clock, and whether to flush all."""
+    blocks, dead, now_ms, flush = [], [], 0, False
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
         for kind, payload in zip(frame["kind"], frame["payload"], strict=True):
@@ -198,7 +207,8 @@ def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int]:
                 blocks.append(Counters.decode(bytes(payload)))
             elif kind == DEAD_LETTERS:
                 dead.append(bytes(payload))
-    return Counters.merge(blocks), dead, now_ms
+            flush = flush or kind == FLUSH
+    return Counters.merge(blocks), dead, now_ms, flush
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

@@ -69,7 +69,7 @@ from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
 from kstoolkit.pipeline.session import spark_session, streaming_conf
-from kstoolkit.pipeline.shuffle import Grain
+from kstoolkit.pipeline.shuffle import FLUSH, TICK, Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
 from kstoolkit.pipeline.topicfeed import (
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
     from kstoolkit.pipeline.batches import MicroBatch
-    from kstoolkit.pipeline.supervising import Gate
+    from kstoolkit.pipeline.supervising import Gate, Start
 
     Prepare = Callable[[Log, Sleep], "_Job"]
 
@@ -398,7 +398,7 @@ def _check_apart(
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One run, ready to start: ``feed`` has the ticks beside it, ``ending`` is of a topic alone."""
+    """One run, ready to start; ``ending`` is of a topic alone."""
 
     pipeline: Pipeline
     folder: RunFolder
@@ -408,11 +408,21 @@ class _Job:
     ending: Ending | None = None
 
     def start(
-        self, on_batch: Callable[[MicroBatch], None], gate: Gate, **trigger: Any
+        self,
+        on_batch: Callable[[MicroBatch], None],
+        gate: Gate,
+        *,
+        flush: bool = False,
+        **trigger: Any,
     ) -> StreamingQuery:
-        """Start the query, whose batches pass the gate; ``trigger`` is Spark's."""
+        """Start the query, whose batches pass the gate; ``trigger`` is Spark's.
+
+        One that is there to ``flush`` has one batch, in which all levels are due.
+        """
         pipeline, spark = self.pipeline, self.feed.sparkSession
         query: StreamingQuery | None = None
+        due = stream.Due(self.folder.due)
+        ticks = (FLUSH if flush else TICK) if self.settings.was_live else None
 
         def ended(batch: MicroBatch) -> None:
             keep_state_size(self.folder, self.settings.epoch, query)  # of the one before
@@ -427,16 +437,27 @@ class _Job:
             on_batch=ended,
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
+            due=due if self.live else None,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         with stream.settings_of(spark, conf):
             plan = _operator_plan(pipeline, live=self.live)
-            output = stream.cascade(self.feed, plan, self.settings.partitions)
-            step = gate.before(sink, self._check)
+            feed = self._still() if flush else self.feed
+            feed = stream.ticking(feed, pipeline.buckets, due, kind=ticks)
+            output = stream.cascade(feed, plan, self.settings.partitions)
+            step = gate.before(sink, _nothing if flush else self._check)
             writer = output.writeStream.foreachBatch(step).outputMode("append")
             writer = writer.queryName("kstoolkit").trigger(**trigger)
             query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
             return query
+
+    def _still(self) -> DataFrame:
+        """Return the feed as it is while nothing is taken in.
+
+        A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
+        """
+        is_ours = self.settings.feed != "frame"
+        return stream.still_feed(self.feed.sparkSession) if is_ours else self.feed
 
     def supervised(
         self,
@@ -454,12 +475,17 @@ class _Job:
         patience_ms = source.patience_ms if isinstance(source, Topic) else PATIENCE_MS
         retries = Retries(self.folder, patience_ms, tell, restart)
 
-        def start(job: _Job) -> Callable[[Gate], StreamingQuery]:
-            return lambda gate: job.start(on_batch, gate, **trigger)
+        def start(job: _Job) -> Start:
+            def started(gate: Gate, *, flush: bool = False) -> StreamingQuery:
+                when = {"availableNow": True} if flush else trigger
+                return job.start(on_batch, gate, flush=flush, **when)
+
+            return started
 
         query = SupervisedQuery(
             start(self), lambda tell, sleep: start(prepare(tell, sleep)), retries, tell
         )
+        query.at_rest = partial(keep_state_size, self.folder, self.settings.epoch, query)
         if isinstance(source, Files):
             retries.is_gone = partial(_is_gone, source, self.folder)
         if isinstance(source, Topic):
@@ -494,6 +520,10 @@ class _Job:
             check_same(source, self.folder, self.settings)
         if self.ending is not None:
             self.ending.check(batch)
+
+
+def _nothing(_: int) -> None:
+    """Check nothing of a batch that takes nothing in."""
 
 
 def _is_gone(source: Files, folder: RunFolder, path: str) -> bool:
@@ -573,7 +603,6 @@ def _prepare(
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
-    feed = stream.ticking(feed, pipeline.buckets, live=settings.was_live)
     ending = None if live else _ending(facts, folder)
     return _Job(pipeline, folder, settings, feed, live, ending)
 

@@ -33,7 +33,14 @@ from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
 from kstoolkit.kafka.outputs import changelog_of_folder
-from kstoolkit.pipeline.batches import Batches, RunSummary, batches_of, keep_state_size
+from kstoolkit.moments import moment_of
+from kstoolkit.pipeline.batches import (
+    Batches,
+    RunSummary,
+    batches_of,
+    keep_state_size,
+    newest_batch,
+)
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog, java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, RunLock, Settings, newest_commit, size_bytes
 from kstoolkit.records import Viewed, counted, rows_html
@@ -43,6 +50,7 @@ from kstoolkit.windows import Window, as_window
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -377,6 +385,23 @@ class Run(Viewed):
         self.folder.check()
         return batches_of(self.folder, self.query)
 
+    def as_of(self) -> dict[str, datetime | None]:
+        """Return up to when windows hold all that came in, of those that lack what waits.
+
+        A live run flushes long windows less often than it counts; its end flushes all of them,
+        unless it comes too suddenly.
+
+        Returns
+        -------
+        dict
+            By window, UTC; ``None`` of one that never held all. Windows that lack nothing of what
+            the batches took in are not there.
+        """
+        self.folder.check()
+        newest = newest_batch(self.folder)
+        told = {} if newest is None else newest.as_of_ms
+        return {each: None if ms is None else moment_of(ms) for each, ms in told.items()}
+
     def history(self, user: str, *, action: str | None = None) -> UserHistory:
         """Return one user's counts over time at every level of the cascade.
 
@@ -537,8 +562,16 @@ class Run(Viewed):
             return None
         return why if isinstance(why, KstoolkitError) else run_failed(why, self.folder)
 
+    @property
+    def rests(self) -> bool:
+        """Whether a live run has counted what there is, and waits for its next trigger."""
+        return self.query is not None and not self.query.status["isTriggerActive"]
+
     def stop(self) -> None:
-        """End a live run after the batch at hand; started again, it goes on from there."""
+        """End a live run after the batch at hand; started again, it goes on from there.
+
+        What waits for a flush is flushed first, in a batch that takes nothing new in.
+        """
         try:
             with suppress(*JAVA_IS_GONE):  # who stops a service stops all its processes at once
                 if self.query is not None:

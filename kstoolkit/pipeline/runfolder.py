@@ -5,7 +5,7 @@
     run.json       the settings: what can't change between runs, and a note of the rest
     checkpoint/    Spark's own; its offset log says which files or offsets each batch had taken
     changelog/ · findings/ · dead_letters/ · statistics/    by epoch and batch
-    files.jsonl · given_up.jsonl · skip.json · restarts.jsonl · spark.log
+    files.jsonl · given_up.jsonl · skip.json · restarts.jsonl · due.json · spark.log
 
 While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
 however it ended.
@@ -177,6 +177,11 @@ class RunFolder:
     def ledger(self) -> Path:
         """The list of files taken in."""
         return self.path / "files.jsonl"
+
+    @property
+    def due(self) -> Path:
+        """When a live run's next flush is due, from batch to batch."""
+        return self.path / "due.json"
 
     @property
     def staged(self) -> Path:
@@ -391,17 +396,19 @@ def initial_offsets(checkpoint: Path, topic: str) -> dict[int, int]:
     return found or {}
 
 
-def rewrite_offsets(
-    checkpoint: Path, batch: int, topic: str, ends: Mapping[int, int] | None
-) -> None:
-    """Have a batch that was planned and not counted end elsewhere; ``None`` takes the plan back."""
+def take_back(checkpoint: Path, batch: int) -> None:
+    """Take back the plan of a batch that was not begun."""
     place = checkpoint / "offsets" / str(batch)
-    lines = _lines(checkpoint, batch)
     # Hadoop keeps a checksum beside each file, and takes one without for what it is.
     place.with_name(f".{batch}.crc").unlink(missing_ok=True)
-    if ends is None:
-        place.unlink(missing_ok=True)
-        return
+    place.unlink(missing_ok=True)
+
+
+def rewrite_offsets(checkpoint: Path, batch: int, topic: str, ends: Mapping[int, int]) -> None:
+    """Have a batch that was planned and not begun end elsewhere."""
+    place = checkpoint / "offsets" / str(batch)
+    lines = _lines(checkpoint, batch)
+    place.with_name(f".{batch}.crc").unlink(missing_ok=True)
     told = {topic: {str(each): at for each, at in sorted(ends.items())}}
     written = json.dumps(told, separators=(",", ":"))
     hidden = place.with_name(f".{batch}.cut")
@@ -428,9 +435,17 @@ def _lines(checkpoint: Path, batch: int) -> list[str]:
         return []
 
 
+def newest_plan(checkpoint: Path) -> int | None:
+    """Return the number of the newest batch that Spark has planned; ``None`` before the first."""
+    return _newest(checkpoint / "offsets")
+
+
 def newest_commit(checkpoint: Path) -> int | None:
     """Return the number of the newest batch that Spark has committed; ``None`` before the first."""
-    folder = checkpoint / "commits"
+    return _newest(checkpoint / "commits")
+
+
+def _newest(folder: Path) -> int | None:
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return max((int(name) for name in names if name.isdigit()), default=None)
 

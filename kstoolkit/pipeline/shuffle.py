@@ -39,7 +39,7 @@ _SHUFFLE_SCHEMA = pa.schema(
 SHUFFLE_DDL = "bucket int, kind string, payload binary"
 """The columns of what a feed hands to the operator, as Spark writes them."""
 
-BLOCK, DEAD_LETTERS, TICK = "block", "letters", "tick"
+BLOCK, DEAD_LETTERS, TICK, FLUSH = "block", "letters", "tick", "flush"
 
 _MOST_COUNTERS = 4_000_000
 """So many counters are held as columns before they are put aside as bytes."""

@@ -33,6 +33,7 @@ from pyspark.sql import functions as sf
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.changelog.countsfile import ChangelogWriter
 from kstoolkit.changelog.topic import Outbox, OutboxWriter
+from kstoolkit.counters.bucket import NEVER
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import KafkaError
 from kstoolkit.findings.peers import MOMENTS_SCHEMA, pool_moments
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
+    from kstoolkit.pipeline.stream import Due
     from kstoolkit.windows import Cascade, Window
 
 _REPORT_DDL = "kind string, bucket int, level int, payload binary"
@@ -286,7 +288,8 @@ def _of_bucket(table: pa.Table, level: int, bucket: int) -> pa.Table:
 class Sink:
     """The function of Spark's ``foreachBatch`` for one run, which files batches under ``epoch``.
 
-    ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to.
+    ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to, and
+    ``due`` when a bucket holds back something whose flush has come.
     """
 
     out: Path
@@ -297,6 +300,9 @@ class Sink:
     on_batch: Callable[[MicroBatch], None]
     topic: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
+    due: Due | None = None
+    buckets_told: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """What each bucket said when it was last called."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         """Write and judge one micro-batch."""
@@ -311,18 +317,40 @@ class Sink:
             if row.kind == MOMENTS:
                 moments.report(row.level, row.bucket, bytes(row.payload))
         moments.save(place[STATISTICS_FOLDER])
-        told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
+        reported = [row for row in reports if row.kind == STATISTICS]
+        told = [json.loads(bytes(row.payload)) for row in reported]
+        self.buckets_told.update(
+            (row.bucket, each) for row, each in zip(reported, told, strict=True) if row.bucket >= 0
+        )
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
         found = self._judge(frame, place[_FINDINGS], moments, now_ms)
         if found and self.findings_to is not None:
             _send_findings(frame.sparkSession, place[_FINDINGS], self.findings_to)
         statistics = MicroBatch.of(
-            batch, told, self.cascade.labels, seconds=time.monotonic() - began, findings=found
+            batch,
+            told,
+            self.cascade.labels,
+            seconds=time.monotonic() - began,
+            findings=found,
+            as_of_ms=self._as_of_ms(now_ms),
         )
         statistics.save(place[STATISTICS_FOLDER])
         for kind in _KINDS:
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
+
+    def _as_of_ms(self, now_ms: int) -> dict[str, int | None]:
+        """Return as of when windows stand that lack what is held back, and say when that is due."""
+        told = self.buckets_told.values()
+        if self.due is not None:
+            due = [each["due_ms"] for each in told if each["due_ms"] is not None]
+            self.due.tell(min(due, default=None), now_ms=now_ms)
+        reached: dict[str, int | None] = {}
+        for level, window in enumerate(self.cascade.labels):
+            since = [each["as_of_ms"].get(str(level)) for each in told]
+            if known := [each for each in since if each is not None]:
+                reached[window] = None if min(known) == NEVER else min(known)
+        return reached
 
     def _folder(self, kind: str) -> str:
         return _OUTBOX if kind == _CHANGELOG and self.topic is not None else kind

@@ -2,13 +2,17 @@
 
 A tick is one row for every bucket, so that a bucket nobody writes to still gets its turn: without
 rows in a micro-batch it is not called at all, and in a live run it may still hold counters that
-wait for their flush.
+wait for their flush. There is one as the query starts, and whenever a flush is due by what the sink
+wrote down of the batch before (:class:`Due`); nothing else forces a micro-batch.
 """
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
@@ -24,7 +28,7 @@ from kstoolkit.pipeline.counting import COLUMNS, counting
 from kstoolkit.pipeline.dataframes import column_of, unreadable
 from kstoolkit.pipeline.feeds import FileFeed, FileFeedPlan, LineFeed
 from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
-from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
+from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,8 +42,47 @@ if TYPE_CHECKING:
     Counting = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When the next tick is due, as the sink tells the tick feed, which is a process of its own.
+
+    Parameters
+    ----------
+    path
+        The file that tells it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> due = Due(Path(tempfile.mkdtemp()) / "due.json")
+    >>> due.has_come(now_ms=1_000)  # nobody knows
+    True
+    >>> due.tell(60_000, now_ms=1_000)
+    >>> due.has_come(now_ms=30_000), due.has_come(now_ms=60_000)
+    (False, True)
+    """
+
+    path: Path
+
+    def tell(self, due_ms: int | None, *, now_ms: int) -> None:
+        """Say when something is due, ``None`` for never, by the clock of a batch."""
+        hidden = self.path.with_name(f".{self.path.name}")
+        hidden.write_text(json.dumps({"due_ms": due_ms, "now_ms": now_ms}), encoding="utf-8")
+        hidden.replace(self.path)
+
+    def has_come(self, *, now_ms: int) -> bool:
+        """Whether something is due, or may be: a clock that went back puts nothing off."""
+        try:
+            told = json.loads(self.path.read_text(encoding="utf-8"))
+            due_ms, told_ms = told["due_ms"], told["now_ms"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return True
+        return now_ms < told_ms or (due_ms is not None and due_ms <= now_ms)
+
+
 class _TickFeed(DataSource):
-    """One row for every bucket, each time that a micro-batch is asked for."""
+    """One row for every bucket, as often as a flush is due."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,18 +95,19 @@ class _TickFeed(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
         """Return the reader of one query."""
-        return _TickReader(int(self.options["buckets"]), live=self.options["live"] == "True")
+        kind, due = self.options["kind"], Due(Path(self.options["due"]))
+        return _TickReader(int(self.options["buckets"]), due, kind or None)
 
 
 class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the clock's milliseconds, later ones where it goes back; still unless live.
+    """Offsets are the clock's milliseconds, later ones where it goes back, and a number of flushes.
 
-    Under availableNow there is one tick and no more.
+    Without a ``kind`` of tick, they stay. Under availableNow there is one tick and no more.
     """
 
-    def __init__(self, buckets: int, *, live: bool) -> None:
-        self.buckets, self.live = buckets, live
-        self._target_ms: int | None = None
+    def __init__(self, buckets: int, due: Due, kind: str | None) -> None:
+        self.buckets, self.due, self.kind = buckets, due, kind
+        self._target: dict[str, Any] | None = None
         self._is_last = False
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -76,18 +120,59 @@ class _TickReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
-        if not self.live:
+        if self.kind is None:
             return start
-        if self._target_ms is None or not self._is_last:
-            self._target_ms = max(time.time_ns() // 1_000_000, start["tick_ms"] + 1)
-        return {"tick_ms": max(self._target_ms, start["tick_ms"])}
+        now_ms = time.time_ns() // 1_000_000
+        if self._target is None or (not self._is_last and self.due.has_come(now_ms=now_ms)):
+            flushes = start.get(FLUSH, 0) + (self.kind == FLUSH)
+            self._target = {"tick_ms": max(now_ms, start["tick_ms"] + 1), FLUSH: flushes}
+        return self._target
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
-        return [InputPartition(None)]
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return [InputPartition(FLUSH if end.get(FLUSH, 0) > start.get(FLUSH, 0) else TICK)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for bucket in range(self.buckets):
+            yield shuffle_record(bucket, partition.value, b"")
+
+
+class _StillFeed(DataSource):
+    """A feed that brings nothing, in the place of one that stays where it is."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "kstoolkit_still"
+
+    def schema(self) -> str:
+        """Return the columns of the shuffle."""
+        return SHUFFLE_DDL
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - called by keyword
+        """Return the reader of one query."""
+        return _StillReader()
+
+
+class _StillReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are those of the feed whose place it takes."""
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        pass
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: ARG002, N802
+        return start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        if start != end:
+            message = f"What lies from {start} to {end} is not counted yet."
+            raise ValueError(message)
+        return [InputPartition(None)]  # Spark compares texts, and had its own
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        for bucket in range(self.buckets):
-            yield shuffle_record(bucket, TICK, b"")
+        return iter(())
 
 
 _PARSED = "_parsed"
@@ -137,12 +222,18 @@ def staged_feed(spark: SparkSession, folder: str) -> DataFrame:
     return staged.parquet(folder)
 
 
-def ticking(feed: DataFrame, buckets: int, *, live: bool) -> DataFrame:
-    """Return the feed with one row for each bucket beside it, in every micro-batch if ``live``."""
+def still_feed(spark: SparkSession) -> DataFrame:
+    """Return a stream for the shuffle that takes nothing in of the feed that it stands for."""
+    spark.dataSource.register(_StillFeed)
+    return spark.readStream.format(_StillFeed.name()).load()
+
+
+def ticking(feed: DataFrame, buckets: int, due: Due, *, kind: str | None) -> DataFrame:
+    """Return the feed with one row of a kind for each bucket beside it, as often as is due."""
     spark = feed.sparkSession
     spark.dataSource.register(_TickFeed)
-    ticks = spark.readStream.format(_TickFeed.name()).option("buckets", str(buckets))
-    return feed.unionByName(ticks.option("live", str(live)).load())
+    told = {"buckets": str(buckets), "due": str(due.path), "kind": kind or ""}
+    return feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
 
 
 def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:

@@ -24,7 +24,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
@@ -39,6 +39,7 @@ from kstoolkit.errors import (
     UnreadableFile,
     UserError,
 )
+from kstoolkit.pipeline.batches import newest_batch
 from kstoolkit.pipeline.failure import (
     JAVA_IS_GONE,
     RestartLog,
@@ -50,8 +51,10 @@ from kstoolkit.pipeline.failure import (
 from kstoolkit.pipeline.runfolder import (
     initial_offsets,
     newest_commit,
+    newest_plan,
     offsets_reached,
     rewrite_offsets,
+    take_back,
 )
 from kstoolkit.pipeline.sink import NotSent
 from kstoolkit.units import format_duration
@@ -66,8 +69,13 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.failure import Restart
     from kstoolkit.pipeline.runfolder import RunFolder
 
+    class Start(Protocol):
+        """Starts a query whose batches pass a gate; one that flushes ends after its batch."""
+
+        def __call__(self, gate: Gate, *, flush: bool = False) -> StreamingQuery:
+            """Start it."""
+
     Step = Callable[[DataFrame, int], None]
-    Start = Callable[["Gate"], StreamingQuery]
     Ready = Callable[[Log, Sleep], Start]
 
 
@@ -104,7 +112,7 @@ class Ending:
         if wanted == planned:
             return
         if wanted == begun and batch > self.first_batch:
-            rewrite_offsets(self.checkpoint, batch, self.topic, None)
+            take_back(self.checkpoint, batch)
             message = f"The run ends before batch {batch}."
             raise AtItsEnd(message)
         rewrite_offsets(self.checkpoint, batch, self.topic, wanted)
@@ -149,13 +157,16 @@ _NO_TRACEBACK = _NoTraceback()
 class Gate:
     """What each micro-batch passes before it is counted.
 
-    It lets none through once the run is to end, and keeps what went wrong as it was raised: Spark
-    makes a text of it.
+    It lets none through once the run is to end, or one is counted where that is all, and keeps what
+    went wrong as it was raised: Spark makes a text of it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, once: bool = False) -> None:
         self.closing = Event()
         self.turned_away = Event()
+        self.passed: int | None = None
+        self.counted = Event()
+        self._once = once
         self._raised: KstoolkitError | None = None
         logging.getLogger("py4j.clientserver").addFilter(_NO_TRACEBACK)
 
@@ -166,9 +177,13 @@ class Gate:
             if self.closing.is_set():
                 self.turned_away.set()
                 raise _Closed
+            self.passed = batch
+            if self._once:
+                self.closing.set()
             try:
                 check(batch)
                 count(frame, batch)
+                self.counted.set()
             except KstoolkitError as error:
                 self._raised = error
                 raise
@@ -185,7 +200,7 @@ class SupervisedQuery(StreamingQuery):
     """A streaming query that is replaced underneath when it dies.
 
     ``start`` starts it, each batch to pass the gate; ``ready`` makes it ready anew, Spark included,
-    and returns what starts it then.
+    and returns what starts it then. ``at_rest`` is called when there is nothing to count any more.
     """
 
     def __init__(self, start: Start, ready: Ready, retries: Retries, tell: Log) -> None:
@@ -195,6 +210,7 @@ class SupervisedQuery(StreamingQuery):
         self._starting = Lock()
         self._leading: Thread | None = None
         self._failure: KstoolkitError | None = None
+        self.at_rest: Callable[[], None] = lambda: None
 
     def begin(self) -> Self:
         """Start the query, unless the run is to end already."""
@@ -230,6 +246,14 @@ class SupervisedQuery(StreamingQuery):
         self.check_wanted()
         self._tell(line)
 
+    @property
+    def status(self) -> dict[str, Any]:
+        """What it does just now, as Spark tells it; one that is dead is being started again."""
+        with suppress(*JAVA_IS_GONE):
+            if super().isActive:
+                return super().status
+        return {"message": "Is down", "isDataAvailable": False, "isTriggerActive": True}
+
     def sleep(self, seconds: float) -> None:
         """Wait for so long, unless the run is to end."""
         self._gate.closing.wait(seconds)
@@ -259,8 +283,46 @@ class SupervisedQuery(StreamingQuery):
         finally:
             with self._starting, suppress(*JAVA_IS_GONE):
                 super().stop()
-            if self._leading is not None:
-                self._leading.join()
+            leading, self._leading = self._leading, None
+            if leading is not None:
+                leading.join()
+        if leading is not None and self._failure is None:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Flush what is held back, in a batch that takes nothing in; else the next run does."""
+        gate = Gate(once=True)
+        try:
+            if not self._may_flush():
+                return
+            query = self._start(gate, flush=True)
+            try:
+                while query.isActive:
+                    time.sleep(_GLANCE_SECONDS)
+                query.awaitTermination()  # raises what it ended with
+            finally:
+                query.stop()
+        except (*_DEATHS, KstoolkitError, OSError) as death:
+            if not gate.turned_away.is_set():
+                why = cause_in_words(gate.cause(death))
+                self._tell(f"What waits could not be flushed ({why}); the next run does it.")
+
+    def _may_flush(self) -> bool:
+        """Whether something waits, and no batch is left that was begun: it has to be counted first.
+
+        One that was only planned is planned anew by the next run.
+        """
+        folder = self._retries.folder
+        newest = newest_batch(folder)
+        if newest is None or not newest.as_of_ms:
+            return False
+        planned = newest_plan(folder.checkpoint)
+        if planned is None or planned == newest_commit(folder.checkpoint):
+            return True
+        if planned == self._gate.passed:
+            return False
+        take_back(folder.checkpoint, planned)
+        return True
 
     def _lead(self) -> None:
         try:
@@ -287,6 +349,9 @@ class SupervisedQuery(StreamingQuery):
             while super().isActive:
                 if self._gate.closing.wait(_LOOK_SECONDS):
                     return
+                if self._gate.counted.is_set() and not self.status["isTriggerActive"]:
+                    self._gate.counted.clear()
+                    self.at_rest()
             super().awaitTermination()  # raises what it ended with
         except BaseException:
             with suppress(*JAVA_IS_GONE):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql.streaming.query import StreamingQuery
 
 import kstoolkit as kst
 from kstoolkit.errors import OutputError
@@ -249,12 +250,64 @@ def test_a_bounded_run_after_a_live_one_flushes_what_that_held_back(
     counts_reach(run, "1 minute", 300)
     paths.append(write_lines(tmp_path / "in" / "new.json", events(40, hours=0.01, seed=5)))
     counts_reach(run, "1 minute", 340)
-    run.stop()
     assert _total(run, "1 day") == 300
+    cut_off(run)
     bounded = kst.Pipeline(source=source(tmp_path / "in"), cascade=held_back, buckets=3).run(
         tmp_path / "out", progress=False
     )
     check_exact(bounded, paths)
+
+
+def cut_off(run: Run) -> None:
+    """End a live run as a kill would, between two batches."""
+    assert run.query is not None
+    assert run.hold is not None
+    StreamingQuery.stop(run.query)
+    until(lambda: not run.is_active, "its end")
+    run.hold.release()
+
+
+def test_a_stop_flushes_all_levels_and_what_is_read_before_is_told_as_of_when(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    paths = write_files(tmp_path / "in", events(300, hours=0.01), 1)
+    held_back = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS[1:], "7 days"), retention=4)
+    run = start(cascade=held_back, buckets=3)
+    counts_reach(run, "1 day", 300)
+    flushed = datetime.now(UTC)
+    paths.append(write_lines(tmp_path / "in" / "new.json", events(40, hours=0.01, seed=5)))
+    counts_reach(run, "1 minute", 340)
+    as_of = run.as_of()
+    assert set(as_of) == set(LEVELS[1:])
+    assert all(each is not None and each < flushed for each in as_of.values())
+    assert "1 day as of" in str(run.summary())
+    write_lines(tmp_path / "in" / "waits.json", [])  # nothing new comes of a stop
+    run.stop()
+    assert run.as_of() == {}
+    check_exact(run, paths)
+    again = start(cascade=held_back, buckets=3)
+    paths.append(write_lines(tmp_path / "in" / "more.json", events(20, hours=0.01, seed=6)))
+    counts_reach(again, "1 minute", 360)
+    again.stop()
+    check_exact(again, paths)
+
+
+def test_an_idle_live_run_makes_no_micro_batches_but_when_a_flush_is_due(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    slow = kst.Cascade(*LEVELS, flush={"1 minute": "0 s", "1 hour": "4 s", "1 day": "8 s"})
+    paths = write_files(tmp_path / "in", events(200, hours=0.01), 1)
+    run = start(cascade=slow, buckets=2, trigger="100 ms")
+    counts_reach(run, "1 day", 200)
+    paths.append(write_lines(tmp_path / "in" / "new.json", events(40, hours=0.01, seed=5)))
+    counts_reach(run, "1 day", 240)
+    until(lambda: not run.as_of(), "all flushed")
+    made = batches(run)
+    assert made < 12, "one for each file, and for what was due of each bucket"
+    time.sleep(3)
+    assert batches(run) == made
+    assert run.rests
+    check_exact(run, paths)
 
 
 def test_a_live_run_hands_on_no_more_than_its_limit_and_says_what_waits(
@@ -266,8 +319,7 @@ def test_a_live_run_hands_on_no_more_than_its_limit_and_says_what_waits(
     until(lambda: run.summary().backlog.get("1 minute"), "a backlog", every=0.05)
     counts_reach(run, "1 hour", 120)
     check_exact(run, paths)
-    next_batch(run)
-    assert run.summary().backlog == {}
+    until(lambda: not run.summary().backlog, "nothing to wait")
 
 
 PROGRAM = """

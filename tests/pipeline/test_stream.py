@@ -2,10 +2,15 @@ from __future__ import annotations
 
 import time
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from kstoolkit.pipeline.stream import _TickReader
+from kstoolkit.pipeline.stream import Due, _StillReader, _TickReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DAY_MS = 86_400_000
 
@@ -19,22 +24,88 @@ def ticks(reader: _TickReader, last_ms: int, number: int) -> list[int]:
     return seen
 
 
-def test_each_look_of_a_live_run_is_a_tick_also_after_a_clock_that_was_a_day_ahead() -> None:
-    ahead_ms = time.time_ns() // 1_000_000 + DAY_MS
-    for last_ms in (0, ahead_ms):
-        seen = ticks(_TickReader(4, live=True), last_ms, 5)
-        assert all(later > earlier for earlier, later in pairwise(seen))
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
-def test_the_end_of_an_input_is_one_tick_also_after_a_clock_that_was_a_day_ahead() -> None:
-    ahead_ms = time.time_ns() // 1_000_000 + DAY_MS
-    for last_ms in (0, ahead_ms):
-        reader = _TickReader(4, live=True)
-        reader.prepareForTriggerAvailableNow()
-        first, second, *others = ticks(reader, last_ms, 4)
-        assert second > first
-        assert set(others) == {second}
+@pytest.fixture
+def due(tmp_path: Path) -> Due:
+    return Due(tmp_path / "due.json")
 
 
-def test_a_run_with_an_end_has_no_ticks() -> None:
-    assert set(ticks(_TickReader(4, live=False), 5, 3)) == {5}
+@pytest.mark.parametrize("ahead_ms", [0, DAY_MS])
+def test_where_nobody_knows_what_is_due_each_look_is_a_tick_whatever_the_clock_was(
+    due: Due, ahead_ms: int
+) -> None:
+    seen = ticks(_TickReader(4, due, "tick"), now_ms() + ahead_ms, 5)
+    assert all(later > earlier for earlier, later in pairwise(seen))
+
+
+def test_a_live_run_ticks_once_as_it_starts_and_then_when_something_is_due(due: Due) -> None:
+    reader = _TickReader(4, due, "tick")
+    due.tell(None, now_ms=now_ms())
+    first, *others = ticks(reader, 0, 4)[1:]
+    assert set(others) == {first} != {0}
+    due.tell(now_ms() + 300, now_ms=now_ms())
+    assert set(ticks(reader, first, 3)) == {first}
+    time.sleep(0.3)
+    assert ticks(reader, first, 1)[1] > first
+
+
+@pytest.mark.parametrize("due_ms", [None, now_ms() + 2 * DAY_MS])
+def test_a_clock_that_went_back_puts_no_tick_off(due: Due, due_ms: int | None) -> None:
+    reader = _TickReader(4, due, "tick")
+    due.tell(due_ms, now_ms=now_ms() + DAY_MS)
+    seen = ticks(reader, now_ms() + DAY_MS, 3)
+    assert all(later > earlier for earlier, later in pairwise(seen))
+
+
+@pytest.mark.parametrize("told", ["", "{", "[]", '{"due_ms": 3}', '"text"'])
+def test_what_can_not_be_read_is_due(due: Due, told: str) -> None:
+    due.path.write_text(told)
+    assert due.has_come(now_ms=0)
+
+
+@pytest.mark.parametrize("ahead_ms", [0, DAY_MS])
+@pytest.mark.parametrize("kind", ["tick", "flush"])
+def test_the_end_of_an_input_is_one_tick_whatever_the_clock_was(
+    due: Due, kind: str, ahead_ms: int
+) -> None:
+    reader = _TickReader(4, due, kind)
+    reader.prepareForTriggerAvailableNow()
+    first, second, *others = ticks(reader, now_ms() + ahead_ms, 4)
+    assert second > first
+    assert set(others) == {second}
+
+
+def test_a_run_with_an_end_has_no_ticks(due: Due) -> None:
+    assert set(ticks(_TickReader(4, due, None), 5, 3)) == {5}
+
+
+def kinds(reader: _TickReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
+    return [
+        kind
+        for partition in reader.partitions(start, end)
+        for batch in reader.read(partition)
+        for kind in batch.column("kind").to_pylist()
+    ]
+
+
+def test_a_flush_is_told_by_offsets_so_a_repeated_batch_flushes_too(due: Due) -> None:
+    start = {"tick_ms": 7}  # as those of folders that knew no flushes
+    end = _TickReader(2, due, "flush").latestOffset(start, ReadAllAvailable())
+    later = _TickReader(2, due, "tick")
+    assert kinds(later, start, end) == ["flush", "flush"]
+    ticked = later.latestOffset(end, ReadAllAvailable())
+    assert kinds(later, end, ticked) == ["tick", "tick"]
+    again = _TickReader(2, due, "flush").latestOffset(ticked, ReadAllAvailable())
+    assert kinds(later, ticked, again) == ["flush", "flush"]
+
+
+def test_a_feed_that_stands_still_refuses_what_is_not_counted_yet() -> None:
+    reader = _StillReader()
+    offset = {"actions": {"0": 50}}
+    assert reader.latestOffset(offset, ReadAllAvailable()) == offset
+    assert [list(reader.read(each)) for each in reader.partitions(offset, dict(offset))] == [[]]
+    with pytest.raises(ValueError, match="is not counted yet"):
+        reader.partitions(offset, {"actions": {"0": 51}})
