@@ -11,6 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import kstoolkit as kst
 from kstoolkit.errors import OutputError
+from tests.cli.commands import given
 from tests.pipeline.harness import (
     HOUR,
     MINUTE,
@@ -281,7 +282,10 @@ def test_a_stop_flushes_all_levels_and_what_is_read_before_is_told_as_of_when(
     assert set(as_of) == set(LEVELS[1:])
     assert all(each is not None and each < flushed for each in as_of.values())
     assert "1 day as of" in str(run.summary())
-    write_lines(tmp_path / "in" / "waits.json", [])  # nothing new comes of a stop
+    told = f"Counts of 1 day as of {as_of['1 day']:%Y-%m-%d %H:%M:%S} UTC; what came later waits"
+    for name, more in {"counts": ["--window", "1 day"], "users": ["--json"]}.items():
+        assert told in given(name, tmp_path / "out", *more).err
+    assert "as of" not in given("counts", tmp_path / "out", "--window", "1 minute").err
     run.stop()
     assert run.as_of() == {}
     check_exact(run, paths)

@@ -72,9 +72,11 @@ def topic_of(mortal: Broker, request: pytest.FixtureRequest, number: int) -> Eve
 
 
 @contextmanager
-def live(topic: EventTopic, out: Path, **options: Any) -> Iterator[Run]:
+def live(
+    topic: EventTopic, out: Path, cascade: kst.Cascade = SOON, **options: Any
+) -> Iterator[Run]:
     """Run on a topic without an end."""
-    pipeline = kst.Pipeline(source=topic.source(**options), cascade=SOON, buckets=2)
+    pipeline = kst.Pipeline(source=topic.source(**options), cascade=cascade, buckets=2)
     run = pipeline.start(out, trigger="1 second")
     try:
         yield run
@@ -245,6 +247,27 @@ def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) 
     begun = [path.name for path in (out / "statistics" / "epoch=0").iterdir()]
     assert len(begun) == len(list((out / "checkpoint" / "commits").glob("[0-9]*")))
     with live(topic, out) as run:
+        counts_all(run, topic)
+
+
+def test_a_stop_flushes_what_waits_also_while_the_broker_is_away(
+    topic: EventTopic, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rare = {"1 hour": "7 days"}
+    held_back = kst.Cascade("1 minute", "1 hour", flush=rare, lateness="30 days", retention=99)
+    with live(topic, tmp_path / "out", cascade=held_back) as run:
+        until(lambda: events_of(run) >= len(topic.rows), "its events")
+        topic.write(100, seed=2)
+        until(lambda: events_of(run) >= len(topic.rows), "all events")
+        assert differences(run, "1 hour", topic.counted())
+        topic.broker.kill()
+        until(lambda: "Kafka can't be read" in capsys.readouterr().err, "the outage to be told")
+        run.stop()
+        assert differences(run, "1 hour", topic.counted()) == []
+        assert run.as_of() == {}
+    topic.broker.start()
+    topic.write(50, seed=3)
+    with live(topic, tmp_path / "out") as run:
         counts_all(run, topic)
 
 
