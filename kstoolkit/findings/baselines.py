@@ -9,12 +9,17 @@ A window that is abnormal by the bucket's own pooled moments is *protected*: not
 from it, or an outbreak would make itself normal. A level that lasts becomes normal all the same:
 a cell leaves out no more windows than it has learnt from, the first twelve apart.
 
+What a changed window had taught is taken back before it is learnt from anew. That nothing is taken
+back that was never learnt, windows are left as they are of which a cell can't know that any more.
+
 As bytes, in the state store for each bucket and kind of window::
 
     version (1 byte) · Arrow IPC stream of cells · Arrow IPC stream of protected windows
 
 Both streams have ZSTD-compressed buffers. The cells' schema metadata holds ``size_ms`` and
-``every_ms`` of the window, in decimal. Cells, sorted by user and action in dictionary order:
+``every_ms`` of the window, in decimal, and ``forgotten_ms``: cells without events since then are
+gone. Earlier releases wrote neither that nor ``from_ms``. Cells, sorted by user and action in
+dictionary order:
 
 ==============  ==========================  ===================================================
 column          type                        meaning
@@ -27,6 +32,7 @@ last_count      int64                       what was learnt from the last one
 total           int64                       sum of all counts learnt from
 squares         double                      sum of their squares
 skipped         int64                       how many windows were not learnt from
+from_ms         int64                       earlier windows are left as they are
 ==============  ==========================  ===================================================
 
 Protected windows: ``start_ms`` (int64) and ``key`` (int64: the user's place in its dictionary
@@ -85,16 +91,19 @@ class Cells:
     total: Integers
     squares: Floats
     skipped: Integers
+    from_ms: Integers
 
     @classmethod
     def empty(cls) -> Cells:
         """Return no cells."""
         none, texts = np.empty(0, np.int64), pa.array([], pa.string())
-        return cls(texts, texts, none, none, none, none, none, np.empty(0), none)
+        return cls(texts, texts, none, none, none, none, none, np.empty(0), none, none)
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Cells:
         """Return the cells of :meth:`to_table`."""
+        if "from_ms" not in table.column_names:
+            table = table.append_column("from_ms", pa.array(np.full(table.num_rows, _NEVER)))
         users, user = encoded(table["user"])
         actions, action = encoded(table["action"])
         columns = {name: table[name].to_numpy().copy() for name in _COLUMNS if name != "key"}
@@ -123,20 +132,23 @@ class Cells:
         """The action's place of each cell."""
         return self.key & _ACTION_MASK
 
-    def locate(self, user: pa.ChunkedArray, action: pa.ChunkedArray) -> Integers:
-        """Return the cell of each row; a (user, action) that is new becomes a cell."""
+    def locate(
+        self, user: pa.ChunkedArray, action: pa.ChunkedArray, from_ms: int = _NEVER
+    ) -> Integers:
+        """Return the cell of each row; a (user, action) that is new becomes one ``from_ms`` on."""
         self.users, user_place = _extend(self.users, user)
         self.actions, action_place = _extend(self.actions, action)
         wanted = user_place << _ACTION_BITS | action_place
         found = places(self.key, wanted)
         if np.any(found < 0):
-            self._insert(np.unique(wanted[found < 0]))
+            self._insert(np.unique(wanted[found < 0]), from_ms)
             found = np.searchsorted(self.key, wanted)
         return found
 
-    def _insert(self, new: Integers) -> None:
+    def _insert(self, new: Integers, from_ms: int) -> None:
         nothing = np.zeros(len(new), np.int64)
         added = {"key": new, "first_ms": nothing - _NEVER, "last_ms": nothing + _NEVER}
+        added["from_ms"] = nothing + from_ms
         order = np.argsort(np.concatenate([self.key, new]), kind="stable")
         for name in _COLUMNS:
             column = np.concatenate([getattr(self, name), added.get(name, nothing)])
@@ -154,6 +166,9 @@ class Cells:
         """Take out what was learnt from these windows, which are about to be looked at anew."""
         np.subtract.at(self.total, cell, learnt)
         np.subtract.at(self.squares, cell, learnt.astype(np.float64) ** 2)
+        # Blocks of earlier releases may lack what was counted while no rule looked.
+        np.maximum(self.total, 0, out=self.total)
+        np.maximum(self.squares, 0, out=self.squares)
         latest = cell[start_ms == self.last_ms[cell]]
         self.last_ms[latest] = _NEVER
         self.last_count[latest] = 0
@@ -350,6 +365,8 @@ class Baselines:
         The history of each (user, action).
     protected
         The windows that were not learnt from.
+    forgotten_ms
+        Cells without events since then have been forgotten.
 
     Examples
     --------
@@ -366,6 +383,7 @@ class Baselines:
     every_ms: int
     cells: Cells
     protected: Protected
+    forgotten_ms: int = _NEVER
 
     @classmethod
     def empty(cls, size_ms: int, every_ms: int | None = None) -> Baselines:
@@ -396,6 +414,7 @@ class Baselines:
             int(window[b"every_ms"]),
             Cells.from_table(cells),
             Protected(protected["start_ms"].to_numpy(), protected["key"].to_numpy()),
+            int(window.get(b"forgotten_ms", _NEVER)),
         )
 
     def encode(self) -> bytes:
@@ -406,7 +425,8 @@ class Baselines:
         >>> Baselines.decode(Baselines.empty(3_600_000).encode()).every_ms
         3600000
         """
-        window = {"size_ms": str(self.size_ms), "every_ms": str(self.every_ms)}
+        told = ("size_ms", "every_ms", "forgotten_ms")
+        window = {name: str(getattr(self, name)) for name in told}
         cells = self.cells.to_table().replace_schema_metadata(window)
         protected = pa.table({"start_ms": self.protected.start_ms, "key": self.protected.key})
         # As a global they could not be pickled, and so not travel to a cluster.
@@ -432,15 +452,17 @@ class Baselines:
         -----
         Windows are gone through in order; what this call says of a window and of later ones is no
         part of its baseline. Of a window that comes after later ones were learnt from in earlier
-        calls, these later ones are the baseline too.
+        calls, these later ones are the baseline too. Of what comes back after :meth:`evict` forgot
+        it, nobody knows whether it was learnt: it is neither taken back nor learnt from.
         """
         is_batch = isinstance(changes, pa.RecordBatch)
         table = pa.Table.from_batches([changes]) if is_batch else changes
         start, old, count = (integers(table, name) for name in ("window_start_ms", "old", "count"))
-        cell = self.cells.locate(table["user"], table["action"])
+        cell = self.cells.locate(table["user"], table["action"], self.forgotten_ms)
+        known = start >= self.cells.from_ms[cell]
         starts, which = np.unique(start, return_inverse=True)
         closed = self.protected.holds(starts, which, cell, self.cells.key)
-        self.cells.retract(cell, start, np.where(closed, 0, old))
+        self.cells.retract(cell[known], start[known], np.where(closed, 0, old)[known])
         walk = Walk(self.cells, self.protected, starts, (self.size_ms, self.every_ms))
         n, total = np.zeros_like(count), np.zeros_like(count)
         squares = np.zeros(len(count))
@@ -450,7 +472,9 @@ class Baselines:
             history = self.cells.other_windows(here, at, self.every_ms)
             n[rows], total[rows], squares[rows] = history
             fresh = ~closed[rows] & self._abnormal(prior, here, count[rows], n[rows], total[rows])
-            self.cells.learn(here, at, np.where(closed[rows] | fresh, 0, count[rows]))
+            fresh &= known[rows]
+            learnt = np.where(closed[rows] | fresh, 0, count[rows])
+            self.cells.learn(here[known[rows]], at, learnt[known[rows]])
             walk.protect(at, here[fresh])
         self.protected = walk.leave()
         material = table.select(["window_start_ms", "user", "action", "count"])
@@ -461,10 +485,14 @@ class Baselines:
     def evict(self, before_ms: int) -> None:
         """Forget cells without events since then, and which windows before then were protected."""
         stays = self.cells.last_ms >= before_ms
-        if stays.all() and (self.protected.start_ms >= before_ms).all():
+        aged = self.protected.start_ms < before_ms
+        if stays.all() and not aged.any():
             return
+        self.forgotten_ms = max(self.forgotten_ms, before_ms)
         place = places(self.cells.key, self.protected.key)
-        kept = (self.protected.start_ms >= before_ms) & stays[place]
+        since = self.cells.from_ms
+        since[place[aged]] = np.maximum(since[place[aged]], before_ms)
+        kept = ~aged & stays[place]
         self.cells.keep(stays)
         key = self.cells.key[(np.cumsum(stays) - 1)[place[kept]]]
         self.protected = Protected(self.protected.start_ms[kept], key)

@@ -164,12 +164,12 @@ class CascadeOperator(StatefulProcessor):
     def _judged(self, cascade: Bucket, changes: Changes) -> Iterator[tuple[str, int, bytes]]:
         """Yield what the rules need: changed counts, each with its user's baseline."""
         level, floor = changes.level, self.plan.floors[changes.level]
-        if floor is None:
+        if floor is None or not self.plan.baselines[level]:
+            self.blocks.remove(f"history/{level}")  # what is not kept up would be stale
+            if floor is not None:
+                yield MATERIAL, level, to_ipc(_without_history(_columns(changes), floor))
             return
         columns = _columns(changes)
-        if not self.plan.baselines[level]:
-            yield MATERIAL, level, to_ipc(_without_history(columns, floor))
-            return
         baselines = self._baselines(cascade, changes)
         every_ms, starts = self.plan.cascade.windows[level].every_ms, changes.counters.start_ms
         remembered_ms = max(_REMEMBERED_MS, _REMEMBERED_WINDOWS * every_ms)
@@ -183,14 +183,13 @@ class CascadeOperator(StatefulProcessor):
         yield MOMENTS, level, to_ipc(seen.moments)
 
     def _baselines(self, cascade: Bucket, changes: Changes) -> Baselines:
-        """Return the level's baselines; for a rule that is new, learnt from the counts in state."""
+        """Return the level's baselines; of a rule that is new, from the counts there were."""
         block = self.blocks.get(f"history/{changes.level}")
         if block is not None:
             return Baselines.decode(block)
         window = self.plan.cascade.windows[changes.level]
         baselines = Baselines.empty(window.size_ms, window.every_ms)
-        for known in cascade.segments(changes.level):
-            before = _before(known, changes)
+        for before in _before(cascade.segments(changes.level), changes):
             if len(before):
                 zeros = np.zeros(len(before), dtype=np.uint64)
                 baselines.observe(_columns(Changes(changes.level, before, zeros)))
@@ -252,15 +251,15 @@ def _at_least(
     return np.asarray(columns.column("count")) >= floor
 
 
-def _before(known: Counters, changes: Changes) -> Counters:
-    """Return counts as they were before ``changes``: what a flush reported is in state already."""
-    earlier = Changes(changes.level, changes.counters, changes.old)
-    minus = replace(earlier.counters, count=earlier.counters.count - earlier.old)
-    starts = np.isin(minus.start_ms, np.unique(known.start_ms))
-    part = minus.take(starts)
-    if not len(part):
-        return known
-    # Counts are unsigned; two's complement makes adding the negative a subtraction.
-    back = replace(part, count=(~part.count) + np.uint64(1))
-    left = Counters.merge([known, back])
-    return left.take(left.count > 0)
+def _before(segments: Iterator[Counters], changes: Changes) -> Iterator[Counters]:
+    """Yield counts as they were before ``changes``: what a flush reported is in state already.
+
+    Windows that expired with it come last: they are in state no more.
+    """
+    earlier = replace(changes.counters, count=changes.old)
+    for known in segments:
+        here = np.isin(earlier.start_ms, np.unique(known.start_ms))
+        before = Counters.newest([known, earlier.take(here)])
+        earlier = earlier.take(~here)
+        yield before.take(before.count > 0)
+    yield earlier.take(earlier.count > 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kstoolkit.errors import FormatError
-from kstoolkit.findings.baselines import _PROTECT_FROM_COUNT, Baselines
+from kstoolkit.findings.baselines import _PROTECT_FROM_COUNT, Baselines, Cells
 from kstoolkit.findings.peers import FEWEST_WINDOWS
 from kstoolkit.findings.tails import Prior
 
@@ -83,6 +83,7 @@ class Oracle:
                 "total": sum(windows.values()),
                 "squares": float(sum(count**2 for count in windows.values())),
                 "skipped": 0,
+                "from_ms": -(1 << 62),
             }
             for cell, windows in self.counts.items()
         }
@@ -281,7 +282,7 @@ def test_what_was_not_seen_for_long_is_forgotten() -> None:
     kept_before = kept(baselines)["quiet", "x"]
     baselines.evict(31 * HOUR)
     assert set(kept(baselines)) == {("quiet", "x"), ("zoe", "y")}
-    assert kept(baselines)["quiet", "x"] == kept_before
+    assert kept(baselines)["quiet", "x"] == kept_before | {"from_ms": 31 * HOUR}
     assert len(baselines.protected) == 0
     assert baselines.cells.users.to_pylist() == ["quiet", "zoe"]
 
@@ -295,6 +296,70 @@ def test_what_is_protected_still_is_after_others_were_forgotten() -> None:
     assert ("gone", "w") not in kept(baselines)
     baselines.observe(changes([(30, "quiet", "x", 500, 501)]))
     assert kept(baselines)["quiet", "x"]["total"] == 50
+
+
+@st.composite
+def unruly_calls(draw: st.DrawFn) -> list[tuple[int, list[Row]]]:
+    """Calls of rows, whatever was forgotten before them; some counts are out of all proportion."""
+    known: defaultdict[Key, int] = defaultdict(int)
+    calls = []
+    for _ in range(draw(st.integers(1, 8))):
+        keys = st.tuples(st.integers(0, 40), st.sampled_from("ab"), st.just("x"))
+        rows = []
+        for key in draw(st.sets(keys, max_size=6)):
+            old = known[key]
+            known[key] += draw(st.sampled_from([1, 2, 900]))
+            rows.append((*key, old, known[key]))
+        calls.append((draw(st.integers(0, 40)), rows))
+    return calls
+
+
+@given(unruly_calls(), st.integers(0, 20))
+def test_what_was_forgotten_is_never_taken_back(
+    calls: list[tuple[int, list[Row]]], hours: int
+) -> None:
+    baselines = Baselines.empty(HOUR)
+    baselines.observe(changes(ordinary(hours, users=4)))
+    counts: dict[Cell, dict[int, int]] = {}
+    for row in ordinary(hours, users=4):
+        counts.setdefault((row[1], row[2]), {})[row[0]] = row[4]
+    for forgotten, rows in calls:
+        baselines.evict(forgotten * HOUR)
+        baselines = Baselines.decode(baselines.encode())
+        seen = told(baselines.observe(changes(rows)))
+        assert all(min(sums) >= 0 for sums in seen.values())
+        for hour, user, action, _, count in rows:
+            counts.setdefault((user, action), {})[hour] = count
+        for cell, found in kept(baselines).items():
+            windows = [n for hour, n in counts[cell].items() if hour * HOUR >= found["from_ms"]]
+            if found["skipped"] == 0 and found["from_ms"] < found["first_ms"]:
+                assert found["total"] == sum(windows)
+            assert 0 <= found["total"] <= sum(counts[cell].values())
+            assert 0 <= found["squares"] <= sum(n * n for n in counts[cell].values())
+
+
+def test_a_window_whose_protection_was_forgotten_is_left_as_it_is() -> None:
+    baselines = Baselines.empty(HOUR)
+    quiet = [(hour, "quiet", "x", 0, 2) for hour in range(30)]
+    baselines.observe(changes(ordinary(30) + quiet))
+    baselines.observe(changes([(30, "quiet", "x", 0, 500), (40, "quiet", "x", 0, 1)]))
+    baselines.evict(35 * HOUR)
+    before = kept(baselines)["quiet", "x"]
+    baselines.observe(changes([(30, "quiet", "x", 500, 501)]))
+    after = kept(baselines)["quiet", "x"]
+    assert (
+        (after["total"], after["last_ms"])
+        == (before["total"], before["last_ms"])
+        == (61, 40 * HOUR)
+    )
+
+
+def test_a_block_of_before_anything_was_told_of_forgetting_goes_on() -> None:
+    baselines = Baselines.empty(HOUR)
+    baselines.observe(changes([(2, "a", "x", 0, 3), (6, "a", "x", 0, 5)]))
+    table = baselines.cells.to_table().drop_columns(["from_ms"])
+    baselines.cells = Cells.from_table(table)
+    assert told(baselines.observe(changes([(6, "a", "x", 5, 6)]))) == {(6, "a", "x"): (4, 3, 9.0)}
 
 
 def test_a_block_comes_back_as_it_was() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -22,6 +22,7 @@ from tests.pipeline.harness import (
     source,
     told,
     write_files,
+    write_lines,
 )
 
 if TYPE_CHECKING:
@@ -214,3 +215,39 @@ def test_a_pipeline_that_makes_no_sense_is_refused_before_anything_starts() -> N
         )
     with pytest.raises(ConfigurationError, match="holds nothing"):
         kst.Pipeline(source=source("in")).run("out", max_files_per_batch=0)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_rule_that_was_out_for_a_run_finds_what_one_that_stayed_finds(tmp_path: Path) -> None:
+    unusual, hours = kst.Unusual("1 hour"), kst.Cascade("1 hour")
+
+    def hour(number: int, user: str, times: int) -> list[dict[str, str]]:
+        moment = f"2025-03-{1 + number // 24:02d}T{number % 24:02d}:30:00Z"
+        return [{"time": moment, "user": user, "action": "read"}] * times
+
+    names = [f"user {n}" for n in range(40)]
+    ordinary = [
+        (n, who, 2 + (n + len(who) * place) % 3)
+        for n in range(40)
+        for place, who in enumerate(names)
+    ]
+    late = [(20, "user 1", 2), (41, "user 1", 4)]
+    parts = [ordinary, late, [(20, "user 1", 1), (50, "user 1", 60)]]
+    found = []
+    for name, middle in (("stayed", [unusual]), ("out", [])):
+        folder = tmp_path / name
+        for number, (part, rules) in enumerate(
+            zip(parts, ([unusual], middle, [unusual]), strict=True)
+        ):
+            rows = [row for each in part for row in hour(*each)]
+            write_lines(folder / "in" / f"{number}.json", rows)
+            given: dict[str, Any] = {
+                "source": source(folder / "in"),
+                "cascade": hours,
+                "rules": rules,
+            }
+            run = kst.Pipeline(**given, buckets=1).run(folder / "out", progress=False)
+        check_exact(run, sorted((folder / "in").glob("*.json")))
+        found.append(told(run))
+    assert found[0] == found[1]
+    assert [each[1] for each in found[0]] == ["user 1"]
