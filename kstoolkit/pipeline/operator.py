@@ -132,6 +132,7 @@ class CascadeOperator(StatefulProcessor):
         for level, gone in done.gone.items():
             out.extend((GONE, level, counters.encode()) for counters in gone)
         told = {
+            "bucket": number,
             "events": arrivals.total,
             "counters_in": len(arrivals),
             "late": done.late,

@@ -6,8 +6,9 @@
     findings ◀── a second one scores what rules could flag ◀── the buckets' moments, pooled
 
 The driver computes the pooled moments and nothing else. A batch that Spark repeats writes the same
-again: a file is written under a hidden name of this attempt and moved to its place when it is
-whole, so that two attempts at one task can't spoil each other's work. Where counts or findings go
+again: a task writes files under hidden names of this attempt alone, and its report names them. The
+driver moves to their places what reports name, and removes the rest. So an attempt that failed,
+was one too many, or goes on after the batch adds nothing to it. Where counts or findings go
 to a topic, they are sent through Spark's connector; whoever is ended on the way sends the same
 again: of each key the last record counts.
 """
@@ -15,12 +16,13 @@ again: of each key the last record counts.
 from __future__ import annotations
 
 import json
-import os
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +48,7 @@ from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, 
 from kstoolkit.pipeline.topicfeed import with_connector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -58,7 +60,11 @@ if TYPE_CHECKING:
 _REPORT_DDL = "kind string, bucket int, level int, payload binary"
 """What a writing task tells the driver."""
 
-_MATERIAL_SUFFIX = ".material"
+_Move = tuple[str, str]
+"""Where a file was written, and where it belongs."""
+
+_FOUND_DDL = "found long, hidden string, place string"
+"""What a scoring task tells the driver of each file of findings."""
 
 _REPORT = pa.schema(
     [("kind", pa.string()), ("bucket", pa.int32()), ("level", pa.int32()), ("payload", pa.binary())]
@@ -86,12 +92,12 @@ def _writing(places: _BatchPlaces) -> Any:
             return
         spare_collector()
         reports: list[dict[str, Any]] = []
-        files = _TaskFiles(places, task.partitionId(), task.taskAttemptId())
+        files = _TaskFiles(places, task.partitionId())
         with ExitStack() as files.open_files:
             for batch in batches:
                 rows = batch.to_pylist()  # a handful for each bucket
                 reports.extend(row for row in rows if not files.write(row))
-        told = json.dumps(files.publish()).encode()
+        told = json.dumps(files.told()).encode()
         reports.append({"kind": STATISTICS, "bucket": -1, "level": -1, "payload": told})
         yield pa.RecordBatch.from_pylist(reports, _REPORT)
 
@@ -100,13 +106,13 @@ def _writing(places: _BatchPlaces) -> Any:
 
 @dataclass(slots=True)
 class _TaskFiles:
-    """The files that one task writes of a batch."""
+    """The files that one attempt at a task writes of a batch; each beside its place to be."""
 
     places: _BatchPlaces
     number: int
-    attempt: int
     open_files: ExitStack = field(default_factory=ExitStack)
-    moves: list[tuple[Path, Path]] = field(default_factory=list)
+    files: list[_Move] = field(default_factory=list)
+    material: list[_Move] = field(default_factory=list)
     dead_letters: dict[str, int] = field(default_factory=dict)
     changelog: Any = None
     dead_letters_file: pq.ParquetWriter | None = None
@@ -127,28 +133,31 @@ class _TaskFiles:
             self._write_dead_letters(from_ipc(row["payload"]))
         elif kind == MATERIAL:
             length_ms = self.places.lengths_ms[row["level"]]
-            name = f"{row['bucket']:05d}-{length_ms}{_MATERIAL_SUFFIX}"
-            self._path(self.places.findings, name).write_bytes(row["payload"])
+            place = Path(self.places.findings, f"part-{row['bucket']:05d}-{length_ms}.parquet")
+            self.material.append((_hidden(place), str(place)))
+            Path(self.material[-1][0]).write_bytes(row["payload"])
         return kind in {COUNTS, GONE, DEAD_LETTERS, MATERIAL}
 
-    def publish(self) -> dict[str, Any]:
-        """Move the files to their places, and return what they came to."""
-        size_bytes = 0
-        for hidden, place in self.moves:
-            if place.parent == Path(self.places.changelog):
-                size_bytes += hidden.stat().st_size
-            os.replace(hidden, place)  # noqa: PTH105 - says that it is atomic
+    def told(self) -> dict[str, Any]:
+        """Return what was written, and what it came to."""
+        of_changelog = [each for each, place in self.files if self._is_of_changelog(place)]
+        size_bytes = sum(Path(each).stat().st_size for each in of_changelog)
         if self.places.outbox is not None and self.changelog is not None:
             size_bytes = self.changelog.size_bytes
         return {
             "records": self.changelog.rows if self.changelog else 0,
             "bytes": size_bytes,
             "dead_letters": self.dead_letters,
+            "files": self.files,
+            "material": self.material,
         }
+
+    def _is_of_changelog(self, place: str) -> bool:
+        return Path(place).parent == Path(self.places.changelog)
 
     def _changelog(self, now_ms: int) -> Any:
         if self.changelog is None:
-            path = self._path(self.places.changelog, f"{self.number:05d}.parquet")
+            path = self._path(self.places.changelog)
             outbox, buckets = self.places.outbox, self.places.buckets
             if outbox is None:
                 self.changelog = ChangelogWriter(path, buckets=buckets, changed_ms=now_ms)
@@ -159,7 +168,7 @@ class _TaskFiles:
 
     def _write_dead_letters(self, table: pa.Table) -> None:
         if self.dead_letters_file is None:
-            path = self._path(self.places.dead_letters, f"{self.number:05d}.parquet")
+            path = self._path(self.places.dead_letters)
             writer = pq.ParquetWriter(path, table.schema, compression="zstd")
             self.dead_letters_file = self.open_files.enter_context(writer)
         self.dead_letters_file.write_table(table)
@@ -167,11 +176,21 @@ class _TaskFiles:
             known = self.dead_letters.get(each["values"], 0)
             self.dead_letters[each["values"]] = known + each["counts"]
 
-    def _path(self, folder: str, name: str) -> Path:
-        """Return a hidden name, which no glob takes in, and remember where the file belongs."""
-        hidden = Path(folder) / f".{self.attempt}-{name}.tmp"
-        self.moves.append((hidden, Path(folder) / f"part-{name}"))
-        return hidden
+    def _path(self, folder: str) -> Path:
+        """Return where the task's file of a folder is written."""
+        place = Path(folder, f"part-{self.number:05d}.parquet")
+        self.files.append((_hidden(place), str(place)))
+        return Path(self.files[-1][0])
+
+
+def _hidden(place: Path) -> str:
+    """Return a name beside a file's place that no glob takes in, and nobody else ever has."""
+    return str(place.with_name(f".{uuid4().hex}-{place.name}.tmp"))
+
+
+def _move(files: Iterable[Sequence[str]]) -> list[Path]:
+    """Move files to their places, and return these."""
+    return [Path(hidden).replace(place) for hidden, place in files]
 
 
 _MOMENTS_NAME = "part-moments.parquet"
@@ -188,18 +207,17 @@ _NOT_SENT = {"first_seen_window", "other_levels"}
 """Columns of findings that are filled in later, over all batches."""
 
 
-def _send_counts(spark: SparkSession, outbox: Path, topic: KafkaChangelog) -> None:
-    """Send the records that tasks left in a folder, and take them away."""
-    waiting = sorted(outbox.glob("part-*"))
+def _send_counts(spark: SparkSession, waiting: Sequence[Path], topic: KafkaChangelog) -> None:
+    """Send the records that tasks left in files, and take them away."""
     if waiting:
         _send(with_connector(spark).read.parquet(*map(str, waiting)), topic)
     for path in waiting:
         path.unlink()
 
 
-def _send_findings(spark: SparkSession, folder: Path, topic: KafkaFindings) -> None:
+def _send_findings(spark: SparkSession, files: Sequence[Path], topic: KafkaFindings) -> None:
     """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
-    found = with_connector(spark).read.parquet(*map(str, folder.glob("part-*.parquet")))
+    found = with_connector(spark).read.parquet(*map(str, files))
     end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
     fields = [sf.col(name) for name in found.columns if name not in _NOT_SENT]
     at = found.columns.index("window_start_ms") + 1
@@ -310,22 +328,23 @@ class Sink:
         folders = {kind: BatchFolders(self.out / self._folder(kind)) for kind in _KINDS}
         place = {kind: folders[kind].begin(self.epoch, batch) for kind in _KINDS}
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
+        told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
+        written = _move(each for report in told for each in report.get("files", ()))
         if self.topic is not None:
-            _send_counts(frame.sparkSession, place[_CHANGELOG], self.topic)
+            waiting = [path for path in written if path.parent == place[_CHANGELOG]]
+            _send_counts(frame.sparkSession, waiting, self.topic)
         moments = _Moments.load(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
                 moments.report(row.level, row.bucket, bytes(row.payload))
         moments.save(place[STATISTICS_FOLDER])
-        reported = [row for row in reports if row.kind == STATISTICS]
-        told = [json.loads(bytes(row.payload)) for row in reported]
-        self.buckets_told.update(
-            (row.bucket, each) for row, each in zip(reported, told, strict=True) if row.bucket >= 0
-        )
+        self.buckets_told.update((each["bucket"], each) for each in told if "bucket" in each)
         now_ms = max((report.get("now_ms", 0) for report in told), default=0)
-        found = self._judge(frame, place[_FINDINGS], moments, now_ms)
+        named = (tuple(each) for report in told for each in report.get("material", ()))
+        material = sorted(named, key=itemgetter(1))
+        found, files = self._judge(frame, material, moments, now_ms)
         if found and self.findings_to is not None:
-            _send_findings(frame.sparkSession, place[_FINDINGS], self.findings_to)
+            _send_findings(frame.sparkSession, files, self.findings_to)
         statistics = MicroBatch.of(
             batch,
             told,
@@ -336,6 +355,8 @@ class Sink:
         )
         statistics.save(place[STATISTICS_FOLDER])
         for kind in _KINDS:
+            for unnamed in place[kind].glob(".*"):
+                unnamed.unlink()
             folders[kind].mark(self.epoch, batch)
         self.on_batch(statistics)
 
@@ -366,52 +387,43 @@ class Sink:
             outbox=None if topic is None else Outbox(self.epoch, batch, topic.blocks),
         )
 
-    def _judge(self, frame: DataFrame, folder: Path, moments: _Moments, now_ms: int) -> int:
-        """Score on the executors what rules could flag; return how many findings there were."""
-        files = sorted(folder.glob(f"part-*{_MATERIAL_SUFFIX}"))
-        if not files:
-            return 0
+    def _judge(
+        self, frame: DataFrame, material: Sequence[_Move], moments: _Moments, now_ms: int
+    ) -> tuple[int, list[Path]]:
+        """Score on the executors what rules could flag; return how many findings, and the files."""
+        if not material:
+            return 0, []
         pooled = {level: to_ipc(pool_moments(moments.of_level(level))) for level in moments.levels}
         by_length = {
             window.size_ms: (window, pooled.get(level))
             for level, window in enumerate(self.cascade.windows)
         }
         spark = frame.sparkSession
-        named = spark.createDataFrame([(str(path),) for path in files], "path string")
+        named = spark.createDataFrame(list(material), "material string, place string")
         scoring = _scoring(by_length, tuple(self.rules), now_ms)
-        done = named.coalesce(spark.sparkContext.defaultParallelism).mapInArrow(
-            scoring, "found long"
-        )
-        found = int(sum(row.found for row in done.collect()))
-        for path in files:
-            path.unlink()
-        return found
+        tasks = named.coalesce(spark.sparkContext.defaultParallelism)
+        done = tasks.mapInArrow(scoring, _FOUND_DDL).collect()
+        files = _move((row.hidden, row.place) for row in done)
+        return sum(row.found for row in done), files
 
 
 def _scoring(
     by_length: dict[int, tuple[Window, bytes | None]], rules: tuple[Rule, ...], now_ms: int
 ) -> Any:
-    """Return a function for ``mapInArrow``: names of material files in, numbers of findings out."""
+    """Return a function for ``mapInArrow``: material and places of findings in, findings out."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = 0
         for batch in batches:
-            for name in batch.column(0).to_pylist():
-                path = Path(name)
-                length_ms = int(path.stem.rsplit("-", 1)[1])
+            for material, place in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+                length_ms = int(Path(place).stem.rsplit("-", 1)[1])
                 window, pooled = by_length[length_ms]
                 moments = MOMENTS_SCHEMA.empty_table() if pooled is None else from_ipc(pooled)
-                material = from_ipc(path.read_bytes())
-                findings = score(material, moments, rules, window, seen_ms=now_ms)
-                _write(findings, path.with_suffix(".parquet"))
-                found += findings.num_rows
-        yield pa.record_batch([pa.array([found], pa.int64())], names=["found"])
+                rows = from_ipc(Path(material).read_bytes())
+                findings = score(rows, moments, rules, window, seen_ms=now_ms)
+                if findings.num_rows:
+                    hidden = _hidden(Path(place))
+                    pq.write_table(findings, hidden, compression="zstd")
+                    told = {"found": findings.num_rows, "hidden": hidden, "place": place}
+                    yield pa.RecordBatch.from_pylist([told])
 
     return judge
-
-
-def _write(findings: pa.Table, path: Path) -> None:
-    if findings.num_rows:
-        hidden = path.with_name(f".{os.getpid()}-{path.name}")
-        pq.write_table(findings, hidden, compression="zstd")
-        hidden.replace(path)
