@@ -34,6 +34,7 @@ from pyspark.sql import SparkSession
 
 from kstoolkit.errors import ConfigurationError, EnvironmentFault, InputError
 from kstoolkit.pipeline.run import Run
+from kstoolkit.pipeline.session import queries_beside
 from kstoolkit.records import Figure, Record, Records, Source, of_source
 from kstoolkit.rocksdb.memory.measured import ProcessMemory, process_memory
 from kstoolkit.rocksdb.memory.planning import MemoryPlan, plan_memory
@@ -642,7 +643,8 @@ def spark_memory(
     spark
         The session; None: the active one.
     query
-        Whose state: a streaming query or a live run; None: all queries of the session that run.
+        Whose state: a streaming query or a live run; None: all queries of the session that run,
+        and all runs in its Spark.
     profile
         What the state stores are opened with, as :func:`~kstoolkit.plan_memory` takes it; None:
         Spark's own options, with the session's settings as they are now. A query keeps those that
@@ -690,8 +692,12 @@ def _progress(session: SparkSession, query: StreamingQuery | Run | None) -> dict
             message = f"{query!r} is not live: it has no streaming query."
             raise ConfigurationError(message, hint="Give what Pipeline.start() returned.")
         query = query.query
-    queries = session.streams.active if query is None else [query]
-    return {each.name or str(each.id): each.lastProgress for each in queries}
+    queries = queries_beside(session) if query is None else [query]
+    names = [each.name for each in queries]
+    return {
+        name if name and names.count(name) == 1 else str(each.id): each.lastProgress
+        for name, each in zip(names, queries, strict=True)
+    }
 
 
 def _record(name: str, *, plan: MemoryPlan | None, **parts: Any) -> SparkMemory:

@@ -68,7 +68,12 @@ from kstoolkit.pipeline.operator import Plan
 from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
-from kstoolkit.pipeline.session import spark_session, streaming_conf
+from kstoolkit.pipeline.session import (
+    interrupting_only,
+    session_of_run,
+    spark_session,
+    streaming_conf,
+)
 from kstoolkit.pipeline.shuffle import FLUSH, TICK, Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
@@ -403,6 +408,7 @@ class _Job:
     pipeline: Pipeline
     folder: RunFolder
     settings: Settings
+    spark: SparkSession
     feed: DataFrame
     live: bool
     ending: Ending | None = None
@@ -419,7 +425,7 @@ class _Job:
 
         One that is there to ``flush`` has one batch, in which all levels are due.
         """
-        pipeline, spark = self.pipeline, self.feed.sparkSession
+        pipeline, spark = self.pipeline, self.spark
         query: StreamingQuery | None = None
         due = stream.Due(self.folder.due)
         ticks = (FLUSH if flush else TICK) if self.settings.was_live else None
@@ -440,16 +446,17 @@ class _Job:
             due=due if self.live else None,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
-        with stream.settings_of(spark, conf):
-            plan = _operator_plan(pipeline, live=self.live)
-            feed = self._still() if flush else self.feed
-            feed = stream.ticking(feed, pipeline.buckets, due, kind=ticks)
-            output = stream.cascade(feed, plan, self.settings.partitions)
-            step = gate.before(sink, _nothing if flush else self._check)
-            writer = output.writeStream.foreachBatch(step).outputMode("append")
-            writer = writer.queryName("kstoolkit").trigger(**trigger)
-            query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
-            return query
+        for name, value in conf.items():
+            spark.conf.set(name, value)
+        plan = _operator_plan(pipeline, live=self.live)
+        feed = self._still() if flush else self.feed
+        feed = stream.ticking(feed, spark, pipeline.buckets, due, kind=ticks)
+        output = stream.cascade(feed, plan, self.settings.partitions)
+        step = gate.before(sink, _nothing if flush else self._check)
+        writer = output.writeStream.foreachBatch(step).outputMode("append")
+        writer = writer.queryName("kstoolkit").trigger(**trigger)
+        query = writer.option("checkpointLocation", str(self.folder.checkpoint)).start()
+        return query
 
     def _still(self) -> DataFrame:
         """Return the feed as it is while nothing is taken in.
@@ -457,7 +464,7 @@ class _Job:
         A DataFrame of anyone's stays as it is, with what else it keeps in the checkpoint.
         """
         is_ours = self.settings.feed != "frame"
-        return stream.still_feed(self.feed.sparkSession) if is_ours else self.feed
+        return stream.still_feed(self.spark) if is_ours else self.feed
 
     def supervised(
         self,
@@ -509,7 +516,8 @@ class _Job:
             return replace(prepare(tell, sleep), ending=self.ending)  # the run is the same
 
         query = self.supervised(again, on_batch, progress.say, availableNow=True)
-        query.lead()
+        with interrupting_only(self.spark):
+            query.lead()
         keep_state_size(self.folder, self.settings.epoch, query)
         self.folder.save(replace(self.settings, was_live=False))
 
@@ -604,7 +612,7 @@ def _prepare(
     folder.save(settings)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
     ending = None if live else _ending(facts, folder)
-    return _Job(pipeline, folder, settings, feed, live, ending)
+    return _Job(pipeline, folder, settings, spark, feed, live, ending)
 
 
 def _ending(facts: TopicFacts | None, folder: RunFolder) -> Ending | None:
@@ -687,7 +695,7 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
     if not str(spark.sparkContext.master).startswith("local"):
         stream.ship_by_value()
         check_shared(spark, folder.path)
-    return spark
+    return session_of_run(spark)
 
 
 def _feed(  # noqa: PLR0917 - all that a run is made of
@@ -741,7 +749,8 @@ def _staged(counted: DataFrame, name: str, folder: RunFolder, tell: Log) -> Data
         tell(f"The frame {name!r} was taken in before, and is not again; name= tells another.")
         return stream.staged_feed(counted.sparkSession, str(folder.staged))
     try:
-        counted.write.mode("overwrite").parquet(str(folder.staging))
+        with interrupting_only(counted.sparkSession):
+            counted.write.mode("overwrite").parquet(str(folder.staging))
     except PySparkException as error:
         raise run_failed(error, folder) from error
     for each in () if before_names else folder.staged.glob("*.parquet"):

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+from uuid import uuid4
+from weakref import WeakSet
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -31,6 +33,8 @@ from kstoolkit.errors import ConfigurationError, EnvironmentFault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _LAST_LINES = 3
 
@@ -180,16 +184,58 @@ def spark_session(
     >>> spark_session() is spark
     True
     """
-    existing = _existing_session()
-    if existing is not None:
-        return existing
-    master = master or "local[*]"
-    _check_master(master)
-    settings = _settings(master, extra or {})
-    log = _log_file(log_path)
-    _prepare_environment(master)
-    conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
-    return _start(conf, log)
+    with _STARTING:
+        existing = _existing_session()
+        if existing is not None:
+            return existing
+        master = master or "local[*]"
+        _check_master(master)
+        settings = _settings(master, extra or {})
+        log = _log_file(log_path)
+        _prepare_environment(master)
+        conf = SparkConf().setMaster(master).setAppName(app_name).setAll(list(settings.items()))
+        return _start(conf, log)
+
+
+_STARTING = threading.Lock()
+_OF_RUNS: WeakSet[SparkSession] = WeakSet()
+
+
+def session_of_run(spark: SparkSession) -> SparkSession:
+    """Return a session for one run: with all that another has by now, from then on its own."""
+    # As Spark does for each streaming query: newSession() would lack functions and settings.
+    own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+    _OF_RUNS.add(own)
+    return own
+
+
+def queries_beside(spark: SparkSession) -> list[StreamingQuery]:
+    """Return the streaming queries of a session, and those of runs in the same Spark."""
+    sessions = [each for each in _OF_RUNS if each.sparkContext is spark.sparkContext]
+    return [query for each in (spark, *sessions) for query in each.streams.active]
+
+
+@contextmanager
+def interrupting_only(spark: SparkSession) -> Iterator[None]:
+    """Have Ctrl-C end what this thread asked for; pyspark's handler ends the jobs of all runs."""
+    context, tag = spark.sparkContext, f"kstoolkit-{uuid4()}"
+    handler = signal.getsignal(signal.SIGINT)
+    is_sparks = getattr(handler, "__module__", None) == SparkContext.__module__
+    is_sparks &= threading.current_thread() is threading.main_thread()
+    if is_sparks:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    context.addJobTag(tag)
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(Exception):  # its Java may have ended
+            context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        with suppress(Exception):
+            context.removeJobTag(tag)
+        if is_sparks:
+            signal.signal(signal.SIGINT, handler)
 
 
 def streaming_conf() -> dict[str, str]:

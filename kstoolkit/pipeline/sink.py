@@ -399,26 +399,31 @@ class Sink:
             for level, window in enumerate(self.cascade.windows)
         }
         spark = frame.sparkSession
-        named = spark.createDataFrame(list(material), "material string, place string")
-        scoring = _scoring(by_length, tuple(self.rules), now_ms)
-        tasks = named.coalesce(spark.sparkContext.defaultParallelism)
-        done = tasks.mapInArrow(scoring, _FOUND_DDL).collect()
+        scoring = _scoring(material, by_length, tuple(self.rules), now_ms)
+        # Not createDataFrame(), which makes its session the active one of all threads.
+        tasks = min(spark.sparkContext.defaultParallelism, len(material))
+        numbers = spark.range(len(material), numPartitions=tasks)
+        done = numbers.mapInArrow(scoring, _FOUND_DDL).collect()
         files = _move((row.hidden, row.place) for row in done)
         return sum(row.found for row in done), files
 
 
 def _scoring(
-    by_length: dict[int, tuple[Window, bytes | None]], rules: tuple[Rule, ...], now_ms: int
+    material: Sequence[_Move],
+    by_length: dict[int, tuple[Window, bytes | None]],
+    rules: tuple[Rule, ...],
+    now_ms: int,
 ) -> Any:
-    """Return a function for ``mapInArrow``: material and places of findings in, findings out."""
+    """Return a function for ``mapInArrow``: numbers of material in, what was found in it out."""
 
     def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for material, place in zip(*map(pa.Array.to_pylist, batch.columns), strict=True):
+            for number in batch.column(0).to_pylist():
+                path, place = material[number]
                 length_ms = int(Path(place).stem.rsplit("-", 1)[1])
                 window, pooled = by_length[length_ms]
                 moments = MOMENTS_SCHEMA.empty_table() if pooled is None else from_ipc(pooled)
-                rows = from_ipc(Path(material).read_bytes())
+                rows = from_ipc(Path(path).read_bytes())
                 findings = score(rows, moments, rules, window, seen_ms=now_ms)
                 if findings.num_rows:
                     hidden = _hidden(Path(place))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
@@ -31,10 +31,10 @@ from kstoolkit.pipeline.operator import OUTPUT_DDL, CascadeOperator, Plan
 from kstoolkit.pipeline.shuffle import FLUSH, SHUFFLE_DDL, TICK, Grain, shuffle_keys, shuffle_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column, SparkSession
     from pyspark.sql.streaming.datasource import ReadLimit
 
     from kstoolkit.events.event import Columns, Limits
@@ -228,12 +228,19 @@ def still_feed(spark: SparkSession) -> DataFrame:
     return spark.readStream.format(_StillFeed.name()).load()
 
 
-def ticking(feed: DataFrame, buckets: int, due: Due, *, kind: str | None) -> DataFrame:
-    """Return the feed with one row of a kind for each bucket beside it, as often as is due."""
-    spark = feed.sparkSession
+def ticking(
+    feed: DataFrame, spark: SparkSession, buckets: int, due: Due, *, kind: str | None
+) -> DataFrame:
+    """Return the feed with one row of a kind for each bucket beside it, as often as is due.
+
+    Whosever session the feed is bound to, the two are bound to this one.
+    """
     spark.dataSource.register(_TickFeed)
     told = {"buckets": str(buckets), "due": str(due.path), "kind": kind or ""}
-    return feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
+    both = feed.unionByName(spark.readStream.format(_TickFeed.name()).options(**told).load())
+    bind: Any = spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows  # type: ignore[union-attr] # noqa: SLF001 - no public way
+    plan = both._jdf.queryExecution().analyzed()  # noqa: SLF001
+    return DataFrame(bind(spark._jsparkSession, plan), spark)  # noqa: SLF001
 
 
 def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
@@ -254,22 +261,6 @@ def cascade(feed: DataFrame, plan: Plan, partitions: int) -> DataFrame:
 def json_schema(spark: SparkSession, lines: Sequence[str]) -> StructType:
     """Return the schema that Spark sees in lines of JSON."""
     return spark.read.json(spark.sparkContext.parallelize(lines, 1)).schema
-
-
-@contextmanager
-def settings_of(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Give a session some settings for a while: a query keeps those that it was started with."""
-    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 def ship_by_value() -> None:

@@ -12,8 +12,7 @@ from kstoolkit.errors import RunFailed
 from kstoolkit.events.topics import _CONFIG_FILE
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
-from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.session import _scratch_folder, streaming_conf
+from kstoolkit.pipeline.session import _scratch_folder, session_of_run, streaming_conf
 from tests.cli.commands import COLUMNS, given, harmless, rows
 from tests.pipeline.harness import check_exact, events, write_lines
 
@@ -156,7 +155,9 @@ def test_what_spark_tells_of_a_query_names_no_secret(
     given_options = for_java(secured.sasl_options) | for_java(secured.mutual_options)
     jvm: Any = spark._jvm
     told = jvm.PythonUtils.toScalaMap({f"kafka.{k}": v for k, v in given_options.items()})
-    with stream.settings_of(spark, streaming_conf()):
-        shown = str(spark._jsparkSession.sessionState().conf().redactOptions(told).toString())
+    own = session_of_run(spark)
+    for name, value in streaming_conf().items():
+        own.conf.set(name, value)
+    shown = str(own._jsparkSession.sessionState().conf().redactOptions(told).toString())
     assert "kafka.sasl.jaas.config" in shown
     assert [each for each in secrets_of(secured) if each in shown] == []
