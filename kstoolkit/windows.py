@@ -2,14 +2,15 @@
 
 All windows are aligned to the Unix epoch in UTC. A window that begins at ``start`` holds the
 events with ``start <= time < start + size``. A tumbling window has ``every == size``; a hopping
-one begins a new window ``every`` so often and is the sum of its panes.
+one begins a new window ``every`` so often, and each is the sum of its panes, which are as long as
+the greatest common divisor of all lengths and hops.
 
 Examples
 --------
 >>> Cascade("1 minute", "1 hour", "1 day")
 Cascade('1 minute', '1 hour', '1 day')
->>> Cascade("1 minute", Hop("5 minutes", every="1 minute")).pane_ms
-60000
+>>> Cascade("1 minute", Hop("5 minutes", every="40 seconds")).pane_ms
+20000
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ RETAINED_WINDOWS = 3
 
 LONGEST_DEFAULT_FLUSH_MS = 600_000
 
+MOST_COPIES = 1_000
+"""Of how many windows an event may be a part: it becomes a counter of each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -38,22 +42,30 @@ class Window:
     size_ms, every_ms
         Length and distance of starts in milliseconds; equal for a tumbling window.
 
+    Raises
+    ------
+    ConfigurationError
+        If one of them is not positive, or there would be gaps between the windows.
+
     Examples
     --------
     >>> Window(300_000, 60_000)
     Hop('5 minutes', every='1 minute')
-    >>> Window(60_000, 60_000).start_of(61_500)
-    60000
+    >>> hop = Window(5_000, 2_000)
+    >>> hop.first_of(6_500), hop.start_of(6_500)
+    (2000, 6000)
     """
 
     size_ms: int
     every_ms: int
 
     def __post_init__(self) -> None:
-        if self.size_ms <= 0 or self.every_ms <= 0 or self.size_ms % self.every_ms:
-            spoken = f"{self.size_ms} ms every {self.every_ms} ms"
-            message = f"A window of {spoken} does not fit together."
-            hint = "A hop must divide its window's length: Hop('5 minutes', every='1 minute')."
+        hint = "A hop is no longer than its window: Hop('5 minutes', every='1 minute')."
+        if self.size_ms <= 0 or self.every_ms <= 0:
+            message = f"There is no window of {self.size_ms} ms every {self.every_ms} ms."
+            raise ConfigurationError(message, hint=hint)
+        if self.every_ms > self.size_ms:
+            message = f"{self!r} leaves gaps between its windows, whose events would not count."
             raise ConfigurationError(message, hint=hint)
 
     @property
@@ -67,9 +79,23 @@ class Window:
         size = format_duration(self.size_ms)
         return size if self.is_tumbling else f"{size} every {format_duration(self.every_ms)}"
 
+    @property
+    def copies(self) -> int:
+        """Of how many windows an event is a part, at most."""
+        return -(-self.size_ms // self.every_ms)
+
+    @property
+    def pane_ms(self) -> int:
+        """The longest grain of which every window is a sum."""
+        return gcd(self.size_ms, self.every_ms)
+
     def start_of(self, time_ms: int) -> int:
         """Return the start of the latest window that holds ``time_ms``."""
         return time_ms - time_ms % self.every_ms
+
+    def first_of(self, time_ms: int) -> int:
+        """Return the start of the earliest window that holds ``time_ms``."""
+        return self.start_of(time_ms - self.size_ms) + self.every_ms
 
     def __repr__(self) -> str:
         size = format_duration(self.size_ms)
@@ -81,14 +107,41 @@ class Window:
 def Hop(size: Duration, *, every: Duration) -> Window:  # noqa: N802 - reads as the noun it makes
     """Return a hopping window, ``size`` long, beginning anew ``every`` so often.
 
-    Spark calls this a sliding window.
+    Spark calls this a sliding window. An event is counted in each window that holds it, so a short
+    hop is dear; the two need not divide each other, but are summed from fewer panes if they do.
+
+    Raises
+    ------
+    ConfigurationError
+        If ``every`` is longer than ``size``, or an event would be part of more than 1,000 windows.
 
     Examples
     --------
     >>> Hop("5 minutes", every="1 minute").label
     '5 minutes every 1 minute'
+    >>> Hop("1 day", every="1 second")
+    Traceback (most recent call last):
+    ...
+    kstoolkit.errors.ConfigurationError: Hop('1 day', every='1 second') makes 86,400 counters of one
+    event; 1,000 at most.
+    Hint: Let it hop less often: a hundredth of its length is dear enough.
     """
-    return Window(parse_duration(size), parse_duration(every))
+    return countable(Window(parse_duration(size), parse_duration(every)))
+
+
+def countable(window: Window) -> Window:
+    """Return a window that is about to be counted; what was counted before may be any.
+
+    Raises
+    ------
+    ConfigurationError
+        If an event would be part of more than 1,000 windows.
+    """
+    if window.copies <= MOST_COPIES:
+        return window
+    message = f"{window!r} makes {window.copies:,} counters of one event; {MOST_COPIES:,} at most."
+    hint = "Let it hop less often: a hundredth of its length is dear enough."
+    raise ConfigurationError(message, hint=hint)
 
 
 def as_window(value: Duration | Window) -> Window:
@@ -103,7 +156,7 @@ def as_window(value: Duration | Window) -> Window:
         return value
     if isinstance(value, str) and " every " in value:
         size, every = value.split(" every ", 1)
-        return Hop(size, every=every)
+        return Window(parse_duration(size), parse_duration(every))
     size_ms = parse_duration(value)
     return Window(size_ms, size_ms)
 
@@ -112,8 +165,8 @@ def as_window(value: Duration | Window) -> Window:
 class Cascade:
     """The levels of a cascade, finest first, and how each one is kept.
 
-    Each tumbling length divides the next. A hopping window may stand anywhere: it is summed from
-    panes, and its ``every`` must be a multiple of the shortest window.
+    Each tumbling length divides the next. A hopping window may stand anywhere, and hop anyhow: it
+    is summed from the longest level that fits into it, or from panes.
 
     Parameters
     ----------
@@ -139,7 +192,8 @@ class Cascade:
     Raises
     ------
     ConfigurationError
-        If the windows do not nest, or an option names a window that the cascade has not.
+        If the windows do not nest, an event would be part of more than 1,000 windows of a label,
+        or an option names a window that the cascade has not.
 
     Examples
     --------
@@ -166,7 +220,8 @@ class Cascade:
         lateness: Duration | Mapping[Any, Duration] | None = None,
         max_counters_per_flush: int = 1_000_000,
     ) -> None:
-        levels = tuple(as_window(window) for window in windows or ("1 minute", "1 hour", "1 day"))
+        given = windows or ("1 minute", "1 hour", "1 day")
+        levels = tuple(each if isinstance(each, Window) else _asked(each) for each in given)
         _check_nesting(levels)
 
         def put(name: str, value: object) -> None:
@@ -182,7 +237,7 @@ class Cascade:
     @property
     def pane_ms(self) -> int:
         """The grain of counting: every window is a sum of panes of this length."""
-        return gcd(*(window.every_ms for window in self.windows))
+        return gcd(*(window.pane_ms for window in self.windows))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -204,19 +259,23 @@ class Cascade:
     def parent(self, level: int) -> int | None:
         """Return the level that ``level`` takes its counts from; ``None`` is the source itself.
 
-        It is the longest tumbling window, shorter than this one, that divides every start.
+        It is the longest tumbling window, shorter than this one, that divides all starts and ends.
         """
-        every_ms = self.windows[level].every_ms
+        pane_ms = self.windows[level].pane_ms
         fitting = [
             other
             for other in range(level)
-            if self.windows[other].is_tumbling and every_ms % self.windows[other].size_ms == 0
+            if self.windows[other].is_tumbling and pane_ms % self.windows[other].size_ms == 0
         ]
         return fitting[-1] if fitting else None
 
     def __repr__(self) -> str:
         names = (repr(w.label) if w.is_tumbling else repr(w) for w in self.windows)
         return f"Cascade({', '.join(names)})"
+
+
+def _asked(given: Duration) -> Window:
+    return countable(as_window(given))
 
 
 def _check_nesting(levels: tuple[Window, ...]) -> None:
@@ -230,12 +289,6 @@ def _check_nesting(levels: tuple[Window, ...]) -> None:
     if len({window.size_ms for window in levels}) < len(levels):
         message = "The windows do not nest: one length is named twice."
         raise ConfigurationError(message, hint=hint)
-    finest = min(sizes, default=None)
-    for hop in (window for window in levels if not window.is_tumbling):
-        if finest is not None and hop.every_ms % finest:
-            length = format_duration(finest)
-            message = f"{hop!r} can't be summed from windows of {length}."
-            raise ConfigurationError(message, hint=f"Let its hop be a multiple of {length}.")
 
 
 def _per_level(levels: tuple[Window, ...], given: Any, default: Any, check: Any) -> tuple[Any, ...]:

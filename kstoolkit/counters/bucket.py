@@ -456,8 +456,7 @@ class Bucket:
         window = self.cascade.windows[level]
         first_ms, above = meta.held_from_ms[level], self.cascade.parent(level)
         while above is not None:
-            latest_ms = window.start_of(meta.held_from_ms[above])
-            first_ms = min(first_ms, latest_ms - window.size_ms + window.every_ms)
+            first_ms = min(first_ms, window.first_of(meta.held_from_ms[above]))
             above = self.cascade.parent(above)
         return first_ms
 

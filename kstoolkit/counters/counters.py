@@ -374,21 +374,32 @@ class Counters:
     def coarsen(self, window: Window) -> Counters:
         """Return the counts of coarser windows, each the sum of its panes.
 
-        A hopping window takes each pane into every window that holds it.
+        A hopping window takes each pane into every window that holds it; no pane may lie across
+        the start or end of one.
+
+        Examples
+        --------
+        >>> from kstoolkit.windows import Hop
+        >>> pane = Counters.of(np.array([3_000]), pa.array(["a"]), pa.array(["x"]))
+        >>> pane.coarsen(Hop("5 seconds", every="2 seconds")).start_ms.tolist()
+        [0, 2000]
         """
         # Dividing by one number and multiplying again is several times faster than a remainder.
         latest = self.start_ms // window.every_ms * window.every_ms
         if window.is_tumbling and np.array_equal(latest, self.start_ms):
             return self
-        back = np.arange(0, window.size_ms, window.every_ms, dtype=np.int64)
-        copies = len(back)
+        copies = window.copies
+        starts = latest[:, None] - np.arange(copies, dtype=np.int64) * window.every_ms
+        inside: NDArray[np.intp] | slice = slice(None)
+        if window.size_ms % window.every_ms:  # the earliest one may have ended before the pane
+            inside = np.flatnonzero(starts + window.size_ms > self.start_ms[:, None])
         return _collapsed(
             self.users,
             self.actions,
-            np.repeat(self.user, copies),
-            np.repeat(self.action, copies),
-            (latest[:, None] - back).ravel(),
-            np.repeat(self.count, copies),
+            np.repeat(self.user, copies)[inside],
+            np.repeat(self.action, copies)[inside],
+            starts.ravel()[inside],
+            np.repeat(self.count, copies)[inside],
         )
 
     def over_time(self) -> Counters:

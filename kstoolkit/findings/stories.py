@@ -86,7 +86,7 @@ def _around(
     keys = story[coarse] * len(starts) + places(starts, start[coarse])
     keys, first = np.unique(keys, return_index=True)
     found = np.full(len(finer), -1)
-    for hop in range(window.size_ms // window.every_ms):
+    for hop in range(window.copies):
         begin = start[finer] - start[finer] % window.every_ms - hop * window.every_ms
         number = places(starts, begin)
         at = places(keys, story[finer] * len(starts) + number)

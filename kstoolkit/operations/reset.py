@@ -413,7 +413,7 @@ def _windows_in_part(
     found = []
     for window in windows:
         # The first that ends after `first`, and the last that starts before `last`.
-        start = window.start_of(first) - window.size_ms + window.every_ms
+        start = window.first_of(first)
         newest = window.start_of(last - 1)
         if last > 0 and start <= newest:
             found.append(

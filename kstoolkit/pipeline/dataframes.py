@@ -26,7 +26,7 @@ from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.units import Duration, format_duration, parse_duration
-from kstoolkit.windows import Hop, Window, as_window
+from kstoolkit.windows import Hop, Window, as_window, countable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -141,7 +141,7 @@ def count_windows(
     ----------
     size, every
         Length of a window, and how often one begins: by default when the last one ends. ``every``
-        must divide ``size``.
+        is no longer than ``size``.
     event_time
         Column name or Spark SQL expression of a timestamp; one without a time zone is in UTC.
     user, action
@@ -165,10 +165,11 @@ def count_windows(
 
     Notes
     -----
-    A batch sums hopping windows from panes of length ``every``, so that an event is read once and
-    not ``size / every`` times. A stream lets Spark copy each event into all of its windows: panes
-    would be a second aggregation, which rules out update mode. In a stream one event dated far
-    ahead makes all others late: filter such events out first.
+    A batch sums hopping windows from panes, as long as the greatest common divisor of ``size`` and
+    ``every``, so that an event is read once and not ``size / every`` times. A stream lets Spark
+    copy each event into all of its windows: panes would be a second aggregation, which rules out
+    update mode. In a stream one event dated far ahead makes all others late: filter such events
+    out first.
 
     Examples
     --------
@@ -180,7 +181,7 @@ def count_windows(
     >>> [(row.window_start.timestamp(), row.user, row["count"]) for row in counts.collect()]
     [(0.0, 'ann', 2), (60.0, 'ann', 1)]
     """
-    window = as_window(size) if every is None else Hop(size, every=every)
+    window = countable(as_window(size)) if every is None else Hop(size, every=every)
     columns, lateness_ms = EventColumns(event_time, user, action), _span(lateness)
     _check_min_count(min_count)
 
@@ -300,12 +301,17 @@ def _spark_windows(events: DataFrame, window: Window) -> DataFrame:
 def _pane_sums(events: DataFrame, window: Window) -> DataFrame:
     size, every = window.size_ms * _US_PER_MS, window.every_ms * _US_PER_MS
     time, pane, start = sf.unix_micros("time"), sf.col("pane"), sf.col("start")
-    panes = events.groupBy((time - sf.pmod(time, sf.lit(every))).alias("pane"), *_KEYS)
+    panes = events.groupBy(_floor(time, window.pane_ms * _US_PER_MS).alias("pane"), *_KEYS)
     # Whole microseconds, since Spark steps from timestamp to timestamp by the session's calendar.
-    starts = sf.explode(sf.sequence(pane - (size - every), pane, sf.lit(every))).alias("start")
+    first, last = _floor(pane - size, every) + every, _floor(pane, every)
+    starts = sf.explode(sf.sequence(first, last, sf.lit(every))).alias("start")
     windows = panes.agg(_number("count")).select(starts, *_KEYS, "count").groupBy("start", *_KEYS)
     counted = windows.agg(sf.sum("count").alias("count"))
     return _spanned(counted, sf.timestamp_micros(start), sf.timestamp_micros(start + size))
+
+
+def _floor(time: Column, step: int) -> Column:
+    return time - sf.pmod(time, sf.lit(step))
 
 
 def _sessions(events: DataFrame, gap_ms: int) -> DataFrame:

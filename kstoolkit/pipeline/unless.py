@@ -18,7 +18,7 @@ from kstoolkit.pipeline.operator import StateBlocks
 from kstoolkit.pipeline.shuffle import spare_collector
 from kstoolkit.pipeline.stream import ship_by_value
 from kstoolkit.units import Duration, parse_duration
-from kstoolkit.windows import Hop, Window, as_window
+from kstoolkit.windows import Hop, Window, as_window, countable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +61,7 @@ def ask_unless(
         When users passed, with the same columns as the requests. A stream, if these are one.
     size, every
         Length of a window, and how often one begins: by default when the last one ends. ``every``
-        must divide ``size``. ``"5 minutes every 1 minute"`` says both.
+        is no longer than ``size``. ``"5 minutes every 1 minute"`` says both.
     at_least
         So many requests are too many.
     event_time, user
@@ -106,7 +106,7 @@ def ask_unless(
     >>> [(row.user, row["count"], row.asked) for row in asks.collect()]
     [('ann', 2, True), ('bo', 2, False)]
     """
-    window = as_window(size) if every is None else Hop(_length(size), every=every)
+    window = countable(as_window(size)) if every is None else Hop(_length(size), every=every)
     _check_positive("at_least", at_least)
     _check_positive("buckets", buckets)
     lateness_ms = parse_duration(lateness, allow_zero=True)
@@ -167,15 +167,14 @@ class _AskOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Decide by a bucket's requests and passes of one micro-batch."""
         horizon_ms = timerValues.getCurrentWatermarkInMs()
-        every_ms = self.asking.window.every_ms
-        requests, passes = _taken_in(rows, every_ms)
+        requests, passes = _taken_in(rows, self.asking.window.pane_ms)
         yield self.asks.advance(requests, passes, horizon_ms=horizon_ms).to_pandas()
 
     def close(self) -> None:
         """Nothing to close: the state is Spark's."""
 
 
-def _taken_in(rows: Iterator[pd.DataFrame], every_ms: int) -> tuple[Counters, Counters]:
+def _taken_in(rows: Iterator[pd.DataFrame], pane_ms: int) -> tuple[Counters, Counters]:
     """Return the requests by pane, and the passes by their own time."""
     requests, passes = [], []
     for frame in rows:
@@ -183,7 +182,7 @@ def _taken_in(rows: Iterator[pd.DataFrame], every_ms: int) -> tuple[Counters, Co
         time_ms = frame["time_ms"].to_numpy(dtype=np.int64)
         users = pa.array(frame["user"], pa.string())
         requests.append(
-            moments((time_ms - time_ms % every_ms)[~passed], users.filter(pa.array(~passed)))
+            moments((time_ms - time_ms % pane_ms)[~passed], users.filter(pa.array(~passed)))
         )
         passes.append(moments(time_ms[passed], users.filter(pa.array(passed))))
     return Counters.merge(requests), Counters.merge(passes)

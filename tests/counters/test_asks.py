@@ -48,7 +48,7 @@ class Followed:
     def take(self, events: Iterable[Event], horizon_ms: int = -DAY_MS) -> list[Decision]:
         """Take in a batch, and return what it decided."""
         came = list(events)
-        requests = came_as([each for each in came if not each[2]], self.asks.window.every_ms)
+        requests = came_as([each for each in came if not each[2]], self.asks.window.pane_ms)
         passes = came_as([each for each in came if each[2]], 1)
         rows = self.asks.advance(requests, passes, horizon_ms=horizon_ms).to_pylist()
         decided = [(row["user"], row["window_start_ms"]) for row in rows]
@@ -57,9 +57,9 @@ class Followed:
         return decided
 
 
-def came_as(events: list[Event], every_ms: int) -> Counters:
+def came_as(events: list[Event], pane_ms: int) -> Counters:
     times = np.array([time for time, *_ in events], dtype=np.int64)
-    return moments(times - times % every_ms, pa.array([user for _, user, _ in events], pa.string()))
+    return moments(times - times % pane_ms, pa.array([user for _, user, _ in events], pa.string()))
 
 
 def following(window: Window = FIVE, at_least: int = 3, keep_ms: int = DAY_MS) -> Followed:
@@ -71,7 +71,8 @@ def by_hand(events: list[Event], window: Window, at_least: int) -> dict[Decision
     for time, user, is_pass in events:
         if not is_pass:
             last = window.start_of(time)
-            counts.update((user, last - back) for back in range(0, window.size_ms, window.every_ms))
+            starts = [last - back for back in range(0, window.size_ms, window.every_ms)]
+            counts.update((user, start) for start in starts if start + window.size_ms > time)
     passes = {user: time for time, user, is_pass in sorted(events) if is_pass}
     return {
         (user, start): passes.get(user, -DAY_MS) < start
@@ -83,7 +84,14 @@ def by_hand(events: list[Event], window: Window, at_least: int) -> dict[Decision
 @given(
     events=EVENTS,
     at_least=st.integers(1, 4),
-    window=st.sampled_from([FIVE, Window(MINUTE_MS, MINUTE_MS), Hop("3 minutes", every="90 s")]),
+    window=st.sampled_from(
+        [
+            FIVE,
+            Window(MINUTE_MS, MINUTE_MS),
+            Hop("3 minutes", every="90 s"),
+            Hop("50 s", every="20 s"),
+        ]
+    ),
     size=st.integers(1, 30),
     seed=st.integers(0, 9),
 )

@@ -9,7 +9,7 @@ from statistics import median_low
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.counters.bucket import Advance, Bucket, Meta
@@ -32,7 +32,23 @@ SHAPES: list[tuple[str | Window, ...]] = [
     (Hop("1 hour", every="20 minutes"),),
     (Hop("90 seconds", every="30 seconds"), Hop("5 minutes", every="1 minute")),
     ("10 seconds", Hop("2 minutes", every="1 minute"), "1 minute", "2 hours"),
+    (Hop("5 seconds", every="2 seconds"), "1 minute"),
+    ("1 minute", Hop("7 minutes", every="2 minutes"), Hop("100 s", every="70 s"), "1 hour"),
 ]
+
+
+@st.composite
+def any_hop(draw: st.DrawFn) -> tuple[str | Window, ...]:
+    """Draw a hop that divides nothing, and stands before or after other windows."""
+    every_ms = draw(st.integers(1, 400_000))
+    hop = Window(every_ms + draw(st.integers(1, 12 * every_ms)), every_ms)
+    assume(hop.size_ms not in {MINUTE_MS, HOUR_MS})
+    levels: list[str | Window] = ["1 minute", "1 hour"]
+    levels.insert(draw(st.integers(0, 2)), hop)
+    return tuple(levels)
+
+
+CASCADES = st.one_of(st.sampled_from(SHAPES), any_hop())
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["Anna", "Bo", "Čeněk"]),
@@ -55,8 +71,8 @@ def counters_of(events: list[Event], pane_ms: int) -> Counters:
 def windows_of(event: Event, window: Window) -> list[Key]:
     user, time_ms, action = event
     latest_ms = window.start_of(time_ms)
-    backs = range(0, window.size_ms, window.every_ms)
-    return [(user, latest_ms - back_ms, action) for back_ms in backs]
+    starts = [latest_ms - back_ms for back_ms in range(0, window.size_ms, window.every_ms)]
+    return [(user, start, action) for start in starts if start <= time_ms < start + window.size_ms]
 
 
 def group_by(batches: list[list[Event]], window: Window) -> Counter[Key]:
@@ -148,7 +164,7 @@ def late_on_arrival(cascade: Cascade, level: int, batches: list[list[Event]]) ->
 
 
 @FEWER
-@given(st.sampled_from(SHAPES), BATCHES)
+@given(CASCADES, BATCHES)
 def test_a_bounded_run_counts_what_a_plain_group_by_counts(
     shape: tuple[str | Window, ...], batches: list[list[Event]]
 ) -> None:
@@ -162,7 +178,7 @@ def test_a_bounded_run_counts_what_a_plain_group_by_counts(
 
 @FEWER
 @given(
-    st.sampled_from(SHAPES),
+    CASCADES,
     BATCHES,
     st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS]),
     st.integers(1, 8),
@@ -194,7 +210,7 @@ def test_a_live_run_counts_the_same_whatever_it_holds_back(
 
 @FEWER
 @given(
-    st.sampled_from(SHAPES),
+    CASCADES,
     BATCHES,
     st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS, -HOUR_MS]),
     st.integers(1, 8),
@@ -270,7 +286,7 @@ def test_with_a_lateness_each_event_is_in_a_window_or_late_for_it(
 
 @FEWER
 @given(
-    st.sampled_from(SHAPES),
+    CASCADES,
     BATCHES,
     st.sampled_from([0, SECOND_MS, 20 * SECOND_MS, 10 * MINUTE_MS]),
     st.sampled_from([1, 7, 1_000]),
@@ -303,7 +319,7 @@ def test_holding_back_makes_no_event_late_and_loses_none(  # noqa: PLR0917 - dra
 
 @FEWER
 @given(
-    st.sampled_from(SHAPES),
+    CASCADES,
     st.lists(st.tuples(st.booleans(), EVENTS, st.sampled_from([0, 90 * SECOND_MS])), max_size=8),
     st.sampled_from([1, 4, 1_000]),
     st.integers(1, 3),
@@ -394,6 +410,19 @@ def test_a_window_waits_for_what_a_finer_level_holds_back_before_it_expires() ->
     watched.take([("a", 5 * DAY_MS, "x")])
     watched.drain()
     assert watched.latest[1]["a", 0, "x"] == 1
+    assert not watched.late
+
+
+def test_each_hop_waits_for_what_a_finer_level_holds_back_before_it_expires() -> None:
+    hop = Hop("7 minutes", every="2 minutes")
+    cascade = Cascade("1 minute", hop, retention=1, flush={"1 minute": "10 minutes"})
+    watched = Watched(cascade, live=True)
+    watched.take([])
+    watched.take([("a", 5 * MINUTE_MS, "x")])
+    watched.take([("a", 5 * DAY_MS, "x")])
+    watched.drain()
+    starts = [start for _, start, _ in watched.latest[1] if start < DAY_MS]
+    assert sorted(starts) == [0, 2 * MINUTE_MS, 4 * MINUTE_MS]
     assert not watched.late
 
 

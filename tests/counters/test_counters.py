@@ -32,7 +32,7 @@ COUNTED = st.dictionaries(
 ).map(Counter)
 MINUTE, HOUR = as_window("1 minute"), as_window("1 hour")
 WINDOWS = st.sampled_from(
-    [MINUTE, HOUR, Hop("5 minutes", every="1 minute"), Window(30_000, 10_000)]
+    [MINUTE, HOUR, Hop("5 minutes", every="1 minute"), Window(30_000, 10_000), Window(5_000, 2_000)]
 )
 
 
@@ -62,7 +62,8 @@ def coarse(counts: Counts, window: Window) -> Counts:
     for (user, start_ms, action), count in counts.items():
         latest_ms = window.start_of(start_ms)
         for back_ms in range(0, window.size_ms, window.every_ms):
-            summed[user, latest_ms - back_ms, action] += count
+            if latest_ms - back_ms + window.size_ms > start_ms:
+                summed[user, latest_ms - back_ms, action] += count
     return summed
 
 

@@ -98,6 +98,12 @@ def test_a_window_inside_any_hop_is_folded_into_it() -> None:
     ]
 
 
+def test_a_window_is_inside_the_earliest_hop_that_holds_it_though_none_divides_the_other() -> None:
+    hop = ceiling("5 minutes every 2 minutes", 5 * MINUTE)
+    inside, after = (ceiling("1 minute", MINUTE, START + n * MINUTE) for n in (4, 5))
+    assert [f.window_start_ms for f in folded(hop, inside, after)] == [START, START + 5 * MINUTE]
+
+
 def test_folding_nothing_is_nothing() -> None:
     assert folded() == []
 

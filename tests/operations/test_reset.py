@@ -274,11 +274,12 @@ def test_what_is_no_place_is_refused(to: Any) -> None:
 
 
 def test_windows_in_part_are_those_with_records_on_both_sides() -> None:
-    minute, hop = as_window("1 minute"), as_window("5 minutes every 1 minute")
+    minute = as_window("1 minute")
+    hops = as_window("5 minutes every 1 minute"), as_window("5 minutes every 2 minutes")
     for begins, cuts in (([90_000], [90_000]), ([120_000], [120_000]), ([50, 400_000], [400_000])):
-        for window in (minute, hop):
+        for window in (minute, *hops):
             told = _windows_in_part([window], begins, cuts)
-            starts = range(-300_000, 600_000, window.every_ms)
+            starts = range(-480_000, 600_000, window.every_ms)
             inside = [s for s in starts if s + window.size_ms > min(begins) and s < max(cuts)]
             first = [each.first_start_ms for each in told]
             last = [each.last_end_ms - window.size_ms for each in told]

@@ -45,11 +45,12 @@ ACTIONS = ("read", "write", "läs", "Main/Talk")
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 _COUNTS = """
-SELECT (epoch_ms(time) - ({grain})) // {every} * {every} AS start, "user", action, count(*) AS n
+SELECT epoch_ms(time) // {every} * {every} - {shift} AS start, "user", action, count(*) AS n
 FROM read_json(?, format = 'newline_delimited', ignore_errors = true, columns =
      {{'time': 'TIMESTAMP', '{user}': 'VARCHAR', '{action}': 'VARCHAR'}})
      AS events(time, "user", action)
 WHERE time IS NOT NULL AND time < '2090-01-01' AND "user" != '' AND action != ''
+  AND epoch_ms(time) < epoch_ms(time) // {every} * {every} - {shift} + {size}
 GROUP BY ALL
 """
 
@@ -101,7 +102,8 @@ def oracle(
     wanted = kst.Cascade(window).windows[0] if " every " not in window else _hop(window)
     counted: Counted = {}
     for shift in range(0, wanted.size_ms, wanted.every_ms):
-        query = _COUNTS.format(grain=shift, every=wanted.every_ms, user=user, action=action)
+        span = {"size": wanted.size_ms, "every": wanted.every_ms}
+        query = _COUNTS.format(shift=shift, **span, user=user, action=action)
         with duckdb.connect() as database:
             rows = database.execute(query, [[str(path) for path in paths]]).fetchall()
         for start, who, what, number in rows:

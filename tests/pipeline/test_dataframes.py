@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as sf
 
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.pipeline.dataframes import column_of, count_sessions, count_sliding, count_windows
@@ -81,7 +82,8 @@ def windows_by_hand(events: Iterable[Event], size: int, every: int) -> list[Coun
     found: Counter[Event] = Counter()
     for time, user, action in events:
         last = time // every * every
-        found.update((last - back, user, action) for back in range(0, size, every))
+        starts = [last - back for back in range(0, size, every)]
+        found.update((start, user, action) for start in starts if time < start + size)
     return sorted((start, start + size, *who, count) for (start, *who), count in found.items())
 
 
@@ -120,6 +122,20 @@ def test_hopping_windows_hold_what_falls_into_each_of_them(
 ) -> None:
     counts = frame(new_york, events).transform(count_windows("15 minutes", every="3 minutes"))
     assert rows_of(counts) == windows_by_hand(events, 15 * MINUTE, 3 * MINUTE)
+
+
+@given(events=some_events)
+@FEW_EXAMPLES
+def test_windows_that_no_hop_divides_are_those_of_spark(
+    new_york: SparkSession, events: list[Event]
+) -> None:
+    rows = frame(new_york, events)
+    counts = rows_of(rows.transform(count_windows("5 minutes", every="2 minutes")))
+    spark_windows = rows.groupBy(sf.window("time", "5 minutes", "2 minutes"), "user", "action")
+    columns = ["window.start AS window_start", "window.end AS window_end"]
+    theirs = spark_windows.count().selectExpr(*columns, "user", "action", "count")
+    assert counts == rows_of(theirs)
+    assert counts == windows_by_hand(events, 5 * MINUTE, 2 * MINUTE)
 
 
 @given(events=some_events)
@@ -262,7 +278,9 @@ def test_what_is_not_a_timestamp_is_refused_with_the_way_out(
     ("make", "message"),
     [
         (lambda: count_windows("5 parsecs"), "'5 parsecs' is not a duration"),
-        (lambda: count_windows("5 minutes", every="2 minutes"), "does not fit together"),
+        (lambda: count_windows("2 minutes", every="5 minutes"), "leaves gaps between its windows"),
+        (lambda: count_windows("1 day", every="1 second"), "makes 86,400 counters of one event"),
+        (lambda: count_windows("1 day every 1 second"), "makes 86,400 counters of one event"),
         (lambda: count_windows("5 minutes", lateness="-"), "'-' is not a duration"),
         (lambda: count_sessions("0 seconds"), "is not positive"),
         (lambda: count_sliding("1 day", min_count=0), "min_count=0 is not a positive number"),

@@ -72,6 +72,17 @@ def paths(folder: Path) -> list[Path]:
             id="hops among tumbling windows",
         ),
         pytest.param(kst.Cascade(kst.Hop("10 minutes", every="5 minutes")), 2, 2, id="a hop alone"),
+        pytest.param(
+            kst.Cascade(
+                "1 minute",
+                kst.Hop("5 minutes", every="2 minutes"),
+                kst.Hop("100 seconds", every="70 seconds"),
+                "1 hour",
+            ),
+            3,
+            2,
+            id="hops that divide nothing",
+        ),
     ],
 )
 def test_every_level_equals_duckdb(

@@ -113,6 +113,25 @@ def test_files_dropped_in_while_it_runs_are_counted_and_judged_at_once(
         assert differences(run, window, oracle(paths, window)) == []
 
 
+def test_hops_that_divide_nothing_are_exact_in_a_live_run(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    hops = ("5 seconds every 2 seconds", "1 minute", "7 minutes every 3 minutes")
+    cascade = kst.Cascade(*hops, retention=100, flush=dict.fromkeys(hops, "1 s"))
+    run = start(cascade=cascade, rules=[kst.Ceiling(hops[2], 40)])
+    paths = []
+    for number in range(3):
+        came = events(150, seed=number, users=5, hours=0.1)
+        paths.append(write_lines(tmp_path / "in" / f"{number}.json", came))
+        events_reach(run, 150 * (number + 1))
+    counts_reach(run, hops[2], sum(oracle(paths, hops[2]).values()))
+    run.stop()
+    check_exact(run, paths)
+    assert run.summary().late == {}
+    of_hop = {key: count for key, count in counted(run, hops[2]).items() if count > 40}
+    assert {(f.window_start_ms, f.user, f.action): f.count for f in run.findings} == of_hop
+
+
 def test_a_stopped_run_goes_on_where_it_was(start: Callable[..., Run], tmp_path: Path) -> None:
     paths = [write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")] * 5)]
     first = start()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import pytest
+from pyspark.sql import functions as sf
 
 from kstoolkit.errors import ColumnError, ConfigurationError
 from kstoolkit.pipeline.topicfeed import with_connector
@@ -185,12 +186,26 @@ def test_what_is_too_late_is_dropped_and_counted_and_a_late_clearing_is_none(
     ]
 
 
+def test_windows_that_no_hop_divides_are_those_of_spark(spark: SparkSession) -> None:
+    requests = spark.createDataFrame(EVENTS[~EVENTS.passed][["time", "user"]])
+    passes = spark.sql("SELECT timestamp '2000-01-01T00:00:00Z' AS time, 'user 1' AS user")
+    asked = requests.transform(ask_unless(passes, "5 minutes", every="2 minutes", at_least=3))
+    spark_windows = requests.groupBy(sf.window("time", "5 minutes", "2 minutes"), "user").count()
+    expected = spark_windows.where("count >= 3").select("user", "window.start", "window.end")
+    assert asked.where("not asked").count() == 0
+    rows = asked.select("user", "window_start", "window_end").collect()
+    assert {tuple(row) for row in rows} == {tuple(row) for row in expected.collect()}
+    assert len(rows) > 50
+
+
 def test_what_makes_no_sense_is_refused(spark: SparkSession) -> None:
     passes = spark.sql("SELECT timestamp_seconds(5) AS time, 'ann' AS user")
     with pytest.raises(ConfigurationError, match="at_least=0 is not a positive number"):
         ask_unless(passes, "1 minute", at_least=0)
     with pytest.raises(ConfigurationError, match="buckets=0"):
         ask_unless(passes, "1 minute", at_least=1, buckets=0)
+    with pytest.raises(ConfigurationError, match="makes 1,440 counters of one event"):
+        ask_unless(passes, "1 day every 1 minute", at_least=1)
     nameless = spark.sql("SELECT timestamp_seconds(5) AS time, 'ann' AS name")
     with pytest.raises(ColumnError, match="user"):
         nameless.transform(ask_unless(passes, "1 minute", at_least=1))
