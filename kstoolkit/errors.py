@@ -233,6 +233,23 @@ class RunFailed(KstoolkitError):
     """A run that Spark ended with an error; the cause is chained."""
 
 
+class OnBatchFailed(RunFailed):
+    """A run whose own function for each batch raised something, which is chained.
+
+    Examples
+    --------
+    >>> print(OnBatchFailed("to_sqlite", 7, KeyError("user")).message)
+    The function to_sqlite of on_batch failed with batch 7: KeyError: 'user'.
+    """
+
+    def __init__(self, name: str, batch: int, error: Exception) -> None:
+        said = next(iter(str(error).splitlines()), "").rstrip(".")
+        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        message = f"The function {name} of on_batch failed with batch {batch}: {why}."
+        hint = "Nothing is lost: mend it and run again, it is called with the same batch and id."
+        super().__init__(message, hint=hint)
+
+
 class RestartsSpent(RunFailed):
     """A run that died more often than it may be started again."""
 

@@ -34,7 +34,7 @@ def test_what_the_user_can_mend_is_told_from_faults() -> None:
     faults = {error.__name__ for error in TREE if not issubclass(error, UserError)}
     assert faults == {
         *("FormatError", "KafkaError", "KstoolkitError"),
-        *("RestartsSpent", "RunFailed", "UnreadableFile"),
+        *("OnBatchFailed", "RestartsSpent", "RunFailed", "UnreadableFile"),
     }
 
 

@@ -41,7 +41,7 @@ GROUPS = {
         text="A pipeline, what it reads, the windows it counts in, and the run that it leaves.",
         names=(
             *("Pipeline", "Run", "load_run", "Cascade", "Hop", "files", "frame", "simulate"),
-            *("Restart", "doctor"),
+            *("read_counts", "BatchOutput", "Restart", "doctor"),
         ),
     ),
     "finding": Group(

@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from kstoolkit.kafka.cluster import Log, Sleep, TopicFacts
     from kstoolkit.kafka.outputs import OutputTopic
     from kstoolkit.pipeline.batches import MicroBatch
+    from kstoolkit.pipeline.results import BatchOutput
     from kstoolkit.pipeline.supervising import Gate, Start
 
     Prepare = Callable[[Log, Sleep], "_Job"]
@@ -137,6 +138,11 @@ class Pipeline:
         :func:`~kstoolkit.kafka.outputs.kafka_findings`.
     time
         ``"event"``, or ``"processing"``: windows by when an event is processed.
+    on_batch
+        A function of your own that is called with each micro-batch that changed something, a
+        :class:`~kstoolkit.pipeline.results.BatchOutput`, before the batch is said to be done: a
+        batch that is cut off comes again, under the same id. If it raises, the run ends with what
+        it raised, or tries again if it is live and to be restarted.
 
     Examples
     --------
@@ -153,6 +159,7 @@ class Pipeline:
     changelog: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
     time: Literal["event", "processing"] = "event"
+    on_batch: Callable[[BatchOutput], object] | None = None
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -161,6 +168,11 @@ class Pipeline:
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.windows)
         _check_apart(self.source, self.changelog, self.findings_to)
+        if self.on_batch is not None and self.changelog is not None:
+            topic = self.changelog.address
+            message = f"on_batch takes counts from the run's folder; these go to {topic}."
+            hint = "Leave changelog= out, and have the function send what it takes to a topic."
+            raise ConfigurationError(message, hint=hint)
 
     @property
     def judged_by(self) -> tuple[Rule, ...]:
@@ -368,6 +380,10 @@ def _check_kinds(pipeline: Pipeline) -> None:
         ),
         "buckets": (lambda given: type(given) is int, "a whole number"),
         "time": (lambda given: given in {"event", "processing"}, "'event' or 'processing'"),
+        "on_batch": (
+            lambda given: given is None or callable(given),
+            "a function of one kst.BatchOutput, or None",
+        ),
     }
     for name, (is_right, wanted) in checks.items():
         if not is_right(getattr(pipeline, name)):
@@ -444,6 +460,7 @@ class _Job:
             topic=pipeline.changelog,
             findings_to=pipeline.findings_to,
             due=due if self.live else None,
+            hand_to=pipeline.on_batch,
         )
         conf = {**streaming_conf(), "spark.sql.shuffle.partitions": str(self.settings.partitions)}
         for name, value in conf.items():

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.typing import NDArray
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from kstoolkit.counters.counters import Counters
@@ -454,6 +455,32 @@ class Run(Viewed):
             stacklevel=2,
         )
         return found.head(limit)
+
+    def to_spark(self, spark: SparkSession, window: Duration | Window) -> DataFrame:
+        """Return the latest counts of a window as a Spark DataFrame, of batches that are whole.
+
+        Spark reads the run's files itself; nothing is collected. Where the counts are a topic, what
+        is new there is read into the run's folder first.
+
+        Parameters
+        ----------
+        spark
+            The session that reads them, which may be one of Spark Connect; it has to see the run's
+            folder.
+        window
+            One of the cascade's windows.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            ``window_start``, ``window_end`` (timestamps), ``user``, ``action``, ``count``; in no
+            order. It has the batches that there are now: if they are folded before it is read,
+            Spark says that files do not exist, and another call has them.
+        """
+        from kstoolkit.pipeline.results import latest_counts  # noqa: PLC0415 - loads pyspark
+
+        chosen = self.window(window)
+        return latest_counts(spark, self.changelog, chosen.size_ms).drop("window_ms")
 
     def window(self, window: Duration | Window) -> Window:
         """Return one of the cascade's windows, or raise what there is."""

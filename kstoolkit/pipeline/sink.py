@@ -44,6 +44,7 @@ from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
+from kstoolkit.pipeline.results import batch_output, findings_of
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
 from kstoolkit.pipeline.topicfeed import with_connector
 
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
     from kstoolkit.findings.rules import Rule
     from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings, OutputTopic
+    from kstoolkit.pipeline.results import BatchOutput
     from kstoolkit.pipeline.stream import Due
     from kstoolkit.windows import Cascade, Window
 
@@ -203,9 +205,6 @@ _GIVING_UP = {
 """After how long Java's producer gives up on a broker that is silent, so that whoever supervises
 the query notices, says so and goes on when it is back. By default it is one minute or two."""
 
-_NOT_SENT = {"first_seen_window", "other_levels"}
-"""Columns of findings that are filled in later, over all batches."""
-
 
 def _send_counts(spark: SparkSession, waiting: Sequence[Path], topic: KafkaChangelog) -> None:
     """Send the records that tasks left in files, and take them away."""
@@ -217,11 +216,8 @@ def _send_counts(spark: SparkSession, waiting: Sequence[Path], topic: KafkaChang
 
 def _send_findings(spark: SparkSession, files: Sequence[Path], topic: KafkaFindings) -> None:
     """Send a batch's findings as JSON: see :mod:`kstoolkit.kafka.outputs`."""
-    found = with_connector(spark).read.parquet(*map(str, files))
-    end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
-    fields = [sf.col(name) for name in found.columns if name not in _NOT_SENT]
-    at = found.columns.index("window_start_ms") + 1
-    told = sf.to_json(sf.struct(*fields[:at], end_ms, *fields[at:]), {"ignoreNullFields": "false"})
+    found = findings_of(with_connector(spark), files)
+    told = sf.to_json(sf.struct("*"), {"ignoreNullFields": "false"})
     _send(found.select(sf.col("user").alias("key"), told.alias("value")), topic)
 
 
@@ -307,7 +303,8 @@ class Sink:
     """The function of Spark's ``foreachBatch`` for one run, which files batches under ``epoch``.
 
     ``topic`` is the changelog, where it is one; ``on_batch`` is told what each batch came to, and
-    ``due`` when a bucket holds back something whose flush has come.
+    ``due`` when a bucket holds back something whose flush has come. ``hand_to`` is a function of
+    the user's, which gets what a batch changed before that is marked.
     """
 
     out: Path
@@ -319,6 +316,7 @@ class Sink:
     topic: KafkaChangelog | None = None
     findings_to: KafkaFindings | None = None
     due: Due | None = None
+    hand_to: Callable[[BatchOutput], object] | None = None
     buckets_told: dict[int, dict[str, Any]] = field(default_factory=dict)
     """What each bucket said when it was last called."""
 
@@ -330,9 +328,10 @@ class Sink:
         reports = frame.mapInArrow(_writing(self._places(place, batch)), _REPORT_DDL).collect()
         told = [json.loads(bytes(row.payload)) for row in reports if row.kind == STATISTICS]
         written = _move(each for report in told for each in report.get("files", ()))
+        changed = [path for path in written if path.parent == place[_CHANGELOG]]
         if self.topic is not None:
-            waiting = [path for path in written if path.parent == place[_CHANGELOG]]
-            _send_counts(frame.sparkSession, waiting, self.topic)
+            _send_counts(frame.sparkSession, changed, self.topic)
+            changed = []
         moments = _Moments.load(folders[STATISTICS_FOLDER].folder(self.epoch, batch - 1))
         for row in reports:
             if row.kind == MOMENTS:
@@ -345,6 +344,10 @@ class Sink:
         found, files = self._judge(frame, material, moments, now_ms)
         if found and self.findings_to is not None:
             _send_findings(frame.sparkSession, files, self.findings_to)
+        if self.hand_to is not None and (changed or files):
+            number, clock_ms = (self.epoch, batch), now_ms or None
+            output = batch_output(frame.sparkSession, number, clock_ms, changed, files)
+            output.handed_to(self.hand_to)
         statistics = MicroBatch.of(
             batch,
             told,

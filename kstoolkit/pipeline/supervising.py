@@ -34,6 +34,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from kstoolkit.errors import (
     KafkaError,
     KstoolkitError,
+    OnBatchFailed,
     RestartsSpent,
     RunFailed,
     UnreadableFile,
@@ -417,7 +418,7 @@ class Retries:
         if isinstance(death, UnreadableFile) and self.is_gone(death.path):
             self.tell(f"{death.path!r} is gone: the run goes on without it.")
             return
-        if is_kafkas(death):
+        if is_kafkas(death) and not isinstance(death, OnBatchFailed):
             self._wait_for_kafka(death, closing)
             return
         if isinstance(death, KstoolkitError):
@@ -434,7 +435,7 @@ class Retries:
 
     def _understood(self, death: Exception) -> Exception:
         """Return what it died of as an error of ours, where Spark's tells one."""
-        if isinstance(death, KstoolkitError):
+        if isinstance(death, KstoolkitError) and not isinstance(death, OnBatchFailed):
             return death
         if _java_is_gone():
             return java_ended(self.folder)
@@ -463,7 +464,7 @@ class Retries:
         if self._deaths is None or self._deaths.batch != batch:
             self._deaths = _Deaths(batch)
         self._deaths.number += 1
-        if self._deaths.number % _POISONOUS == 0:
+        if self._deaths.number % _POISONOUS == 0 and not isinstance(failed, OnBatchFailed):
             self.tell(
                 f"{failed.message} The batch has died thrice: looking for the record it dies of."
             )

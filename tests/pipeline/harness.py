@@ -42,6 +42,13 @@ NAMES = (
 )
 ACTIONS = ("read", "write", "läs", "Main/Talk")
 
+FIELDS_OF_FINDINGS = (
+    *("rule", "kind", "user", "action", "window", "window_ms", "window_start_ms", "window_end_ms"),
+    *("count", "ceiling", "expected_low", "expected_high", "baseline_windows", "peers"),
+    *("log10_probability", "first_seen_ms"),
+)
+"""What is told of a finding as soon as its batch has judged."""
+
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 _COUNTS = """

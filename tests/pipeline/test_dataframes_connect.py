@@ -6,9 +6,15 @@ import json
 import subprocess
 import sys
 from textwrap import dedent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from kstoolkit.pipeline.runfolder import RunFolder, Settings
+from tests.changelog.changelogs import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect, pytest.mark.slow]
 
@@ -21,6 +27,8 @@ CLIENT = dedent("""
 
     from kstoolkit.errors import KstoolkitError
     from kstoolkit.pipeline.dataframes import count_sessions, count_sliding, count_windows
+    from kstoolkit.pipeline.results import read_counts
+    from kstoolkit.pipeline.run import load_run
 
     MINUTE = 60_000_000
     TRANSFORMATIONS = {
@@ -72,6 +80,8 @@ CLIENT = dedent("""
     hops = count_windows("1 hour", every="30 minutes", lateness=0)
     answers["followed"] = follow(stream.transform(hops))
     answers["sliding_stream"] = answer(count_sliding("1 minute"), stream)
+    answers["read"] = rows(read_counts(spark, sys.argv[2], "1 hour"))
+    answers["of_run"] = rows(load_run(sys.argv[2]).to_spark(spark, "1 minute"))
     answers["remote"] = type(spark).__module__
     print(json.dumps(answers))
     spark.stop()
@@ -82,11 +92,21 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
+def write_run(out: Path) -> None:
+    """Write what a run leaves of its counts: two batches, and one that is not whole."""
+    settings = Settings(("1 minute", "1 hour"), 1, {}, "event", "files", 1, "[]", "here")
+    for number in range(3):
+        told = {60_000: {(0, "ann", "edit"): 5 + number}, 3_600_000: {(0, "bo", "edit"): number}}
+        write(out / "changelog", number, told, marked=number < 2)
+    RunFolder(out).save(settings)
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("connect") / "events"
+    place = tmp_path_factory.mktemp("connect")
+    write_run(place / "out")
     client = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(folder)],
+        [sys.executable, "-c", CLIENT, str(place / "events"), str(place / "out")],
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip
     assert client.returncode == 0, client.stderr[-3000:]
@@ -111,6 +131,11 @@ def test_counts_over_connect_are_exact(
     answers: dict[str, Any], name: str, spans: list[tuple[int, int, int]]
 ) -> None:
     assert answers[name] == [[start, end, "ann", "edit", count] for start, end, count in spans]
+
+
+def test_counts_of_a_run_are_read_over_connect(answers: dict[str, Any]) -> None:
+    assert answers["read"] == [[0, HOUR, "bo", "edit", 1]]
+    assert answers["of_run"] == [[0, MINUTE, "ann", "edit", 6]]
 
 
 def test_all_actions_together_and_min_count_work_over_connect(answers: dict[str, Any]) -> None:

@@ -18,8 +18,10 @@ from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.pipeline.pipeline import _BatchLimits, _prepare
 from kstoolkit.pipeline.progress import Progress
 from kstoolkit.pipeline.runfolder import RunFolder
+from kstoolkit.pipeline.session import spark_session
 from tests.kafka.clients import make_topic, topics_of
 from tests.pipeline.harness import (
+    FIELDS_OF_FINDINGS,
     check_exact,
     counted,
     differences,
@@ -282,10 +284,13 @@ def test_counts_go_to_a_topic_and_come_back(  # noqa: PLR0917 - fixtures
     sent = Cluster(broker.bootstrap).sample(f"topics-{form}-found", 1_000)
     assert len(sent) == sum(batch.findings for batch in run.batches()) > 0
     one = json.loads(sent[0])
+    assert tuple(one) == FIELDS_OF_FINDINGS
     assert one["window_end_ms"] - one["window_start_ms"] == one["window_ms"]
     assert one["ceiling"] is None  # what a rule knows nothing of is told as null
     assert not (tmp_path / "out" / "changelog").exists()
     assert not list((tmp_path / "out" / "outbox").rglob("part-*"))
+    in_spark = run.to_spark(spark_session(), "1 hour").groupBy().sum("count").collect()
+    assert in_spark[0][0] == sum(counted(run, "1 hour").values())
     with kst.WindowStore.restore(log, path=tmp_path / "replica", progress=False) as replica:
         assert replica.windows == ("1 minute", "1 hour")
         with kst.diff_stores(

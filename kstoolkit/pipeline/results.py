@@ -1,0 +1,215 @@
+"""What comes out, as Spark DataFrames: the latest counts, and what one micro-batch changed.
+
+Spark reads the files of marked batches by itself, once it is asked for rows: nothing goes through
+the driver, and the session may be one of Spark Connect if it sees the folder.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from kstoolkit.changelog.changelog import Changelog
+from kstoolkit.errors import OnBatchFailed
+from kstoolkit.findings.finding import FINDINGS_SCHEMA
+from kstoolkit.windows import as_window
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from kstoolkit.units import Duration
+    from kstoolkit.windows import Window
+
+_KEY = ("window_ms", "window_start", "user", "action")
+_COUNTS = (
+    StructType()
+    .add("window_ms", LongType())
+    .add("window_start", TimestampType())
+    .add("user", StringType())
+    .add("action", StringType())
+    .add("count", LongType())
+)
+_NUMBERED = StructType([*_COUNTS.fields]).add("epoch", LongType()).add("batch", LongType())
+_FILLED_IN_LATER = {"first_seen_window", "other_levels"}
+"""Columns of findings that are told over all batches."""
+_FINDINGS = from_arrow_schema(
+    FINDINGS_SCHEMA.empty_table().drop_columns(list(_FILLED_IN_LATER)).schema
+)
+
+_BATCHES_PER_EPOCH = 1 << 40
+_GLOB = re.compile(r"([{}\[\]*?\\])")
+_LOOKS_BY_ITSELF = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_LOOKING = Lock()
+"""Held while a session has that setting: two at once could give it back in the wrong order."""
+
+
+def read_counts(
+    spark: SparkSession, path: str | os.PathLike[str], window: Duration | Window | None = None
+) -> DataFrame:
+    """Return the latest counts of a changelog as a Spark DataFrame, of batches that are whole.
+
+    Parameters
+    ----------
+    spark
+        The session that reads them; it has to see the folder.
+    path
+        A run's output folder, or its changelog folder. Where the changelog is a topic,
+        :meth:`kstoolkit.Run.to_spark` brings up to date what was read of it.
+    window
+        Only this kind: ``"1 hour"``. By default all of them, told apart by ``window_ms``.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        ``window_ms`` (the window's length), ``window_start``, ``window_end`` (timestamps),
+        ``user``, ``action``, ``count``; in no order.
+
+    Raises
+    ------
+    InputError
+        If there is no changelog.
+
+    Notes
+    -----
+    Which batches are read is settled by the call. What is folded or repeated afterwards takes files
+    away, and Spark then says that they do not exist: call again.
+
+    Examples
+    --------
+    >>> from kstoolkit.pipeline.session import spark_session
+    >>> hours = read_counts(spark_session(), "runs/sample", "1 hour")  # doctest: +SKIP
+    >>> hours.groupBy("user").sum("count").show()  # doctest: +SKIP
+    """
+    window_ms = None if window is None else as_window(window).size_ms
+    return latest_counts(spark, Changelog.open(Path(path)), window_ms)
+
+
+def latest_counts(
+    spark: SparkSession, changelog: Changelog, window_ms: int | None = None
+) -> DataFrame:
+    """Return a changelog's latest counts, of windows of one length or of all."""
+    paths = [path for batch in changelog.batches for path in batch.files(".parquet")]
+    told = _read(spark, paths, _NUMBERED, changelog.path)
+    if window_ms is not None:
+        told = told.where(sf.col("window_ms") == window_ms)
+    # By a single number: of a pair, Spark would sort all rows instead of hashing them.
+    number = sf.col("epoch") * _BATCHES_PER_EPOCH + sf.col("batch")
+    return _spanned(told.groupBy(*_KEY).agg(sf.max_by("count", number).alias("count")))
+
+
+def findings_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
+    """Return a batch's findings, with the fields that :mod:`kstoolkit.kafka.outputs` lists."""
+    found = _read(spark, paths, _FINDINGS)
+    end_ms = (sf.col("window_start_ms") + sf.col("window_ms")).alias("window_end_ms")
+    at = found.columns.index("window_start_ms") + 1
+    return found.select(*found.columns[:at], end_ms, *found.columns[at:])
+
+
+def _read(
+    spark: SparkSession, paths: Sequence[Path], schema: StructType, root: Path | None = None
+) -> DataFrame:
+    if not paths:
+        return spark.createDataFrame([], schema)
+    # Other tools pass a checksum over; our own readers look at it.
+    read = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", value=True)
+    if root is not None:  # below it, epoch and batch are columns
+        read = read.option("basePath", f"file://{root.absolute()}")
+    # Beyond so many files Spark would look for each by a task of its own: twenty times as long.
+    with _looking_by_itself(spark, len(paths)):
+        return read.parquet(*map(_one_file, paths))
+
+
+@contextmanager
+def _looking_by_itself(spark: SparkSession, most: int) -> Iterator[None]:
+    """Have a session look for so many files by itself, for a while."""
+    with _LOOKING:
+        before = spark.conf.get(_LOOKS_BY_ITSELF)
+        spark.conf.set(_LOOKS_BY_ITSELF, most)
+        try:
+            yield
+        finally:
+            spark.conf.set(_LOOKS_BY_ITSELF, before)
+
+
+def _one_file(path: Path) -> str:
+    """Return a path as Spark takes it for itself, and for no glob."""
+    return "file://" + _GLOB.sub(r"\\\1", str(path.absolute()))
+
+
+def _spanned(counts: DataFrame) -> DataFrame:
+    # Whole microseconds: Spark would add days by the session's calendar.
+    end = sf.timestamp_micros(sf.unix_micros("window_start") + sf.col("window_ms") * 1_000)
+    return counts.select(
+        "window_ms", "window_start", end.alias("window_end"), "user", "action", "count"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BatchOutput:
+    """What one micro-batch changed, for one's own function: ``Pipeline(on_batch=…)``.
+
+    A writer that keeps ``id`` with what it writes, in one transaction, and passes over a batch
+    whose id it has, is exact: whatever ends the run, an unfinished batch comes again with the same
+    contents and the same id.
+
+    Parameters
+    ----------
+    id
+        The batch's number, which grows from batch to batch, over restarts and resets of the run.
+    now_ms
+        The batch's clock, epoch ms UTC, the same when it comes again; ``None`` is unknown.
+    counts
+        Latest counts of what changed, as of :func:`kstoolkit.read_counts`: each replaces what was
+        told before of its ``(window_ms, window_start, user, action)``.
+    findings
+        What was found, with the columns of :mod:`kstoolkit.kafka.outputs`: each replaces what was
+        told before of its ``(rule, user, action, window_ms, window_start_ms)``.
+    """
+
+    id: int
+    now_ms: int | None
+    counts: DataFrame
+    findings: DataFrame
+
+    def handed_to(self, function: Callable[[BatchOutput], object]) -> None:
+        """Call a function of the user's with this.
+
+        Raises
+        ------
+        OnBatchFailed
+            If it raises anything.
+        """
+        try:
+            function(self)
+        except Exception as error:
+            name = getattr(function, "__qualname__", type(function).__qualname__)
+            number = self.id % _BATCHES_PER_EPOCH
+            raise OnBatchFailed(name.rpartition(">.")[2], number, error) from error
+
+
+def batch_output(
+    spark: SparkSession,
+    number: tuple[int, int],
+    now_ms: int | None,
+    counts: Sequence[Path],
+    findings: Sequence[Path],
+) -> BatchOutput:
+    """Return what a batch, of this epoch and number, wrote into these files."""
+    epoch, batch = number
+    return BatchOutput(
+        id=epoch * _BATCHES_PER_EPOCH + batch,
+        now_ms=now_ms,
+        counts=_spanned(_read(spark, counts, _COUNTS)),
+        findings=findings_of(spark, findings),
+    )
