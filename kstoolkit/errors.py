@@ -238,14 +238,14 @@ class OnBatchFailed(RunFailed):
 
     Examples
     --------
-    >>> print(OnBatchFailed("to_sqlite", 7, KeyError("user")).message)
-    The function to_sqlite of on_batch failed with batch 7: KeyError: 'user'.
+    >>> print(OnBatchFailed(print, 7, KeyError("user")).message)
+    The function print of on_batch failed with batch 7: KeyError: 'user'.
     """
 
-    def __init__(self, name: str, batch: int, error: Exception) -> None:
-        said = next(iter(str(error).splitlines()), "").rstrip(".")
-        why = f"{type(error).__name__}: {said}" if said else type(error).__name__
-        message = f"The function {name} of on_batch failed with batch {batch}: {why}."
+    def __init__(self, function: object, batch: int, error: Exception) -> None:
+        name = getattr(function, "__name__", type(function).__name__)
+        said = ": ".join([type(error).__name__, *str(error).splitlines()[:1]]).rstrip(".")
+        message = f"The function {name} of on_batch failed with batch {batch}: {said}."
         hint = "Nothing is lost: mend it and run again, it is called with the same batch and id."
         super().__init__(message, hint=hint)
 

@@ -376,13 +376,6 @@ class Counters:
 
         A hopping window takes each pane into every window that holds it; no pane may lie across
         the start or end of one.
-
-        Examples
-        --------
-        >>> from kstoolkit.windows import Hop
-        >>> pane = Counters.of(np.array([3_000]), pa.array(["a"]), pa.array(["x"]))
-        >>> pane.coarsen(Hop("5 seconds", every="2 seconds")).start_ms.tolist()
-        [0, 2000]
         """
         # Dividing by one number and multiplying again is several times faster than a remainder.
         latest = self.start_ms // window.every_ms * window.every_ms

@@ -13,9 +13,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructType, TimestampType
 
 from kstoolkit.changelog.changelog import Changelog
 from kstoolkit.errors import OnBatchFailed
@@ -27,24 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from kstoolkit.units import Duration
     from kstoolkit.windows import Window
 
 _KEY = ("window_ms", "window_start", "user", "action")
-_COUNTS = (
-    StructType()
-    .add("window_ms", LongType())
-    .add("window_start", TimestampType())
-    .add("user", StringType())
-    .add("action", StringType())
-    .add("count", LongType())
-)
-_NUMBERED = StructType([*_COUNTS.fields]).add("epoch", LongType()).add("batch", LongType())
-_FILLED_IN_LATER = {"first_seen_window", "other_levels"}
-"""Columns of findings that are told over all batches."""
+_COUNTS = "window_ms long, window_start timestamp_ltz, user string, action string, count long"
+_FILLED_IN_LATER = {"first_seen_window", "other_levels"}  # of findings, over all batches
 _FINDINGS = from_arrow_schema(
-    FINDINGS_SCHEMA.empty_table().drop_columns(list(_FILLED_IN_LATER)).schema
+    pa.schema([each for each in FINDINGS_SCHEMA if each.name not in _FILLED_IN_LATER])
 )
 
 _BATCHES_PER_EPOCH = 1 << 40
@@ -82,14 +75,8 @@ def read_counts(
 
     Notes
     -----
-    Which batches are read is settled by the call. What is folded or repeated afterwards takes files
+    It has the batches that there are at the call. What is folded before it is read takes files
     away, and Spark then says that they do not exist: call again.
-
-    Examples
-    --------
-    >>> from kstoolkit.pipeline.session import spark_session
-    >>> hours = read_counts(spark_session(), "runs/sample", "1 hour")  # doctest: +SKIP
-    >>> hours.groupBy("user").sum("count").show()  # doctest: +SKIP
     """
     window_ms = None if window is None else as_window(window).size_ms
     return latest_counts(spark, Changelog.open(Path(path)), window_ms)
@@ -99,13 +86,27 @@ def latest_counts(
     spark: SparkSession, changelog: Changelog, window_ms: int | None = None
 ) -> DataFrame:
     """Return a changelog's latest counts, of windows of one length or of all."""
-    paths = [path for batch in changelog.batches for path in batch.files(".parquet")]
-    told = _read(spark, paths, _NUMBERED, changelog.path)
+    told = _marked(spark, changelog)
     if window_ms is not None:
         told = told.where(sf.col("window_ms") == window_ms)
     # By a single number: of a pair, Spark would sort all rows instead of hashing them.
     number = sf.col("epoch") * _BATCHES_PER_EPOCH + sf.col("batch")
     return _spanned(told.groupBy(*_KEY).agg(sf.max_by("count", number).alias("count")))
+
+
+def _marked(spark: SparkSession, changelog: Changelog) -> DataFrame:
+    """Return all that marked batches told; once more if they are folded while Spark looks."""
+    while True:
+        paths = _files(changelog)
+        try:
+            return _read(spark, paths, f"{_COUNTS}, epoch long, batch long", changelog.path)
+        except AnalysisException:
+            if paths == _files(changelog):
+                raise
+
+
+def _files(changelog: Changelog) -> list[Path]:
+    return [path for batch in changelog.batches for path in batch.files(".parquet")]
 
 
 def findings_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
@@ -117,7 +118,7 @@ def findings_of(spark: SparkSession, paths: Sequence[Path]) -> DataFrame:
 
 
 def _read(
-    spark: SparkSession, paths: Sequence[Path], schema: StructType, root: Path | None = None
+    spark: SparkSession, paths: Sequence[Path], schema: StructType | str, root: Path | None = None
 ) -> DataFrame:
     if not paths:
         return spark.createDataFrame([], schema)
@@ -134,12 +135,15 @@ def _read(
 def _looking_by_itself(spark: SparkSession, most: int) -> Iterator[None]:
     """Have a session look for so many files by itself, for a while."""
     with _LOOKING:
-        before = spark.conf.get(_LOOKS_BY_ITSELF)
+        before = spark.conf.get(_LOOKS_BY_ITSELF, None)
         spark.conf.set(_LOOKS_BY_ITSELF, most)
         try:
             yield
         finally:
-            spark.conf.set(_LOOKS_BY_ITSELF, before)
+            if before is None:
+                spark.conf.unset(_LOOKS_BY_ITSELF)
+            else:
+                spark.conf.set(_LOOKS_BY_ITSELF, before)
 
 
 def _one_file(path: Path) -> str:
@@ -182,34 +186,28 @@ class BatchOutput:
     counts: DataFrame
     findings: DataFrame
 
-    def handed_to(self, function: Callable[[BatchOutput], object]) -> None:
-        """Call a function of the user's with this.
 
-        Raises
-        ------
-        OnBatchFailed
-            If it raises anything.
-        """
-        try:
-            function(self)
-        except Exception as error:
-            name = getattr(function, "__qualname__", type(function).__qualname__)
-            number = self.id % _BATCHES_PER_EPOCH
-            raise OnBatchFailed(name.rpartition(">.")[2], number, error) from error
-
-
-def batch_output(
+def hand_over(
+    function: Callable[[BatchOutput], object],
     spark: SparkSession,
     number: tuple[int, int],
-    now_ms: int | None,
-    counts: Sequence[Path],
-    findings: Sequence[Path],
-) -> BatchOutput:
-    """Return what a batch, of this epoch and number, wrote into these files."""
-    epoch, batch = number
-    return BatchOutput(
-        id=epoch * _BATCHES_PER_EPOCH + batch,
-        now_ms=now_ms,
+    now_ms: int,
+    files: tuple[Sequence[Path], Sequence[Path]],
+) -> None:
+    """Call a function of the user's with what a batch, of an epoch and number, changed, if it did.
+
+    ``files`` are those of its counts and of its findings.
+    """
+    counts, findings = files
+    if not counts and not findings:
+        return
+    output = BatchOutput(
+        id=number[0] * _BATCHES_PER_EPOCH + number[1],
+        now_ms=now_ms or None,
         counts=_spanned(_read(spark, counts, _COUNTS)),
         findings=findings_of(spark, findings),
     )
+    try:
+        function(output)
+    except Exception as error:
+        raise OnBatchFailed(function, number[1], error) from error

@@ -457,25 +457,22 @@ class Run(Viewed):
         return found.head(limit)
 
     def to_spark(self, spark: SparkSession, window: Duration | Window) -> DataFrame:
-        """Return the latest counts of a window as a Spark DataFrame, of batches that are whole.
+        """Return the latest counts of a window as a Spark DataFrame.
 
-        Spark reads the run's files itself; nothing is collected. Where the counts are a topic, what
-        is new there is read into the run's folder first.
+        It is read as :func:`kstoolkit.read_counts` says.
 
         Parameters
         ----------
         spark
             The session that reads them, which may be one of Spark Connect; it has to see the run's
-            folder.
+            folder. Where the counts are a topic, what is new there is read into that first.
         window
             One of the cascade's windows.
 
         Returns
         -------
         pyspark.sql.DataFrame
-            ``window_start``, ``window_end`` (timestamps), ``user``, ``action``, ``count``; in no
-            order. It has the batches that there are now: if they are folded before it is read,
-            Spark says that files do not exist, and another call has them.
+            ``window_start``, ``window_end`` (timestamps), ``user``, ``action``, ``count``.
         """
         from kstoolkit.pipeline.results import latest_counts  # noqa: PLC0415 - loads pyspark
 

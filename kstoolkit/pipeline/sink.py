@@ -44,7 +44,7 @@ from kstoolkit.kafka.connection import for_java
 from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch
 from kstoolkit.pipeline.failure import cause_in_words, is_kafkas
 from kstoolkit.pipeline.operator import COUNTS, GONE, MATERIAL, MOMENTS, STATISTICS
-from kstoolkit.pipeline.results import batch_output, findings_of
+from kstoolkit.pipeline.results import findings_of, hand_over
 from kstoolkit.pipeline.shuffle import DEAD_LETTERS, from_ipc, spare_collector, to_ipc
 from kstoolkit.pipeline.topicfeed import with_connector
 
@@ -344,10 +344,9 @@ class Sink:
         found, files = self._judge(frame, material, moments, now_ms)
         if found and self.findings_to is not None:
             _send_findings(frame.sparkSession, files, self.findings_to)
-        if self.hand_to is not None and (changed or files):
-            number, clock_ms = (self.epoch, batch), now_ms or None
-            output = batch_output(frame.sparkSession, number, clock_ms, changed, files)
-            output.handed_to(self.hand_to)
+        if self.hand_to is not None:
+            number, given = (self.epoch, batch), (changed, files)
+            hand_over(self.hand_to, frame.sparkSession, number, now_ms, given)
         statistics = MicroBatch.of(
             batch,
             told,

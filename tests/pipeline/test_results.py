@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,13 +18,13 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 
 import kstoolkit as kst
-from kstoolkit.changelog.changelog import DONE
+from kstoolkit.changelog.changelog import DONE, Changelog
 from kstoolkit.changelog.compaction import compact
 from kstoolkit.errors import ConfigurationError, FormatError, InputError, OnBatchFailed
 from kstoolkit.findings.finding import Findings
 from kstoolkit.findings.stories import merge_findings
 from kstoolkit.pipeline.failure import RestartLog
-from kstoolkit.pipeline.results import batch_output
+from kstoolkit.pipeline.results import hand_over
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder
 from tests.changelog.changelogs import HOUR, MINUTE, Rows, levels, newest, write
@@ -183,6 +184,34 @@ def test_what_is_folded_before_it_is_read_is_had_by_another_call(
     assert folded.to_spark(spark, "1 hour").count() == len(run.counts("1 hour", limit=None))
 
 
+def test_a_call_goes_on_while_batches_are_written_and_folded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def told(number: int) -> dict[int, Rows]:
+        return {MINUTE: {(0, "Anna", "read"): number + 1}}
+
+    write(tmp_path / "changelog", 0, told(0))
+    ended = Event()
+
+    def write_and_fold() -> None:
+        number = 1
+        while not ended.is_set():
+            write(tmp_path / "changelog", number, told(number))
+            compact(tmp_path)
+            number += 1
+
+    folding = Thread(target=write_and_fold)
+    folding.start()
+    try:
+        for _ in range(60):
+            assert kst.read_counts(spark, tmp_path).columns == ["window_ms", *COLUMNS]
+    finally:
+        ended.set()
+        folding.join()
+    (count,) = rows_of(kst.read_counts(spark, tmp_path))[MINUTE].values()
+    assert count == Changelog(tmp_path / "changelog").batches[-1].number + 1
+
+
 def test_a_window_that_is_not_counted_is_told_with_those_that_are(
     run: Run, spark: SparkSession
 ) -> None:
@@ -320,20 +349,35 @@ def test_a_function_of_ones_own_gets_what_each_batch_changed(
     assert len(seen) == 3
 
 
-def test_what_a_batch_lacks_has_its_columns_all_the_same(spark: SparkSession) -> None:
-    nothing = batch_output(spark, (0, 7), None, [], [])
-    assert nothing.counts.dtypes == [
-        *[("window_ms", "bigint"), ("window_start", "timestamp"), ("window_end", "timestamp")],
-        *[("user", "string"), ("action", "string"), ("count", "bigint")],
-    ]
-    assert tuple(nothing.findings.columns) == FIELDS_OF_FINDINGS
-    assert nothing.counts.count() == nothing.findings.count() == 0
+def handed(spark: SparkSession, folder: Path, epoch: int, number: int) -> list[kst.BatchOutput]:
+    """Return what a function is called with after a batch that found nothing."""
+    seen: list[kst.BatchOutput] = []
+    hand_over(seen.append, spark, (epoch, number), 5, (folder, folder.with_name("none")))
+    return seen
 
 
-def test_ids_grow_over_epochs_and_fit_into_64_bits(spark: SparkSession) -> None:
+def test_what_a_batch_lacks_has_its_columns_all_the_same(
+    new_york: SparkSession, tmp_path: Path
+) -> None:
+    told = {MINUTE: {(0, "Anna", "read"): 3}}
+    folder = write(tmp_path, 7, told, marked=False)
+    (batch,) = handed(new_york, folder, 0, 7)
+    assert (batch.id, batch.now_ms) == (7, 5)
+    assert rows_of(batch.counts) == told
+    assert tuple(batch.findings.columns) == FIELDS_OF_FINDINGS
+    assert batch.findings.count() == 0
+    assert handed(new_york, tmp_path / "none", 0, 7) == [], "nothing changed"
+
+
+def test_ids_grow_over_epochs_and_fit_into_64_bits(spark: SparkSession, tmp_path: Path) -> None:
     numbers = [(0, 0), (0, 1), (0, 10**9), (1, 0), (1, 1), (7, 3), (1_000_000, 10**9)]
-    ids = [batch_output(spark, number, None, [], []).id for number in numbers]
+    ids = [
+        batch.id
+        for epoch, number in numbers
+        for batch in handed(spark, write(tmp_path, number, {}, epoch=epoch), epoch, number)
+    ]
     assert ids == sorted(set(ids))
+    assert len(ids) == len(numbers)
     assert ids[-1] < 1 << 63
 
 
