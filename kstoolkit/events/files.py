@@ -1,11 +1,16 @@
 """Which files a run takes in, and what a task reads of each: events, or rows for expressions.
 
-A file counts once, by its path. The ledger of those taken in is a text file of one JSON object a
-line, only ever appended to. A position in it is how many files have been taken, and is what Spark's
-offset log remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a
-replayed batch judges alike. Files that are given up stand, by their position, in a list beside it,
-before any task is told of it. A look at the first records says of a wrong column before Spark is
-started for it.
+A file counts once. The ledger of those taken in is a text file of one JSON object a line, only ever
+appended to. A position in it is how many files have been taken, and is what Spark's offset log
+remembers. A file's ``admitted_ms`` is the clock by which its times are judged, so that a replayed
+batch judges alike. Files that are given up stand, by their position, in a list beside it, before
+any task is told of it. A look at the first records says of a wrong column before Spark is started
+for it.
+
+A path whose size and modification time are those of the file that was taken in is not opened again.
+Else what was read there is held against what lies there now, and one that is new against what has
+gone from its own path (:mod:`kstoolkit.events.contents`). Of a file without a modification time in
+the ledger, taken in before that was kept, the path alone counts.
 
 For those who name columns by SQL expressions, files go out as rows with their raw text: JSON line
 by line, unparsed, as Spark parses it by the schema that the run fixed; CSV and Parquet as columns.
@@ -19,7 +24,8 @@ import os
 import stat
 import time
 from collections import Counter
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
@@ -30,6 +36,7 @@ import pyarrow.csv as pv
 import pyarrow.parquet as pq
 
 from kstoolkit.errors import ColumnError, FormatError, InputError, UnreadableFile
+from kstoolkit.events.contents import Change, ContentsFile, Fate, checksum, in_words
 from kstoolkit.events.csv import (
     csv_header,
     parquet_names,
@@ -59,7 +66,7 @@ from kstoolkit.records import counted
 from kstoolkit.units import format_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -74,6 +81,7 @@ class Admitted:
     path: str
     size_bytes: int
     admitted_ms: int
+    mtime_ns: int | None = None
 
 
 _ENTRY = tuple(each.name for each in fields(Admitted))
@@ -194,6 +202,10 @@ def _raise_fault(error: OSError) -> None:
         raise error
 
 
+_TELLING_BYTES = 1 << 10
+"""So much of records with times has no other file, as a header has."""
+
+
 class Ledger:
     """The files that a run has taken in.
 
@@ -216,8 +228,13 @@ class Ledger:
     def __init__(self, path: str | Path) -> None:
         self._lines = _Lines(Path(path), "ledger")
         self._given_up = _Lines(Path(path).with_name("given_up.jsonl"), "list of files given up")
+        self._changed = _changed(Path(path))
+        self.contents = ContentsFile(Path(path).with_name("contents"))
         self._entries = self._lines.read(lambda line: Admitted(**line))
-        self._known = {entry.path for entry in self._entries}
+        self._known = {entry.path: place for place, entry in enumerate(self._entries)}
+        self._grown: set[int] = set()
+        for change in self._changed.read(lambda line: Change(**line)):
+            self._follow(change)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -227,13 +244,19 @@ class Ledger:
         return self._entries[start:end]
 
     def admit(
-        self, paths: Iterable[str], *, again: bool = False, set_aside: str | None = None
+        self,
+        paths: Iterable[str],
+        *,
+        again: bool = False,
+        set_aside: str | None = None,
+        done: int | None = None,
     ) -> int:
         """Take in the files that are not known yet, durably, and return how many these are.
 
         A file that is gone by now is passed over, and so is what is no file, such as a pipe. Those
         that are known are taken in once more if that is asked for: who asks knows that no event of
-        them was counted. Of what ``set_aside`` names, nothing is asked.
+        them was counted. Of what ``set_aside`` names, nothing is asked. What has become of the
+        first ``done`` files, all by default, is final; others will be read again.
 
         Raises
         ------
@@ -241,20 +264,136 @@ class Ledger:
             If the system does not tell what a path is.
         """
         now_ms = time.time_ns() // 1_000_000
-        fresh = []
-        for path in paths:
-            if path in self._known and not again:
-                continue
+        done = len(self) if done is None else done
+        changes: list[Change] = []
+        asked: dict[str, Admitted] = {}
+        fresh: list[Admitted] = []
+        for path in paths if again else self._unsettled(paths, done, changes):
             if set_aside is not None and names_file(set_aside, path):
-                size_bytes: int | None = 0
-            else:
-                size_bytes = _size_bytes(path)
-            if size_bytes is not None:
-                fresh.append(Admitted(path, size_bytes, now_ms))
-                self._known.add(path)
+                fresh += [] if path in self._known else [Admitted(path, 0, now_ms)]
+            elif (found := _stat(path)) is not None and stat.S_ISREG(found.st_mode):
+                asked[path] = _admitted(path, found, now_ms)
+        for path, place in {} if again else (self._rotated(asked) | self._moved(asked)).items():
+            changes.append(self._change(Fate.MOVED, place, path))
+            self._follow(changes[-1])
+            del asked[path]
+        for path, entry in asked.items():
+            before = -1 if again else self._known.get(path, -1)
+            if before < done:
+                fresh.append(entry)
+            if 0 <= before < done:
+                changes.append(self._change(Fate.REPLACED, before, path))
         if fresh:
             self._append(fresh)
+        if changes:
+            self._changed.append(asdict(each) for each in changes)
         return len(fresh)
+
+    def _unsettled(self, paths: Iterable[str], done: int, changes: list[Change]) -> Iterable[str]:
+        """Return which paths are new, or hold something else than what was read there."""
+        known, entries = self._known, self._entries
+        unsettled: dict[str, None] = {}
+        given_up: dict[int, str] | None = None
+        for path in paths:
+            place = known.get(path)
+            if place is None:
+                unsettled[path] = None
+                continue
+            entry = entries[place]
+            if entry.mtime_ns is None:
+                continue
+            try:
+                found = os.stat(path)  # noqa: PTH116 - of a million, each object counts
+                if found.st_mtime_ns == entry.mtime_ns and found.st_size == entry.size_bytes:
+                    continue
+                fate = self._fate(place, path, found)
+            except OSError:  # it was taken in: nothing of it is to be read
+                continue
+            if fate is None:
+                given_up = self.given_up() if given_up is None else given_up
+                fate = Fate.REPLACED if place in given_up else None
+            if fate is Fate.REPLACED:
+                unsettled[path] = None
+            elif fate is Fate.GROWN and place < done and place not in self._grown:
+                changes.append(self._change(fate, place, path))
+                self._follow(changes[-1])
+        return unsettled
+
+    def _fate(self, place: int, path: str, found: os.stat_result) -> Fate | None:
+        """Return what became of a file at its path; ``None`` if what was read is not known."""
+        held = self.contents.read(place)
+        if held is None:
+            return None
+        fate = held.fate(path, found)
+        if fate is not Fate.REPLACED:  # till it changes again
+            self._entries[place] = _admitted(path, found, self._entries[place].admitted_ms)
+        if fate is Fate.SAME and held.mtime_ns != found.st_mtime_ns:
+            self.contents.write(place, replace(held, mtime_ns=found.st_mtime_ns))
+        return fate
+
+    def _moved(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
+        """Return which of the paths hold what lay elsewhere, and the positions of that."""
+        if not self._entries:
+            return {}
+        kinds = {path: (each.size_bytes, each.mtime_ns or 0) for path, each in asked.items()}
+        gone: dict[tuple[int, int, int], list[int]] = {}
+        for place, held in self.contents.of_times({mtime_ns for _, mtime_ns in kinds.values()}):
+            if self._is_gone(place, asked):
+                gone.setdefault((held.size_bytes, held.mtime_ns, held.whole), []).append(place)
+        wanted = {known[:2] for known in gone}
+        moved = {}
+        for path, kind in kinds.items():
+            whole = _checksum_of(path) if kind in wanted else None
+            if whole is not None and (places := gone.get((*kind, whole))):
+                moved[path] = places.pop(0)
+        return moved
+
+    def _rotated(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
+        """Return which of the paths hold what has grown elsewhere; of some bytes none is sure."""
+        rotated: dict[str, int] = {}
+        for place in [each for each in self._grown if self._is_gone(each, asked)]:
+            held = self.contents.read(place)
+            if held is None or held.size_bytes < _TELLING_BYTES:
+                continue
+            for path in asked:
+                with suppress(OSError):  # told as it is counted
+                    if held.fate(path, os.stat(path)) is Fate.GROWN:  # noqa: PTH116
+                        rotated[path] = place
+                        break
+        return rotated
+
+    def _is_gone(self, place: int, asked: Mapping[str, Admitted]) -> bool:
+        """Return whether a file lies no longer where it lay."""
+        path = self._entries[place].path
+        return self._known.get(path) != place or path in asked or _is_missing(path)
+
+    def _change(self, fate: Fate, place: int, path: str) -> Change:
+        return Change(fate, place, path, self._entries[place].path, len(self._entries))
+
+    def _follow(self, change: Change) -> None:
+        """Take in what became of a file: where it lies now is where it is looked for."""
+        place = change.position
+        if change.fate == Fate.GROWN:
+            self._grown.add(place)
+        if change.fate != Fate.MOVED:
+            return
+        if self._known.get(change.was) == place:
+            del self._known[change.was]
+        if self._known.get(change.path, -1) < change.taken:  # not replaced there since
+            self._known[change.path] = place
+        self._entries[place] = replace(self._entries[place], path=change.path)
+
+    def replaced(self, start: int, end: int, without: Mapping[int, str]) -> list[str]:
+        """Return which files between two positions are others than when they were read before."""
+        found = []
+        for place, held in self.contents.between(start, end):
+            path = self._entries[place].path
+            if held.is_damaged or place in without:
+                continue
+            with suppress(OSError):  # told as whoever reads it meets it
+                if held.fate(path, os.stat(path)) is Fate.REPLACED:  # noqa: PTH116
+                    found.append(path)
+        return found
 
     def given_up(self) -> dict[int, str]:
         """Return why files are given up, by their positions."""
@@ -267,10 +406,14 @@ class Ledger:
             for place, reason in sorted(reasons.items())
         ]
         self._given_up.append(told)
+        for place in reasons:
+            self.contents.write(place, None)
 
     def _append(self, fresh: list[Admitted]) -> None:
         self._lines.append({name: getattr(each, name) for name in _ENTRY} for each in fresh)
-        self._entries.extend(fresh)
+        for each in fresh:
+            self._known[each.path] = len(self._entries)
+            self._entries.append(each)
 
 
 _Line = TypeVar("_Line")
@@ -321,6 +464,37 @@ class _Lines:
         self._is_torn = False
 
 
+def _changed(ledger: Path) -> _Lines:
+    return _Lines(ledger.with_name("changed.jsonl"), "list of changed files")
+
+
+class Changes:
+    """What became of files that a run took in, look after look, as the run finds it.
+
+    Parameters
+    ----------
+    ledger
+        The ledger's own file.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        self._lines = _changed(ledger)
+        self._seen_bytes = self._known = 0
+
+    def look(self) -> list[Change]:
+        """Return what has come since the last look."""
+        found = _stat(str(self._lines.path))
+        if found is None or found.st_size == self._seen_bytes:
+            return []
+        fresh = self._lines.read(lambda line: Change(**line))[self._known :]
+        self._seen_bytes, self._known = found.st_size, self._known + len(fresh)
+        return fresh
+
+    def in_words(self) -> Iterator[str]:
+        """Yield the same in sentences."""
+        return in_words(self.look())
+
+
 def _stat(path: str) -> os.stat_result | None:
     """Return what the system says of a path; ``None`` if there is nothing any more."""
 
@@ -333,10 +507,26 @@ def _stat(path: str) -> os.stat_result | None:
     return patiently(path, ask)
 
 
-def _size_bytes(path: str) -> int | None:
-    """Return how large a file is; ``None`` of what is none, or none any more."""
-    found = _stat(path)
-    return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
+def _admitted(path: str, found: os.stat_result, now_ms: int) -> Admitted:
+    return Admitted(path, found.st_size, now_ms, found.st_mtime_ns)
+
+
+def _is_missing(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _checksum_of(path: str) -> int | None:
+    """Return a file's checksum; ``None`` if it can't be read, which is told as it is counted."""
+    try:
+        return checksum(path)
+    except OSError:
+        return None
 
 
 def gone_from(
@@ -512,8 +702,10 @@ def first_lines(path: str) -> list[str]:
 
 def read_rows(
     path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch, None, bool]:
     """Yield a file's rows; of one that can't be read to its end, a single row that says so.
+
+    Returns whether it is such a one.
 
     Raises
     ------
@@ -524,7 +716,7 @@ def read_rows(
         patiently(path, lambda: _read_to_the_end(path, file_format, types))
     except _DAMAGE as error:
         yield row_of_file(path, admitted_ms, types, str(error))
-        return
+        return True
     try:
         for batch, broken in _batches(path, file_format, types):
             if batch.num_rows:
@@ -534,6 +726,7 @@ def read_rows(
     except (OSError, MemoryError) as error:
         why = fault_in_words(error) or f"it is another one by now ({error})"
         raise UnreadableFile(path, why) from error
+    return False
 
 
 def row_of_file(path: str, admitted_ms: int, types: pa.Schema, why: str) -> pa.RecordBatch:

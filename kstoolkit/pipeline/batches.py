@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,9 +23,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.events.contents import WHAT_TO_DO, Fate, first_of
 from kstoolkit.events.event import REASONS
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.failure import JAVA_IS_GONE
+from kstoolkit.pipeline.runfolder import STATE_FILE
 from kstoolkit.records import Viewed, counted, rows_html
 from kstoolkit.units import format_bytes, format_count
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.events.contents import Change
     from kstoolkit.pipeline.runfolder import RunFolder
 
 NOT_KEPT = "Spark's figure was not kept"
@@ -237,7 +239,6 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(added)
 
 
-_STATE_FILE = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
 _SHOWN = 20
 _COLUMNS = (
     *("batch", "seconds", "events", "events/s", "findings"),
@@ -392,7 +393,7 @@ def _written_bytes(state: Path) -> dict[int, int]:
     """Return what the files of each version of the state take; files that vanish are left out."""
     written: Counter[int] = Counter()
     for path in state.rglob("*") if state.is_dir() else ():
-        version = _STATE_FILE.fullmatch(path.name)
+        version = STATE_FILE.fullmatch(path.name)
         with suppress(FileNotFoundError):
             if version is not None:
                 written[int(version[1])] += path.stat().st_size
@@ -435,6 +436,11 @@ class RunSummary(Viewed):
         :class:`~kstoolkit.pipeline.batches.StateSize`; ``None`` if that was not kept.
     seconds, first_batch_seconds
         How long the batches took together, and the first one, which carries what starts up.
+    files_moved, files_replaced
+        Files that were found elsewhere, and not counted again; that were found to hold something
+        else, and counted as new.
+    files_grown
+        Paths of files of which what was added once they were counted is not counted.
     """
 
     events: int
@@ -454,10 +460,19 @@ class RunSummary(Viewed):
     as_of_ms: dict[str, int | None]
     state_rows: int | None = None
     state_memory_bytes: int | None = None
+    files_moved: int = 0
+    files_replaced: int = 0
+    files_grown: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, batches: Sequence[MicroBatch], state_bytes: int | None) -> RunSummary:
+    def of(
+        cls,
+        batches: Sequence[MicroBatch],
+        state_bytes: int | None,
+        changes: Sequence[Change] = (),
+    ) -> RunSummary:
         """Add up batches, given in their order; ``state_bytes`` is what the checkpoint's take."""
+        fates = Counter(each.fate for each in changes)
         first, last = (batches[0], batches[-1]) if batches else (None, None)
         later = batches[1:]
         spent = sum(batch.seconds for batch in later)
@@ -475,6 +490,9 @@ class RunSummary(Viewed):
             steady_events_per_second=sum(b.events for b in later) / spent if spent else None,
             state_rows=None if last is None else last.state_rows,
             state_memory_bytes=None if last is None else last.memory_bytes,
+            files_moved=fates[Fate.MOVED],
+            files_replaced=fates[Fate.REPLACED],
+            files_grown=tuple({each.path: 0 for each in changes if each.fate == Fate.GROWN}),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -507,6 +525,7 @@ class RunSummary(Viewed):
             ("events", format_count(self.events)),
             *late,
             *dead,
+            *self._files(),
             ("findings reported", format_count(self.findings)),
             ("micro-batches", f"{self.batches:,} in {self.seconds:,.1f} s"),
             ("records into the shuffle", f"{self.counters_in:,}{per_event}"),
@@ -517,6 +536,15 @@ class RunSummary(Viewed):
             ("state in memory", self._held()),
             ("speed", self._speed()),
         ]
+
+    def _files(self) -> Iterator[tuple[str, str]]:
+        if self.files_moved:
+            yield "files moved", f"{format_count(self.files_moved)}, not counted again"
+        if self.files_replaced:
+            yield "files replaced", f"{format_count(self.files_replaced)}, counted as new ones"
+        if self.files_grown:
+            which = first_of([repr(path) for path in self.files_grown])
+            yield "files grown", f"{which}: what was added is not counted; {WHAT_TO_DO}"
 
     def _changelog(self) -> str:
         told = f"{self.changelog_records:,} records, {format_bytes(self.changelog_bytes)}"

@@ -18,7 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from kstoolkit.errors import ColumnError
+from kstoolkit.errors import ColumnError, UnreadableFile
+from kstoolkit.events.contents import Contents, ContentsFile
 from kstoolkit.events.event import Columns, Limits
 from kstoolkit.events.files import (
     BROKEN,
@@ -35,10 +36,11 @@ from kstoolkit.events.files import (
     row_of_file,
 )
 from kstoolkit.events.opening import fault_in_words, patiently
+from kstoolkit.pipeline.runfolder import files_taken, newest_commit
 from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql.streaming.datasource import ReadLimit
 
@@ -126,10 +128,20 @@ class LineFeed(DataSource):
         return _LineReader(FileFeedPlan.from_json(self.options["plan"]))
 
 
-class _Slice(InputPartition):
-    """The files of one task: path, clock, and why it is given up, if it is."""
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file for a task: its position in the ledger, its clock, why it is given up, if it is."""
 
-    def __init__(self, files: list[tuple[str, int, str | None]]) -> None:
+    position: int
+    path: str
+    admitted_ms: int
+    given_up: str | None = None
+
+
+class _Slice(InputPartition):
+    """The files of one task."""
+
+    def __init__(self, files: list[_File]) -> None:
         self.files = files
 
 
@@ -166,14 +178,15 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Slice]:
         """Spread the files over the tasks, the largest first, each to the task with least."""
-        slices: list[list[tuple[str, int, str | None]]] = [[] for _ in range(self.plan.tasks)]
+        slices: list[list[_File]] = [[] for _ in range(self.plan.tasks)]
         loads = [0] * self.plan.tasks
         given_up = self._given_up(start["files"], end["files"])
+        self._check_same(start["files"], end["files"], given_up)
         chosen = enumerate(self.ledger.entries(start["files"], end["files"]), start["files"])
         for place, entry in sorted(chosen, key=lambda each: -each[1].size_bytes):
             least = loads.index(min(loads))
             loads[least] += entry.size_bytes + 1
-            slices[least].append((entry.path, entry.admitted_ms, given_up.get(place)))
+            slices[least].append(_File(place, entry.path, entry.admitted_ms, given_up.get(place)))
         return [_Slice(files) for files in slices if files]
 
     def _given_up(self, start: int, end: int) -> dict[int, str]:
@@ -196,10 +209,24 @@ class _LedgerReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.ledger.give_up(fresh)
         return known | fresh
 
+    def _check_same(self, start: int, end: int, given_up: Mapping[int, str]) -> None:
+        """Raise if a batch that is repeated would count something else than it did before."""
+        if self.ledger.replaced(start, end, without=given_up):
+            self._admit()  # where they were moved to is where they are read
+        for path in self.ledger.replaced(start, end, without=given_up):
+            why = "it holds something else than when its batch, now repeated, was first read"
+            raise UnreadableFile(path, why)
+
     def _admit(self) -> None:
-        plan = self.plan
+        plan, checkpoint = self.plan, Path(self.plan.out, "checkpoint")
         found = list_files(plan.path, plan.file_format, without=plan.out)
-        self.ledger.admit(found, set_aside=plan.set_aside)
+        batch = newest_commit(checkpoint)
+        done = 0 if batch is None else files_taken(checkpoint, batch)
+        self.ledger.admit(found, set_aside=plan.set_aside, done=done)
+
+    def _keep(self, file: _File, held: Contents) -> None:
+        """Note in a task what a file held, that it is known again."""
+        ContentsFile(Path(self.plan.out, "contents")).write(file.position, held)
 
     def _up_to(self, start: int, end: int) -> int:
         taken_bytes = 0
@@ -219,11 +246,12 @@ class _CountingReader(_LedgerReader):
         if not isinstance(partition, _Slice):
             return
         tally = Tally(self.plan.grain)
-        for path, admitted_ms, given_up in partition.files:
-            if given_up is None:
-                patiently(path, lambda: _count_file(path, admitted_ms, self.plan, tally))  # noqa: B023 - called at once
+        for each in partition.files:
+            if each.given_up is None:
+                held = patiently(each.path, lambda: _count_file(each, self.plan, tally))  # noqa: B023 - called at once
+                self._keep(each, held)
             else:
-                tally.set_aside(letter_of_file(path, given_up))
+                tally.set_aside(letter_of_file(each.path, each.given_up))
         yield from tally.records()
 
 
@@ -236,19 +264,30 @@ class _LineReader(_LedgerReader):
             return
         parsed_later = self.plan.file_format == "json"
         types = pa.schema([]) if parsed_later else to_arrow_schema(self.plan.row_type)
-        for path, admitted_ms, given_up in partition.files:
-            if given_up is None:
-                yield from read_rows(path, admitted_ms, self.plan.file_format, types)
-            else:
-                yield row_of_file(path, admitted_ms, types, given_up)
+        for each in partition.files:
+            path, now_ms = each.path, each.admitted_ms
+            if each.given_up is not None:
+                yield row_of_file(path, now_ms, types, each.given_up)
+                continue
+            begun = patiently(path, lambda: Contents.begun(path))  # noqa: B023 - called at once
+            is_damaged = yield from read_rows(path, now_ms, self.plan.file_format, types)
+            self._keep(each, patiently(path, lambda: begun.ended(path, is_damaged=is_damaged)))  # noqa: B023
 
 
-def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -> None:
-    """Count a file into the tally; nothing of it if it is damaged, or the system fails."""
-    whole = Tally(plan.grain)
+def _count_file(file: _File, plan: FileFeedPlan, tally: Tally) -> Contents:
+    """Count a file into the tally, and return what it held.
+
+    Nothing of it counts if it is damaged, or the system fails.
+    """
+    path, whole, damage = file.path, Tally(plan.grain), None
+    begun = Contents.begun(path)
     try:
         pieces = read_events(
-            path, plan.columns, now_ms=admitted_ms, limits=plan.limits, file_format=plan.file_format
+            path,
+            plan.columns,
+            now_ms=file.admitted_ms,
+            limits=plan.limits,
+            file_format=plan.file_format,
         )
         for good in pieces:
             whole.count(good.time_ms, good.users, good.actions)
@@ -257,8 +296,12 @@ def _count_file(path: str, admitted_ms: int, plan: FileFeedPlan, tally: Tally) -
     except OSError as error:
         if fault_in_words(error) is not None:
             raise
-        tally.set_aside(letter_of_file(path, "broken_file", str(error)))
+        damage = str(error)
     except ColumnError as error:
-        tally.set_aside(letter_of_file(path, "broken_file", error.message))
-    else:
+        damage = error.message
+    held = begun.ended(path, is_damaged=damage is not None)
+    if damage is None:
         tally.absorb(whole)
+    else:
+        tally.set_aside(letter_of_file(path, "broken_file", damage))
+    return held

@@ -32,7 +32,7 @@ from pyspark.errors import PySparkException
 
 from kstoolkit.errors import ConfigurationError, Option, UnreadableFile, naming
 from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
-from kstoolkit.events.files import gone_from
+from kstoolkit.events.files import Changes, gone_from
 from kstoolkit.events.simulator import Simulation
 from kstoolkit.events.sources import Files, Frame
 from kstoolkit.events.topics import Topic, shared
@@ -192,7 +192,9 @@ class Pipeline:
     ) -> Run:
         """Count to the end of the input, and return the run.
 
-        Going on with an output folder adds just what is new: a file counts once, by its path.
+        Going on with an output folder adds just what is new: a file counts once, wherever it is
+        moved; one that is replaced by other contents is a new one; what is added to one is not
+        counted, and said.
 
         Parameters
         ----------
@@ -512,6 +514,9 @@ class _Job:
         query.at_rest = partial(keep_state_size, self.folder, self.settings.epoch, query)
         if isinstance(source, Files):
             retries.is_gone = partial(_is_gone, source, self.folder)
+            changes = Changes(self.folder.ledger)
+            changes.look()  # what was told as it was found
+            query.look = lambda: list(map(tell, changes.in_words()))
         if isinstance(source, Topic):
             retries.set_aside = PoisonSearch(
                 source, _grain(self.pipeline), self.folder, self.settings, query.check_wanted
@@ -608,6 +613,7 @@ def _prepare(
     Brokers that do not answer are waited for by ``sleep``, a while each time, and ``tell`` is told.
     """
     folder.repair_epoch()
+    folder.forget_uncommitted()
     source = _source_of(pipeline, folder)
     earlier = folder.settings() if folder.has_begun else None
     mine = _settings(pipeline, source)

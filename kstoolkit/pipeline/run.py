@@ -29,6 +29,7 @@ from kstoolkit.errors import (
     StaleResultWarning,
 )
 from kstoolkit.events.event import OF_FILES, SCHEMA, DeadLetters, count_reasons
+from kstoolkit.events.files import Changes
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
@@ -379,7 +380,8 @@ class Run(Viewed):
 
     def summary(self) -> RunSummary:
         """Return the run in figures."""
-        return RunSummary.of(self.batches(), size_bytes(self.folder.checkpoint / "state"))
+        state_bytes = size_bytes(self.folder.checkpoint / "state")
+        return RunSummary.of(self.batches(), state_bytes, Changes(self.folder.ledger).look())
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""

@@ -5,7 +5,8 @@
     run.json       the settings: what can't change between runs, and a note of the rest
     checkpoint/    Spark's own; its offset log says which files or offsets each batch had taken
     changelog/ · findings/ · dead_letters/ · statistics/    by epoch and batch
-    files.jsonl · given_up.jsonl · skip.json · restarts.jsonl · due.json · spark.log
+    files.jsonl · given_up.jsonl · changed.jsonl · contents    files, and what became of them
+    skip.json · restarts.jsonl · due.json · spark.log
 
 While a run writes, it holds a lock of the kernel on ``.lock``, which is gone when the process is,
 however it ended.
@@ -16,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
@@ -32,6 +34,9 @@ _FORMAT = 1
 _WHAT = "run folder"
 _BEFORE = {".lock", ".run.json", ".staging", "spark.log", "simulated"}
 """What may lie in a folder before its first run is known."""
+STATE_FILE = re.compile(r"(\d+)(?:_[\w-]+)?\.(changelog|delta|snapshot|zip)")
+"""What a batch left of its state; the version is one more than its number."""
+
 _FIXED = {
     "windows": "windows",
     "buckets": "buckets",
@@ -313,6 +318,20 @@ class RunFolder:
         settings = self.settings()
         if settings is not None and (aside := self._aside(settings.epoch)).exists():
             aside.replace(self.checkpoint)
+
+    def forget_uncommitted(self) -> None:
+        """Remove the state of a batch that Spark did not commit; the folder is held.
+
+        Repeated, the batch may count other files, or without some; and its state takes the place of
+        none that is there.
+        """
+        committed = newest_commit(self.checkpoint)
+        kept = 0 if committed is None else committed + 1
+        for path in list((self.checkpoint / "state").rglob("*.*")):
+            version = STATE_FILE.fullmatch(path.name)
+            if version is not None and int(version[1]) > kept:
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+                path.unlink()
 
     def _aside(self, epoch: int) -> Path:
         return self.path / f"checkpoint.epoch={epoch}"

@@ -212,6 +212,7 @@ class SupervisedQuery(StreamingQuery):
         self._leading: Thread | None = None
         self._failure: KstoolkitError | None = None
         self.at_rest: Callable[[], None] = lambda: None
+        self.look: Callable[[], object] = lambda: None  # what else is to be said, as it comes
 
     def begin(self) -> Self:
         """Start the query, unless the run is to end already."""
@@ -353,11 +354,14 @@ class SupervisedQuery(StreamingQuery):
                 if self._gate.counted.is_set() and not self.status["isTriggerActive"]:
                     self._gate.counted.clear()
                     self.at_rest()
+                self.look()
             super().awaitTermination()  # raises what it ended with
         except BaseException:
             with suppress(*JAVA_IS_GONE):
                 super().stop()
             raise
+        finally:
+            self.look()
 
     def _counts(self) -> bool:
         """Whether a batch is at hand, or its offsets are asked for.

@@ -28,18 +28,21 @@ EVENT = {"time": "2025-03-01T10:00:00Z", "user": "Ann", "action": "read"}
 # Counts files as a task does, once ``fault`` was called, and prints what came of it.
 TASK = """
     import json, os, resource, sys, threading
+    from pathlib import Path
     from kstoolkit.errors import UnreadableFile
     from kstoolkit.events.event import Columns, Limits
     from kstoolkit.formats.countblock import decode
-    from kstoolkit.pipeline.feeds import FileFeedPlan, _CountingReader, _Slice
+    from kstoolkit.pipeline.feeds import FileFeedPlan, _CountingReader, _File, _Slice
     from kstoolkit.pipeline.shuffle import DEAD_LETTERS, Grain, from_ipc
 
     columns, grain = Columns("time", "user", "action"), Grain(60_000, 1)
-    plan = FileFeedPlan("", None, columns, Limits(), "files.jsonl", grain, 1, 9, 9)
+    ledger = str(Path(sys.argv[1]).with_name("files.jsonl"))
+    plan = FileFeedPlan("", None, columns, Limits(), ledger, grain, 1, 9, 9)
     reader, told = _CountingReader(plan), {"events": 0, "letters": [], "fault": None}
 
     def counted(paths):
-        return list(reader.read(_Slice([(path, 2_000_000_000_000, None) for path in paths])))
+        files = [_File(n, path, 2_000_000_000_000) for n, path in enumerate(paths)]
+        return list(reader.read(_Slice(files)))
 
     first, *rest = sys.argv[1:]
     counted([first])  # whatever is loaded when a file is read is loaded by now
