@@ -88,6 +88,10 @@ class PlannedAnew(KstoolkitError):  # noqa: N818 - it is none: it ends a query
     """What a query ends with whose batch was cut: started again, it counts what is left of it."""
 
 
+class ClockWentBack(KstoolkitError):  # noqa: N818 - it is none: it ends a query
+    """What a query ends with that waits for a time which was near by a clock that was ahead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """The offsets at which a run ends.
@@ -134,10 +138,15 @@ class Ending:
         return before or initial_offsets(self.checkpoint, self.topic)
 
 
-_DEATHS = (PySparkException, RunFailed, UnreadableFile, *JAVA_IS_GONE)
+_DEATHS = (PySparkException, RunFailed, UnreadableFile, ClockWentBack, *JAVA_IS_GONE)
 """What a query, or its start, can end with and still be worth another try."""
 
-_LOOK_SECONDS, _GLANCE_SECONDS = 0.1, 0.02
+_LOOK_SECONDS, _GLANCE_SECONDS, _STEP_SECONDS = 0.1, 0.02, 5.0
+
+
+def _clock_ahead() -> float:
+    """Return by how much the system's clock is ahead of one that nobody sets."""
+    return time.time() - time.monotonic()
 
 
 class _Closed(Exception):  # noqa: N818 - it is none: it ends a query between two batches
@@ -347,10 +356,12 @@ class SupervisedQuery(StreamingQuery):
 
     def _wait(self) -> None:
         """Wait for the query's end: not in Java, where Ctrl-C could cancel no job meanwhile."""
+        ahead = _clock_ahead()
         try:
             while super().isActive:
                 if self._gate.closing.wait(_LOOK_SECONDS):
                     return
+                ahead = self._check_clock(ahead)
                 if self._gate.counted.is_set() and not self.status["isTriggerActive"]:
                     self._gate.counted.clear()
                     self.at_rest()
@@ -362,6 +373,17 @@ class SupervisedQuery(StreamingQuery):
             raise
         finally:
             self.look()
+
+    def _check_clock(self, ahead: float) -> float:
+        """Raise if the clock went back while nothing is counted; else return how far it was ahead.
+
+        Spark would wait for its next trigger until the time that the clock had shown before.
+        """
+        now = _clock_ahead()
+        if now < ahead - _STEP_SECONDS and not self.status["isTriggerActive"]:
+            message = f"The clock went back by {ahead - now:,.0f} s."
+            raise ClockWentBack(message)
+        return max(ahead, now)
 
     def _counts(self) -> bool:
         """Whether a batch is at hand, or its offsets are asked for.
@@ -414,7 +436,7 @@ class Retries:
 
     def wait(self, death: Exception, closing: Event) -> None:
         """Return when the query may be started again, or is to end; else raise what it died of."""
-        if isinstance(death, PlannedAnew):
+        if isinstance(death, PlannedAnew | ClockWentBack):
             return
         death = self._understood(death)
         if isinstance(death, UserError):

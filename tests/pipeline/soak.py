@@ -237,7 +237,12 @@ class Soak:
     def _all_taken(self) -> None:
         """Wait until all is counted, or a dead letter."""
         for name, written in self.written.items():
-            until(lambda: self._taken(name) == written.total, f"all of {name}", seconds=120)  # noqa: B023
+            until(
+                lambda: self._taken(name) >= written.total,  # noqa: B023
+                f"{written.total} lines and files of {name!r}, after {dict(self.did)}",
+                seconds=120,
+            )
+            assert self._taken(name) == written.total, (name, dict(self.did))
 
     def _taken(self, name: str) -> int:
         summary = self._of(name).summary()
@@ -318,7 +323,7 @@ class Soak:
         chosen.replace(place)
 
     def _copy(self) -> None:
-        chosen = self._any_file()
+        chosen = self.place / "in" / f"here-{self.rounds - 1:05d}.json"  # so that it isn't late
         shutil.copy2(chosen, chosen.with_name(f"copy-{self.rounds:05d}.json"))
         self._count("in", chosen.read_text().splitlines())
 
@@ -369,9 +374,10 @@ def main() -> None:
     told = argparse.ArgumentParser(description=__doc__)
     told.add_argument("--batches", type=int, default=2_000, help="How many micro-batches to make.")
     told.add_argument("--kills", type=int, default=50, help="How often to kill what counts.")
+    told.add_argument("--place", type=Path, help="A new folder to do it in, and to keep.")
     given = told.parse_args()
     with tempfile.TemporaryDirectory() as place:
-        soak = Soak(Path(place), given.batches, given.kills)
+        soak = Soak(given.place or Path(place), given.batches, given.kills)
         soak.run()
         sys.stdout.write(f"{soak.report()}\n")
 
