@@ -22,7 +22,7 @@ PAGES = {
         [
             *("kstoolkit.formats", "kstoolkit.changelog", "kstoolkit.replica"),
             *("kstoolkit.pipeline.runfolder", "kstoolkit.findings.baselines"),
-            "kstoolkit.counters.bucket",
+            *("kstoolkit.events.contents", "kstoolkit.counters.bucket"),
         ],
     ),
     "streams_formats": ("Kafka Streams' formats", ["kstoolkit.formats.streams"]),

@@ -56,7 +56,7 @@ def run(
     out: str = required(
         "OUT",
         "The output folder: new, empty, or an earlier run's. Then what is new in INPUT is added; "
-        "a file counts once, by its path.",
+        "a file counts once, wherever it is moved.",
     ),
     windows: str = typer.Option(
         "1 minute,1 hour,1 day",

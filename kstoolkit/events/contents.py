@@ -115,16 +115,7 @@ def _edges(descriptor: int, size_bytes: int) -> int:
 
 
 class ContentsFile:
-    """What the files of a ledger held, by their positions.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> kept = ContentsFile(pathlib.Path(tempfile.mkdtemp()) / "contents")
-    >>> kept.write(2, Contents.begun(__file__))
-    >>> kept.read(1), kept.read(2) == Contents.begun(__file__), kept.read(3)
-    (None, True, None)
-    """
+    """What the files of a ledger held, by their positions."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -215,12 +206,6 @@ def in_words(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def first_of(names: Sequence[str]) -> str:
-    """Return the first of many in words, and how many more there are.
-
-    Examples
-    --------
-    >>> first_of("abcde")
-    'a, b, c and 2 more'
-    """
+    """Return the first of many in words, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

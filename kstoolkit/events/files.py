@@ -333,8 +333,6 @@ class Ledger:
 
     def _moved(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
         """Return which of the paths hold what lay elsewhere, and the positions of that."""
-        if not self._entries:
-            return {}
         kinds = {path: (each.size_bytes, each.mtime_ns or 0) for path, each in asked.items()}
         gone: dict[tuple[int, int, int], list[int]] = {}
         for place, held in self.contents.of_times({mtime_ns for _, mtime_ns in kinds.values()}):
@@ -343,9 +341,9 @@ class Ledger:
         wanted = {known[:2] for known in gone}
         moved = {}
         for path, kind in kinds.items():
-            whole = _checksum_of(path) if kind in wanted else None
-            if whole is not None and (places := gone.get((*kind, whole))):
-                moved[path] = places.pop(0)
+            with suppress(OSError):  # told as it is counted
+                if kind in wanted and (places := gone.get((*kind, checksum(path)))):
+                    moved[path] = places.pop(0)
         return moved
 
     def _rotated(self, asked: Mapping[str, Admitted]) -> dict[str, int]:
@@ -365,7 +363,7 @@ class Ledger:
     def _is_gone(self, place: int, asked: Mapping[str, Admitted]) -> bool:
         """Return whether a file lies no longer where it lay."""
         path = self._entries[place].path
-        return self._known.get(path) != place or path in asked or _is_missing(path)
+        return self._known.get(path) != place or path in asked or not os.path.lexists(path)
 
     def _change(self, fate: Fate, place: int, path: str) -> Change:
         return Change(fate, place, path, self._entries[place].path, len(self._entries))
@@ -509,24 +507,6 @@ def _stat(path: str) -> os.stat_result | None:
 
 def _admitted(path: str, found: os.stat_result, now_ms: int) -> Admitted:
     return Admitted(path, found.st_size, now_ms, found.st_mtime_ns)
-
-
-def _is_missing(path: str) -> bool:
-    try:
-        os.stat(path)  # noqa: PTH116
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _checksum_of(path: str) -> int | None:
-    """Return a file's checksum; ``None`` if it can't be read, which is told as it is counted."""
-    try:
-        return checksum(path)
-    except OSError:
-        return None
 
 
 def gone_from(
