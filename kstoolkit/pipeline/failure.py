@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from dataclasses import asdict, dataclass
 from shutil import disk_usage
@@ -31,6 +32,7 @@ _OF_QUERY = re.compile(r"\[STREAM_FAILED\] Query \[.*?\] terminated with excepti
 _WRAPPERS = {"Py4JJavaError", "PythonException", "SparkException", "StreamingQueryException"}
 """Errors that only carry another one."""
 _LITTLE_BYTES = 64 << 20
+_OF_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH|No module named")
 
 _PASSING = (
     r"Timeout|Disconnect|Network|UnknownTopic\w*|LeaderNotAvailable|NotLeader\w*|\w*NotAvailable|"
@@ -52,11 +54,11 @@ def run_failed(error: object, folder: RunFolder) -> RunFailed:
     # A state store that can't write breaks off without a word to the Python that waits for it.
     if free_bytes < _LITTLE_BYTES:
         message += f" Only {format_bytes(free_bytes)} are free where {str(folder.path)!r} lies."
-    return RunFailed(
-        message,
-        hint="Nothing is lost: mend it and run again, it goes on from the last whole batch."
-        + _own_words(folder),
-    )
+    hint = "Nothing is lost: mend it and run again, it goes on from the last whole batch."
+    if _OF_PYTHON.search(message):
+        version = "{}.{}".format(*sys.version_info)
+        hint += f" PYSPARK_PYTHON names the workers' Python: it is to be {version}, with pyarrow."
+    return RunFailed(message, hint=hint + _own_words(folder))
 
 
 def _own_words(folder: RunFolder) -> str:

@@ -69,6 +69,7 @@ from kstoolkit.pipeline.progress import InputProgress, Progress
 from kstoolkit.pipeline.run import Run
 from kstoolkit.pipeline.runfolder import RunFolder, Settings, newest_commit
 from kstoolkit.pipeline.session import (
+    check_workers,
     interrupting_only,
     session_of_run,
     spark_session,
@@ -715,7 +716,9 @@ def _session(source: Files | Frame | Topic, folder: RunFolder, master: str | Non
         options = java_options(source)
         extra = {"spark.driver.extraJavaOptions": " ".join(options)} if options else {}
         spark = spark_session(master, log_path=folder.log, extra=extra)
-    if not str(spark.sparkContext.master).startswith("local"):
+    if str(spark.sparkContext.master).startswith("local"):
+        check_workers(spark.sparkContext)
+    else:
         stream.ship_by_value()
         check_shared(spark, folder.path)
     return session_of_run(spark)

@@ -11,6 +11,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -213,6 +214,47 @@ def queries_beside(spark: SparkSession) -> list[StreamingQuery]:
     """Return the streaming queries of a session, and those of runs in the same Spark."""
     sessions = [each for each in _OF_RUNS if each.sparkContext is spark.sparkContext]
     return [query for each in (spark, *sessions) for query in each.streams.active]
+
+
+_OF_WORKERS = ("kstoolkit", "numpy", "pandas", "pyarrow")
+_ASKED = """
+import sys
+print("%d.%d" % sys.version_info[:2])
+from importlib.util import find_spec
+print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
+"""
+
+
+def check_workers(context: SparkContext) -> None:
+    """Raise if the Python that a local Spark's workers run can't count: the user's own has theirs.
+
+    Raises
+    ------
+    EnvironmentFault
+        If it is of another version, lacks a package, or is not there.
+    """
+    given, here = context.pythonExec, Path(sys.executable)
+    path = Path(shutil.which(given) or given)
+    if path.exists() and path.parent == here.parent and path.samefile(here):
+        return
+    paths = (each.get("PYTHONPATH") for each in (context.environment, os.environ))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    try:
+        asked = [str(path), "-c", _ASKED, *_OF_WORKERS]
+        done = subprocess.run(  # noqa: S603 - what Spark would start
+            asked, env=environment, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        why = f"which does not start: {error.strerror}"
+    else:
+        version, lacking = (*done.stdout.splitlines(), "", "")[:2]
+        mine = "{}.{}".format(*sys.version_info)
+        why = f"which lacks {lacking}" if lacking else ""
+        why = f"Python {version}, and this is Python {mine}" if version not in {"", mine} else why
+    if why:
+        message = f"Spark's workers run {given!r}, {why}."
+        hint = f"Before Spark starts, set PYSPARK_PYTHON={sys.executable}"
+        raise EnvironmentFault(message, hint=hint)
 
 
 @contextmanager

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
+import venv
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from kstoolkit.pipeline.session import spark_session, streaming_conf
+from tests.pipeline.harness import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -235,3 +238,52 @@ def test_a_master_that_does_not_answer_is_found_out_at_once() -> None:
         done = run_apart(f"spark_session('{master}')")
     assert f"No Spark master answers at '{master}'" in done.stderr
     assert "Connection refused" in done.stderr
+
+
+OTHERS_PYTHON = """
+    import sys
+    from pathlib import Path
+    from pyspark.sql import SparkSession
+    import kstoolkit as kst
+    from tests.pipeline.harness import events, source, write_files
+
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark.getOrCreate().sparkContext.setLogLevel("OFF")
+    folder = Path(sys.argv[1])
+    write_files(folder / "in", events(10), 1)
+    try:
+        kst.Pipeline(source=source(folder / "in")).run(folder / "out", progress=False)
+    except kst.errors.EnvironmentFault as error:
+        print(error.message, error.hint, sep="\\n")
+"""
+
+
+def others() -> dict[str, str]:
+    """Return the Pythons of other versions that are here, and what is to be said of each."""
+    mine = sys.version_info.minor
+    places = {minor: shutil.which(f"python3.{minor}") for minor in range(8, 16) if minor != mine}
+    return {
+        path: f"Python 3.{minor}, and this is Python 3.{mine}"
+        for minor, path in places.items()
+        if path and subprocess.run([path, "-V"], capture_output=True, check=False).returncode == 0
+    }
+
+
+def test_workers_of_another_python_are_told_in_one_sentence(tmp_path: Path) -> None:
+    venv.create(tmp_path / "bare", with_pip=False)
+    said = {str(tmp_path / "bare" / "bin" / "python"): "which lacks numpy, pandas, pyarrow"}
+    said |= dict(list(others().items())[:1])
+    said["no python"] = "which does not start: No such file or directory"
+    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    for path, why in said.items():
+        done = subprocess.run(
+            [sys.executable, "-c", dedent(OTHERS_PYTHON), tmp_path],
+            env=os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": path},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.splitlines() == [
+            f"Spark's workers run {path!r}, {why}.",
+            f"Before Spark starts, set PYSPARK_PYTHON={sys.executable}",
+        ], done.stderr
