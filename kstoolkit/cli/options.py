@@ -98,7 +98,7 @@ SCHEMA = optional(
 MAX_RECORDS = optional(
     "N",
     "A micro-batch takes in no more records of a topic.",
-    "1000000",
+    "what three triggers can count, and a million at least",
     flag="--max-records-per-batch",
     min=1,
 )

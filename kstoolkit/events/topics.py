@@ -254,9 +254,6 @@ RECORD_COLUMNS = ("key", "value", "headers", "topic", "partition", "offset", "ti
 Reader = Callable[[pa.RecordBatch], "pa.RecordBatch | pa.Table"]
 """From records, as columns :data:`RECORD_COLUMNS`, to the columns that events are made of."""
 
-_MAX_RECORDS = 1_000_000
-"""What a micro-batch takes in, unless told otherwise."""
-
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):(?P<port>[0-9]{1,5})")
 _SCHEME = "kafka://"
@@ -294,7 +291,7 @@ class Topic:
     limits
         What an event may look like.
     max_records_per_batch
-        What a micro-batch may take in.
+        What a micro-batch may take in; ``None``: what was measured.
     patience_ms
         How long to wait for a broker that does not answer.
     options
@@ -308,7 +305,7 @@ class Topic:
     starting: str | datetime | Mapping[int, int]
     schema: str | None
     limits: Limits
-    max_records_per_batch: int
+    max_records_per_batch: int | None
     patience_ms: int
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -324,7 +321,7 @@ def kafka_topic(
     value: str | Reader = "json",
     starting: str | datetime | Mapping[int, int] = "earliest",
     schema: str | None = None,
-    max_records_per_batch: int = _MAX_RECORDS,
+    max_records_per_batch: int | None = None,
     give_up_after: Duration = "10 minutes",
     options: Mapping[str, str] | None = None,
     max_future: Duration | None = None,
@@ -361,7 +358,10 @@ def kafka_topic(
         The types of a JSON value's fields for expressions, such as ``"at long, who string"``; by
         default told from records that the topic has.
     max_records_per_batch
-        What a micro-batch may take in.
+        What a micro-batch may take in. By default a million, or what three triggers of a live run
+        can count: that is measured in the run's latest batches as its query starts, no less than
+        100,000 events a second, and no more than 200 bytes a record find room for in a quarter of
+        the memory.
     give_up_after
         How long to wait, with growing pauses, for a broker that does not answer.
     options
@@ -385,7 +385,8 @@ def kafka_topic(
     >>> str(kafka_topic("kafka://127.0.0.1:9092/actions", **columns).address)
     'kafka://127.0.0.1:9092/actions'
     """
-    if type(max_records_per_batch) is not int or max_records_per_batch < 1:
+    most = 1 if max_records_per_batch is None else max_records_per_batch
+    if type(most) is not int or most < 1:
         message = f"max_records_per_batch is {max_records_per_batch!r}: it holds at least one."
         raise ConfigurationError(message, hint="Give a whole number, 1 or more.")
     if not callable(value):

@@ -30,6 +30,7 @@ from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
+from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, Option, UnreadableFile, naming
 from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
 from kstoolkit.events.files import Changes, gone_from
@@ -48,7 +49,7 @@ from kstoolkit.findings.rules import (
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.batches import keep_state_size
+from kstoolkit.pipeline.batches import STATISTICS_FOLDER, keep_state_size
 from kstoolkit.pipeline.failure import Restart, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.inputs import (
@@ -84,6 +85,7 @@ from kstoolkit.pipeline.topicfeed import (
     needs_schema,
     sampled_schema,
     topic_feed,
+    with_limit,
 )
 from kstoolkit.units import Duration, format_duration, parse_duration
 from kstoolkit.windows import Cascade
@@ -290,6 +292,7 @@ class Pipeline:
                 limits=limits,
                 live=True,
                 set_aside=chosen,
+                trigger_ms=parse_duration(trigger),
             )
             job = ready(shown.say)
             shown.begin(None)
@@ -608,6 +611,7 @@ def _prepare(
     limits: _BatchLimits,
     live: bool,
     set_aside: str | None = None,
+    trigger_ms: int | None = None,
 ) -> _Job:
     """Check the input and the folder, start Spark, and return the run, ready to start.
 
@@ -634,6 +638,9 @@ def _prepare(
     # What a live run held back is flushed by the ticks of the next one, of whatever kind.
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
+    if isinstance(source, Topic):
+        statistics = BatchFolders(folder.path / STATISTICS_FOLDER)
+        source = with_limit(source, spark, statistics, trigger_ms)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
     ending = None if live else _ending(facts, folder)
     return _Job(pipeline, folder, settings, spark, feed, live, ending)

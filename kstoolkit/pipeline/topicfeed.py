@@ -14,9 +14,11 @@ feed makes dead letters of it when the batch is counted again::
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby, islice
+from math import inf
 from operator import itemgetter, or_
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from kstoolkit.environment import memory_bytes
 from kstoolkit.errors import ConfigurationError, KafkaError, to_stderr
 from kstoolkit.events.event import is_plain
 from kstoolkit.events.files import BROKEN
@@ -32,6 +35,7 @@ from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.kafka.jars import connector_jars
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.counting import (
     NOW,
     POISONED,
@@ -47,11 +51,12 @@ from kstoolkit.pipeline.shuffle import SHUFFLE_DDL, Grain
 from kstoolkit.pipeline.stream import counted_columns, json_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from kstoolkit.changelog.changelog import BatchFolders
     from kstoolkit.events.topics import Topic
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
@@ -110,6 +115,74 @@ def sampled_schema(spark: SparkSession, topic: Topic, values: Sequence[bytes]) -
     except Exception as error:
         message = f"schema is {topic.schema!r}: {str(error).strip().splitlines()[0]}"
         raise ConfigurationError(message, hint="Write it as 'at long, who string'.") from error
+
+
+_LEAST_RECORDS, _LEAST_PER_SECOND = 1_000_000, 100_000
+_TRIGGERS = 3
+_BATCHES = 20
+_RECORD_BYTES = 200
+"""What a record takes, were each a counter of its own, of a user with a long name."""
+
+
+def records_per_batch(
+    done: Iterable[tuple[int, float]], trigger_ms: int | None, memory_bytes: int | None
+) -> int:
+    """Return how many records a micro-batch may take in, if nobody says.
+
+    That is what three triggers can count, at the pace that the latest batches had: so that a run
+    which fell behind catches up. A quarter of the memory bounds it.
+
+    Parameters
+    ----------
+    done
+        The events and seconds of batches; where they took nothing in, they tell nothing.
+    trigger_ms
+        How often a batch begins; ``None`` where one follows the other.
+    memory_bytes
+        What counts together have; ``None`` if that is unknown.
+
+    Examples
+    --------
+    >>> records_per_batch([], 10_000, 16 << 30), records_per_batch([], 60_000, 16 << 30)
+    (1000000, 6000000)
+    >>> records_per_batch([(1_000_000, 4.0), (500, 0.5)], 10_000, 16 << 30)
+    7500000
+    >>> records_per_batch([(1_000_000, 4.0)], 10_000, 1 << 29)
+    671088
+    """
+    known = [(events, seconds) for events, seconds in done if events and seconds > 0]
+    most = max((events for events, _ in known), default=0)
+    # A batch that had little to do says little of how fast many events are counted.
+    busy = [each for each in known if 2 * each[0] >= most]
+    pace = sum(events for events, _ in busy) / sum(seconds for _, seconds in busy) if busy else 0
+    wanted = max(_LEAST_PER_SECOND, _TRIGGERS * pace) * (trigger_ms or 0) / 1_000
+    bound = inf if memory_bytes is None else memory_bytes / 4 / _RECORD_BYTES
+    return max(1, int(min(max(_LEAST_RECORDS, wanted), bound)))
+
+
+def with_limit(
+    topic: Topic, spark: SparkSession, statistics: BatchFolders, trigger_ms: int | None
+) -> Topic:
+    """Return the topic with what a micro-batch may take in, as measured unless that was said."""
+    if topic.max_records_per_batch is not None:
+        return topic
+    done = []
+    for each in statistics.marked()[-_BATCHES:]:
+        with suppress(FileNotFoundError):  # folded meanwhile
+            batch = MicroBatch.load(each.folder)
+            done.append((batch.events, batch.seconds))
+    most = records_per_batch(done, trigger_ms, _memory_bytes(spark))
+    return replace(topic, max_records_per_batch=most)
+
+
+def _memory_bytes(spark: SparkSession) -> int | None:
+    """Return what those who count may take together: this machine, or the executors there are."""
+    if str(spark.sparkContext.master).startswith("local"):
+        here: int | None = memory_bytes()
+        return here
+    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - no public way
+    executors = max(1, int(context.getExecutorMemoryStatus().size()) - 1)  # one is the driver
+    return int(context.executorMemory() << 20) * executors
 
 
 def topic_feed(
