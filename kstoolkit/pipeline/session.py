@@ -226,13 +226,7 @@ print(", ".join(name for name in sys.argv[1:] if find_spec(name) is None))
 
 
 def check_workers(context: SparkContext) -> None:
-    """Raise if the Python that a local Spark's workers run can't count: the user's own has theirs.
-
-    Raises
-    ------
-    EnvironmentFault
-        If it is of another version, lacks a package, or is not there.
-    """
+    """Raise if a local Spark's workers run another Python, or one that lacks a package."""
     given, here = context.pythonExec, Path(sys.executable)
     path = Path(shutil.which(given) or given)
     if path.exists() and path.parent == here.parent and path.samefile(here):

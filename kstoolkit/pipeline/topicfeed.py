@@ -129,17 +129,9 @@ def records_per_batch(
 ) -> int:
     """Return how many records a micro-batch may take in, if nobody says.
 
-    That is what three triggers can count, at the pace that the latest batches had: so that a run
-    which fell behind catches up. A quarter of the memory bounds it.
-
-    Parameters
-    ----------
-    done
-        The events and seconds of batches; where they took nothing in, they tell nothing.
-    trigger_ms
-        How often a batch begins; ``None`` where one follows the other.
-    memory_bytes
-        What counts together have; ``None`` if that is unknown.
+    That is what three triggers can count, at the pace that the batches ``done`` had (events and
+    seconds of each), so that a run which fell behind catches up; a million, where one batch follows
+    the other. A quarter of the memory bounds it.
 
     Examples
     --------
