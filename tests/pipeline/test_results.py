@@ -172,6 +172,15 @@ def test_spark_reads_the_files_itself_and_those_of_whole_batches_alone(
     pd.testing.assert_frame_equal(as_run_tells(counts), torn.counts("1 hour", limit=None))
 
 
+def test_the_session_stays_as_it_was(run: Run, spark: SparkSession) -> None:
+    def settings_now() -> dict[str, str]:
+        return {row.key: row.value for row in spark.sql("SET").collect()}
+
+    before = settings_now()
+    run.to_spark(spark, "1 hour").count()
+    assert settings_now() == before
+
+
 def test_what_is_folded_before_it_is_read_is_had_by_another_call(
     run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
