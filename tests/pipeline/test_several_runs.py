@@ -165,7 +165,7 @@ INTERRUPTED = """
     from pathlib import Path
     import kstoolkit as kst
     from kstoolkit.pipeline.session import spark_session
-    from tests.pipeline.harness import until
+    from tests.pipeline.harness import events, until, write_lines
     from tests.pipeline.test_several_runs import pipeline
 
     folder = Path(sys.argv[1])
@@ -179,8 +179,8 @@ INTERRUPTED = """
     try:
         pipeline(folder / "many").run(folder / "back", progress=False, max_files_per_batch=1)
     except KeyboardInterrupt:
-        batches = live.summary().batches
-        until(lambda: live.summary().batches > batches + 5, "the live run to go on")
+        write_lines(folder / "in" / "more.json", events(50, seed=9))
+        until(lambda: live.summary().events == 150, "the live run to go on")
         print(live.is_active, live.failure(), live.restarts)
     live.stop()
 """
