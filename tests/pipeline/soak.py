@@ -27,7 +27,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,7 +46,7 @@ from tests.pipeline.harness import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from kstoolkit.pipeline.run import Run
 
@@ -164,23 +163,29 @@ class Soak:
         """Go on until there are as many batches, and see what was counted."""
         for folder in ("in", "beside"):
             (self.place / folder).mkdir(parents=True)
-        with self._library() as library:
-            self._start(library)
-            while (made := self._made()) < self.batches:
-                self._round()
-                if made * (self.kills + 1) // self.batches > self.did["killed"]:
-                    self._kill(library)
-                if not self.rounds % 10:
-                    self._all_taken()
-                    self._mischief()
-            self._set_clock(0)
-            self._all_taken()
-            (self.place / "stop").touch()
-            assert self.process is not None
-            code, _, errors = finish(self.process)
-            assert code == 0, errors
+        try:
+            self._go_on(self._library())
+        finally:
+            if self.process is not None and self.process.poll() is None:
+                kill_group(self.process)
         for name in self.written:
             self._check(name)
+
+    def _go_on(self, library: Path) -> None:
+        self._start(library)
+        while (made := self._made()) < self.batches:
+            self._round()
+            if made * (self.kills + 1) // self.batches > self.did["killed"]:
+                self._kill(library)
+            if not self.rounds % 10:
+                self._all_taken()
+                self._mischief()
+        self._set_clock(0)
+        self._all_taken()
+        (self.place / "stop").touch()
+        assert self.process is not None
+        code, _, errors = finish(self.process)
+        assert code == 0, errors
 
     def report(self) -> str:
         """Return what it came to, for people."""
@@ -250,14 +255,13 @@ class Soak:
 
     # What goes wrong
 
-    @contextmanager
-    def _library(self) -> Iterator[Path]:
+    def _library(self) -> Path:
         """Make a clock that can be set for what is started below it."""
         source, library = self.place / "clock.c", self.place / "clock.so"
         source.write_text(CLOCK)
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         (self.place / "ahead").write_bytes(struct.pack("q", 0))
-        yield library
+        return library
 
     def _set_clock(self, days: int) -> None:
         with (self.place / "ahead").open("r+b") as file, mmap.mmap(file.fileno(), 8) as place:
