@@ -1,6 +1,7 @@
 # make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
 # make test    install what the tests need, run all of them
 # make bench   compare the rates and the memory of the main job with its rivals
+# make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make lab     open JupyterLab on the notebooks
 # make notebooks   run all notebooks again, and keep their outputs
 # make docs    build the pages in docs/ into docs/_build/html; a broken link fails it
@@ -11,12 +12,14 @@
 # Some of the tests:        make test TESTS="tests/test_units.py -k bytes"
 # All tests, one by one:    make test PROCESSES=1
 # Options for the bench:    make bench BENCH="--events 1000000"
+# Options for the soak:     make soak SOAK="--batches 2000 --kills 50"
 
 PYTHON ?= python3
 TESTS ?=
 # Many tests wait: for a broker, for a browser, for what was killed. Three files at once fill that time.
 PROCESSES ?= 3
 BENCH ?=
+SOAK ?=
 BIN := .venv/bin
 PAGES := docs/_build/html
 INSTALLED := $(addprefix installed,-for-all -for-docs -for-lab -for-tests) installed
@@ -25,7 +28,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test bench lab notebooks docs lint clean chromium classes
+.PHONY: run test bench soak lab notebooks docs lint clean chromium classes
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -39,6 +42,9 @@ test: installed-for-tests chromium classes
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+soak: installed-for-tests
+	$(BIN)/python -m tests.pipeline.soak $(SOAK)
 
 lab: installed-for-lab
 	$(BIN)/jupyter lab $(ALLOW_ROOT) --notebook-dir=. $(FIRST_NOTEBOOK)

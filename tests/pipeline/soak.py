@@ -1,7 +1,7 @@
 """A soak: two live runs of one session, while files, clocks and kills misbehave.
 
-``python -m tests.pipeline.soak --batches 2000`` (``make soak``) goes on until the first run has
-made so many micro-batches. Beside them, again and again:
+``make soak`` goes on until the first run has made 200 micro-batches, and
+``make soak SOAK="--batches 2000 --kills 50"`` as many as that. Beside them, again and again:
 
 - its processes are killed, and started again;
 - the machine's clock, as they see it, is a day ahead, a day behind, and right again;
@@ -149,6 +149,8 @@ class Soak:
     place: Path
     batches: int
     kills: int
+    every: int = 10
+    """After so many rounds, something goes wrong."""
     draw: random.Random = field(default_factory=lambda: random.Random(13))
     written: dict[str, Written] = field(
         default_factory=lambda: {"out": Written(), "out beside": Written()}
@@ -177,7 +179,7 @@ class Soak:
             self._round()
             if made * (self.kills + 1) // self.batches > self.did["killed"]:
                 self._kill(library)
-            if not self.rounds % 10:
+            if not self.rounds % self.every:
                 self._all_taken()
                 self._mischief()
         self._set_clock(0)
@@ -301,7 +303,7 @@ class Soak:
             "copied": self._copy,
             "touched": self._touch,
         }
-        kind = list(kinds)[self.rounds // 10 % len(kinds)]
+        kind = list(kinds)[self.rounds // self.every % len(kinds)]
         kinds[kind]()
         self.did[kind] += 1
 
@@ -376,8 +378,8 @@ class Soak:
 def main() -> None:
     """Run it, and print what it came to."""
     told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("--batches", type=int, default=2_000, help="How many micro-batches to make.")
-    told.add_argument("--kills", type=int, default=50, help="How often to kill what counts.")
+    told.add_argument("--batches", type=int, default=200, help="How many micro-batches to make.")
+    told.add_argument("--kills", type=int, default=5, help="How often to kill what counts.")
     told.add_argument("--place", type=Path, help="A new folder to do it in, and to keep.")
     given = told.parse_args()
     with tempfile.TemporaryDirectory() as place:
