@@ -7,6 +7,7 @@ Spark never sees an event or a counter, only these records::
     block    a CountBlock: a bucket's counters by pane, collapsed before the shuffle
     letters  dead letters, as an Arrow IPC stream
     tick     nothing: it has the bucket's turn come
+    flush    nothing: besides, all its levels are due
 
 A payload carries a version of its own, so a new kstoolkit changes no schema of Spark's.
 
