@@ -2,6 +2,7 @@
 # make test    install what the tests need, run all of them
 # make bench   compare the rates and the memory of the main job with its rivals
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
+# make bench-years  make the folder of a month of batches, and ask it
 # make lab     open JupyterLab on the notebooks
 # make notebooks   run all notebooks again, and keep their outputs
 # make docs    build the pages in docs/ into docs/_build/html; a broken link fails it
@@ -28,7 +29,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test bench soak lab notebooks docs lint clean chromium classes
+.PHONY: run test bench bench-years soak lab notebooks docs lint clean chromium classes
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -45,6 +46,9 @@ bench: installed-for-tests
 
 soak: installed-for-tests
 	$(BIN)/python -m tests.pipeline.soak $(SOAK)
+
+bench-years: installed-for-tests
+	$(BIN)/python -m tests.benchmarks.years $(BENCH)
 
 lab: installed-for-lab
 	$(BIN)/jupyter lab $(ALLOW_ROOT) --notebook-dir=. $(FIRST_NOTEBOOK)

@@ -170,6 +170,9 @@ class Cascade:
         How long after its end a window still takes events. One duration, or a mapping from window.
         By default a live run takes events as long as it retains the window, and ten minutes at
         least; in a bounded run nothing is late.
+    expire
+        How long after its end a window's counts and findings stay in the run's folder: they go
+        when it is tidied after that. One duration, or a mapping from window; by default for ever.
     max_counters_per_flush
         A live flush hands on no more counters than this for each bucket; the rest goes with the
         next batch. No more waits than that again: flushes grow where more comes, batches take
@@ -195,6 +198,7 @@ class Cascade:
     flush_ms: tuple[int, ...]
     min_count: tuple[int, ...]
     lateness_ms: tuple[int | None, ...]
+    expire_ms: tuple[int | None, ...]
     max_counters_per_flush: int
 
     def __init__(
@@ -204,6 +208,7 @@ class Cascade:
         flush: Mapping[Any, Duration] | None = None,
         min_count: int | Mapping[Any, int] | None = None,
         lateness: Duration | Mapping[Any, Duration] | None = None,
+        expire: Duration | Mapping[Any, Duration] | None = None,
         max_counters_per_flush: int = 1_000_000,
     ) -> None:
         given = windows or ("1 minute", "1 hour", "1 day")
@@ -218,6 +223,7 @@ class Cascade:
         put("flush_ms", _per_level(levels, flush, lambda w: _default_flush(levels, w), _span))
         put("min_count", _per_level(levels, min_count, lambda _: 1, _positive))
         put("lateness_ms", _per_level(levels, lateness, lambda _: None, _span))
+        put("expire_ms", _per_level(levels, expire, lambda _: None, parse_duration))
         put("max_counters_per_flush", _positive(max_counters_per_flush))
 
     @property

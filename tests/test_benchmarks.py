@@ -182,3 +182,12 @@ def told_by(module: str, *arguments: str) -> str:
     done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def test_a_months_folder_is_made_folded_and_asked(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.years", "--batches", "80"]
+    command += ["--folder", str(tmp_path / "out")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout)
+    assert figures["files"] < 300
+    assert {"summary_seconds", "counts --user_seconds", "users_seconds"} <= figures.keys()

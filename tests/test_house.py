@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1] / "kstoolkit"
 
 MOST_MODULES = 240
-MOST_LINES = 75_000
-MOST_LINES_OF_CODE = 41_000
-"""It was 40,000. To tell faults from damage, set files aside, read logs' times and distrust clocks
-took 460, and what is left of that work will take more."""
-MOST_IMPORTS = 1_100
-"""Between modules, as a module is imported: types alone and imports inside functions apart."""
+MOST_LINES = 76_400
+MOST_LINES_OF_CODE = 41_400
+"""They were 75,000 and 40,000. Counts that hold whatever files, clocks and neighbours do took 1,400
+lines more, of which the most are what tells a fault from damage, what a file held, reads logs'
+times, folds batches in tiers, and has counts come out as DataFrames."""
+MOST_IMPORTS = 1_120
+"""Between modules, as a module is imported: types alone and imports inside functions apart. It was
+1,100; three new rooms for what a file held, what comes out, and what is tidied, have 16 doors."""
 
 FLOOR = {"errors", "markup", "moments", "records", "units", "windows"}
 WORK = {"environment", "formats", "counters", "changelog", "findings", "events", "pipeline"}
@@ -107,6 +109,8 @@ HEAVY = {*ONLY_IN, "IPython", "cryptography", "google", "numpy", "pandas", "pyar
 
 SPARED = {
     ("kstoolkit.cli.kafka", "kstoolkit.kafka.broker"),  # servers and sockets, for three commands
+    ("kstoolkit.cli.lab", "kstoolkit.rocksdb.lab.results"),  # readers of logs, for one command
+    ("kstoolkit.cli.rocksdb", "kstoolkit.rocksdb.log.storelog"),  # and for another one
 }
 """Other imports inside functions: what they spare is not heavy, but slow."""
 

@@ -19,8 +19,9 @@ The newest (epoch, batch) wins for each (window_ms, window_start, user, action).
 counts once its ``_done`` marker is there, which is written last. Spark repeats a batch that it is
 not sure of, under the same number: the folder is then emptied and written again, with the same
 content. What else a run keeps by micro-batch lies likewise, ``<kind>/epoch=<e>/batch=<n>/``.
-``kstoolkit compact`` folds all but the newest batch into one of the highest number among them
-(:mod:`kstoolkit.changelog.compaction`); the rules of reading stay.
+A live run folds its older batches as it goes, and ``kstoolkit compact`` all but the newest; a fold
+has the highest number among them (:mod:`kstoolkit.changelog.compaction`), and the rules of reading
+stay.
 
 Spark and pandas read the folder as it is, and pass over names with a leading underscore or dot of
 their own accord. The latest counts of one kind of window in DuckDB, whose ``*`` would take in
@@ -39,24 +40,28 @@ hidden files::
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import shutil
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kstoolkit.changelog.countsfile import CountsFile, joined_span
 from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sized
+    from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 
     Answer = TypeVar("Answer")
+    Known = TypeVar("Known")
     Counted = TypeVar("Counted", bound=Sized)
 
 DONE = "_done"
@@ -64,21 +69,68 @@ FOLD = "_fold"
 _NUMBERED = re.compile(r"(epoch|batch)=(\d+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What a folder's marker says of the batches that were folded into it.
+
+    Parameters
+    ----------
+    file
+        The name of the file that holds them all.
+    batches
+        How many they are, those of earlier folds among them.
+    covers
+        The numbers of the folders that it stands for, its own among them.
+    """
+
+    file: str
+    batches: int
+    covers: tuple[range, ...]
+
+    @classmethod
+    def load(cls, folder: Path) -> Fold:
+        """Read the marker, also one that lists each number."""
+        told = json.loads((folder / FOLD).read_text(encoding="utf-8"))
+        covers = told["covers"]
+        if "file" not in told:
+            alone = [[number, number] for number in covers]
+            return cls("fold-00000.parquet", len(covers), _joined(alone))
+        return cls(told["file"], told["batches"], _joined(covers))
+
+    def save(self, folder: Path) -> None:
+        """Write the marker in one step: from then on the fold counts."""
+        covers = [[each.start, each.stop - 1] for each in self.covers]
+        told = {"file": self.file, "batches": self.batches, "covers": covers}
+        replace_text(folder / FOLD, json.dumps(told))
+
+
+def _joined(spans: Iterable[list[int]]) -> tuple[range, ...]:
+    """Return spans of numbers, given from first to last, as ranges; neighbours are one."""
+    found: list[range] = []
+    for first, last in sorted(spans):
+        if found and found[-1].stop >= first:
+            found[-1] = range(found[-1].start, last + 1)
+        else:
+            found.append(range(first, last + 1))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Batch:
-    """A marked batch: which one, and its files, parts in the order of their names."""
+    """A marked batch: which one, where it lies, what lies there, and of a fold what it covers."""
 
     epoch: int
     number: int
     folder: Path
+    names: tuple[str, ...] = ()
+    fold: Fold | None = field(default=None, compare=False)
 
     def files(self, suffix: str) -> list[Path]:
-        """Return the batch's files; of a folded one, just the fold."""
-        parts = sorted(self.folder.glob(f"part-*{suffix}"))
-        # Asked afterwards: parts are taken away only once the marker is there.
-        if not (self.folder / FOLD).exists():
-            return parts
-        return sorted(self.folder.glob(f"fold-*{suffix}"))
+        """Return the batch's files, parts in the order of their names; of a fold, just that."""
+        if self.fold is not None:
+            return [self.folder / self.fold.file]
+        parts = (name for name in self.names if name.startswith("part-") and name.endswith(suffix))
+        return [self.folder / name for name in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +181,81 @@ class BatchFolders:
         sync(folder)
 
     def marked(self) -> list[Batch]:
-        """Return the batches that count, the oldest first."""
-        found = [
-            Batch(epoch, number, folder)
+        """Return the batches that count, the oldest first: none that a fold stands for."""
+        before = None
+        while True:
+            found, all_marked = self._look()
+            # What was not marked may have been folded meanwhile, into what was not there before.
+            if all_marked or found == before:
+                return found
+            before = found
+
+    def numbers(self, epoch: int) -> list[int]:
+        """Return the numbers of an epoch's folders, marked or not."""
+        return [number for number, _ in _numbered(self.root / f"epoch={epoch}", "batch")]
+
+    def _look(self) -> tuple[list[Batch], bool]:
+        """Return the batches that count by now, and whether all that is there is marked.
+
+        Each is looked at once, the oldest first: a fold is marked before what it stands for goes.
+        """
+        there = [
+            _batch(epoch, number, folder)
             for epoch, below in _numbered(self.root, "epoch")
             for number, folder in _numbered(below, "batch")
-            if (folder / DONE).exists()
         ]
-        return sorted(found)
+        marked = [each for each in there if each is not None]
+        found = []
+        for _, batches in groupby(marked, key=lambda each: each.epoch):
+            found += _uncovered(list(batches))
+        return found, len(marked) == len(there)
+
+
+def _batch(epoch: int, number: int, folder: Path) -> Batch | None:
+    """Return a batch, if it is marked."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208 - names are all that is asked for
+        if DONE in names:
+            fold = Fold.load(folder) if FOLD in names else None
+            return Batch(epoch, number, folder, tuple(sorted(names)), fold)
+    except (FileNotFoundError, NotADirectoryError):  # folded just now
+        pass
+    return None
+
+
+def _uncovered(batches: list[Batch]) -> list[Batch]:
+    """Return the batches of one epoch that no later one stands for."""
+    folds = [(each.number, each.fold.covers) for each in batches if each.fold is not None]
+    return [
+        each
+        for each in batches
+        if not any(
+            each.number in numbers
+            for last, covers in folds
+            if each.number < last
+            for numbers in covers
+        )
+    ]
+
+
+def numbered_rows(
+    batches: Iterable[Batch], columns: Sequence[str] | None = None, *, at_once: int = 1_000
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches' files, each with the number of its ``batch``.
+
+    Some come at once: not many of raw text, each of up to 65,536 characters.
+    """
+    wanted = None if columns is None else [*columns, "batch"]
+    for batch in batches:
+        for path in batch.files(".parquet"):
+            with pq.ParquetFile(path) as file:
+                for rows in file.iter_batches(batch_size=at_once, columns=wanted):
+                    yield rows if "batch" in rows.schema.names else _with_number(rows, batch.number)
+
+
+def _with_number(rows: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    numbers = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+    return rows.append_column("batch", numbers)
 
 
 def sync(path: Path) -> None:
@@ -148,13 +267,17 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+class Busy(OutputError):  # noqa: N818 - says how it is, as NotSent does
+    """Somebody else holds a lock."""
+
+
 @contextmanager
 def locked(path: Path, busy: str, hint: str) -> Iterator[None]:
     """Hold a lock file against other processes; the kernel lets go of it when this one ends.
 
     Raises
     ------
-    OutputError
+    Busy
         If somebody else holds it, with these words.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -162,7 +285,7 @@ def locked(path: Path, busy: str, hint: str) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OutputError(busy, hint=hint) from error
+            raise Busy(busy, hint=hint) from error
         yield
     finally:
         os.close(descriptor)
@@ -295,12 +418,17 @@ def ask_files(
     paths: Callable[[], list[Path]], question: Callable[[Iterable[CountsFile]], Answer]
 ) -> Answer:
     """Ask the files of batches; once more if a compaction folds them meanwhile."""
+    return asked(paths, lambda known: question(CountsFile.open(path) for path in known))
+
+
+def asked(look: Callable[[], Known], question: Callable[[Known], Answer]) -> Answer:
+    """Ask what a look finds; once more if a file is gone by then, and a look finds others."""
     while True:
-        known = paths()
+        known = look()
         try:
-            return question(CountsFile.open(path) for path in known)
+            return question(known)
         except FileNotFoundError:
-            if known == paths():
+            if known == look():
                 raise
 
 

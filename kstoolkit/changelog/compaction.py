@@ -1,36 +1,51 @@
-"""Compaction: many batches of a changelog become one, which holds the latest counts alone.
+"""Compaction: many batches of one kind become one; of a changelog, with the latest counts alone.
 
-Of each epoch the marked batches are folded into the folder of the newest among them::
+Of each epoch some marked batches are folded into the folder of the newest among them::
 
-    batch=<n>/.fold-00000                  being written; a hidden name
+    batch=<n>/.fold-00000.parquet          being written; a hidden name
     batch=<n>/fold-00000.parquet           whole and on disk, but nobody reads it yet
-    batch=<n>/_fold                        from here on it counts, and part-* no longer does
+    batch=<n>/_fold                        from here on it counts, and part-* no longer does:
+                                           {"file": "fold-00000.parquet", "batches": 16,
+                                           "covers": [[0, 15]]}
     batch=<m>/ for m < n, batch=<n>/part-* taken away
 
 Ended at any point, however hard, it leaves either the old batches or the fold to be read; the next
 compaction finishes the rest. The newest batch of all is left alone, as Spark may repeat it, and so
 are unmarked ones: a run may go on meanwhile. The fold keeps the highest number that it covers, so
-whoever follows the changelog by number goes on as before.
+whoever follows by number goes on as before. Where a fold becomes part of another one in its own
+folder, that is ``fold-00001.parquet``, and so on. Rows of other kinds than counts stay as they are,
+each with the number of its ``batch``.
+
+By hand, all of an epoch becomes one fold. A run folds in tiers as it goes: sixteen neighbours of
+one tier become one of the next, so that any number of batches leaves some dozens of folders, and a
+row is written anew once a tier. The newest sixteen batches stay as they are: who follows by number,
+and is not further behind than that, reads nothing twice.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kstoolkit.changelog.changelog import (
     DONE,
     FOLD,
+    Batch,
     BatchFolders,
     Changelog,
+    Fold,
+    asked,
     buckets_among,
     latest,
     locked,
-    replace_text,
+    numbered_rows,
     sync,
 )
 from kstoolkit.changelog.countsfile import ChangelogWriter, CountsFile, joined_span
@@ -39,12 +54,14 @@ from kstoolkit.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from kstoolkit.changelog.changelog import Batch
+    from kstoolkit.counters.counters import Counters
 
 _LOCK = ".compact.lock"
-_NAME = "fold-00000"
+_AT_ONCE = 1 << 20  # counts
+NEIGHBOURS = 16
+"""How many of one tier become one of the next; and how many of the newest stay as they are."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,7 +73,7 @@ class CompactionResult:
     batches_folded
         How many batches became part of a fold; 0 if there was nothing to fold.
     records_before, records_after
-        Counts that these batches held, and that the folds hold.
+        Rows that these batches held, and that the folds hold: counts, if not said otherwise.
     bytes_before, bytes_after
         Size of their files, and of the folds.
 
@@ -80,14 +97,33 @@ class CompactionResult:
         return CompactionResult(*sums)
 
     def __repr__(self) -> str:
+        return f"CompactionResult({self})"
+
+    def __str__(self) -> str:
         if not self.batches_folded:
-            return "CompactionResult(nothing to fold)"
+            return "nothing to fold"
         records = (
             f"{format_count(self.records_before)} → {format_count(self.records_after)} records"
         )
         size = f"{format_bytes(self.bytes_before)} → {format_bytes(self.bytes_after)}"
         folded = f"{format_count(self.batches_folded)} batches folded"
-        return f"CompactionResult({folded}: {records}, {size})"
+        return f"{folded}: {records}, {size}"
+
+
+class Content(Protocol):
+    """How the batches of one kind are put together."""
+
+    @property
+    def keep(self) -> int:
+        """How many of the newest batches are never folded."""
+
+    def write(
+        self, batches: Sequence[Batch], path: Path, go_on: Callable[[], object]
+    ) -> tuple[int, int]:
+        """Write what batches hold into one file, and return how many rows it was, and is."""
+
+    def is_outdated(self, batch: Batch) -> bool:
+        """Whether half of what a fold holds has expired."""
 
 
 def compact(path: str | os.PathLike[str]) -> CompactionResult:
@@ -109,81 +145,271 @@ def compact(path: str | os.PathLike[str]) -> CompactionResult:
     FormatError
         If one of its files is damaged; nothing is folded then.
     """
-    folder = Changelog.open(Path(path)).path
+    return compact_folders(Changelog.open(Path(path)).path, CountsContent())
+
+
+def compact_folders(
+    folder: Path,
+    content: Content,
+    *,
+    in_tiers: bool = False,
+    go_on: Callable[[], object] = lambda: None,
+) -> CompactionResult:
+    """Fold the batches of one kind, all or in tiers; ``go_on`` is called now and then.
+
+    Raises
+    ------
+    OutputError
+        If another compaction is at work, or nothing can be written.
+    """
     try:
         busy = f"Another compaction is at work on {str(folder)!r}."
         with locked(folder / _LOCK, busy, "Wait for it to end; it does the same work."):
-            return _compacted(folder)
+            return _compacted(BatchFolders(folder), content, go_on, in_tiers=in_tiers)
     except OSError as error:
-        message = f"The changelog {str(folder)!r} can't be compacted: {error.strerror or error}."
+        message = f"{str(folder)!r} can't be compacted: {error.strerror or error}."
         raise OutputError(
-            message, hint="Its counts are as they were. Mend that, and compact again."
+            message, hint="What it holds is as it was. Mend that, and compact again."
         ) from error
 
 
-def _compacted(folder: Path) -> CompactionResult:
-    marked = BatchFolders(folder).marked()
+def _compacted(
+    folders: BatchFolders, content: Content, go_on: Callable[[], object], *, in_tiers: bool
+) -> CompactionResult:
+    marked = folders.marked()
     for batch in marked:
-        _take_away_what_is_folded(batch)
-    done = CompactionResult(0, 0, 0, 0, 0)
+        _take_away_leftovers(folders, batch)
     # Spark may repeat the newest batch; its beginning says that all before it are settled.
-    settled = [batch for batch in marked[:-1] if (batch.folder / DONE).exists()]
-    for _, batches in groupby(settled, key=lambda batch: batch.epoch):
-        done += _fold(list(batches))
+    keep = max(content.keep, NEIGHBOURS if in_tiers else 0)
+    done = CompactionResult(0, 0, 0, 0, 0)
+    for _, batches in groupby(marked[:-keep], key=lambda batch: batch.epoch):
+        settled = list(batches)
+        choose = next_in_tiers if in_tiers else _all_of_them
+        while chosen := choose(settled, content.is_outdated):
+            fold, result = _fold(folders, settled[chosen], content, go_on)
+            settled[chosen] = [fold]
+            done += result
     return done
 
 
-def _fold(batches: Sequence[Batch]) -> CompactionResult:
-    """Fold the batches of one epoch into the folder of the last."""
-    if len(batches) == 1:
-        return CompactionResult(0, 0, 0, 0, 0)
-    files = [CountsFile.open(path) for batch in batches for path in batch.files(".parquet")]
+def _all_of_them(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool]) -> slice | None:
+    """Return all of them while they are several."""
+    several = len(settled) > 1 or any(each.fold and is_outdated(each) for each in settled)
+    return slice(0, len(settled)) if several else None
+
+
+def next_in_tiers(settled: Sequence[Batch], is_outdated: Callable[[Batch], bool]) -> slice | None:
+    """Return which neighbours become a fold next: sixteen of a tier, none larger after them."""
+    tiers = np.asarray([_tier(batch) for batch in settled], np.int64)
+    for tier in range(tiers.max(initial=-1) + 1):
+        larger = np.flatnonzero(tiers > tier)
+        begin = larger[-1] + 1 if larger.size else 0
+        same = begin + np.flatnonzero(tiers[begin:] == tier)
+        if same.size >= NEIGHBOURS:
+            return slice(int(begin), int(same[-1]) + 1)
+    outdated = (n for n, each in enumerate(settled) if each.fold and is_outdated(each))
+    return next((slice(n, n + 1) for n in outdated), None)
+
+
+def _tier(batch: Batch) -> int:
+    """Return 0 for fewer batches than sixteen, 1 for fewer than 256, and so on."""
+    return 0 if batch.fold is None else (batch.fold.batches.bit_length() - 1) // 4
+
+
+def _fold(
+    folders: BatchFolders,
+    batches: Sequence[Batch],
+    content: Content,
+    go_on: Callable[[], object],
+) -> tuple[Batch, CompactionResult]:
+    """Fold neighbours of one epoch into the folder of the last; return that, and what it saved."""
     target = batches[-1]
-    hidden, place = target.folder / f".{_NAME}", target.folder / f"{_NAME}.parquet"
+    number = 0 if target.fold is None else int(target.fold.file[5:10]) + 1
+    place = target.folder / f"fold-{number:05d}.parquet"
+    hidden = place.with_name(f".{place.name}")
+    bytes_before = sum(path.stat().st_size for each in batches for path in each.files(""))
     try:
-        _write(files, hidden)
+        rows_before, rows_after = content.write(batches, hidden, go_on)
+        sync(hidden)
         hidden.replace(place)
     finally:
         hidden.unlink(missing_ok=True)  # half a fold would fill a full disk
-    done = CompactionResult(
-        batches_folded=len(batches),
-        records_before=sum(file.num_rows for file in files),
-        records_after=CountsFile.open(place).num_rows,
-        bytes_before=sum(file.path.stat().st_size for file in files),
-        bytes_after=place.stat().st_size,
-    )
     sync(target.folder)  # the fold is there, before it counts
-    covered = {"covers": [batch.number for batch in batches]}
-    replace_text(target.folder / FOLD, json.dumps(covered))
-    _take_away_what_is_folded(target)
-    return done
+    marker = Fold(place.name, sum(map(_weight, batches)), _covered(folders, batches))
+    marker.save(target.folder)
+    after = place.stat().st_size
+    result = CompactionResult(len(batches), rows_before, rows_after, bytes_before, after)
+    names = (*target.names, FOLD, place.name)
+    folded = Batch(target.epoch, target.number, target.folder, names, marker)
+    _take_away_leftovers(folders, folded)
+    return folded, result
 
 
-def _write(files: Sequence[CountsFile], path: Path) -> None:
-    """Write the latest counts of some files, given in the order of their age, into one."""
-    buckets = buckets_among(files)
-    lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
-    span = joined_span(file.span_ms("changed_at") for file in files)
-    writer = ChangelogWriter(path, buckets=buckets, changed_ms=span[1] if span else 0)
-    try:
-        for bucket in range(buckets):
-            for length_ms in lengths_ms:
-                parts = (file.read(length_ms, bucket=(bucket, buckets)) for file in files)
-                writer.write(bucket, length_ms, latest(chain.from_iterable(parts)))
-    finally:
-        writer.close()
-    sync(path)
+def _weight(batch: Batch) -> int:
+    return 1 if batch.fold is None else batch.fold.batches
 
 
-def _take_away_what_is_folded(batch: Batch) -> None:
-    """Take away the batches that a fold stands for, marker first, and what it was made of."""
-    marker = batch.folder / FOLD
-    if not marker.exists():
-        return
-    for number in json.loads(marker.read_text(encoding="utf-8"))["covers"]:
-        older = batch.folder.with_name(f"batch={number}")
-        if older != batch.folder and older.exists():
+def _covered(folders: BatchFolders, batches: Sequence[Batch]) -> tuple[range, ...]:
+    """Return the numbers that a fold stands for: gaps among them, no unmarked folder."""
+    marked = {each.number for each in batches}
+    first, last = batches[0].number, batches[-1].number
+    there = [each for each in folders.numbers(batches[0].epoch) if first <= each <= last]
+    runs = [list(run) for is_ours, run in groupby(there, marked.__contains__) if is_ours]
+    return tuple(range(run[0], run[-1] + 1) for run in runs)
+
+
+def _take_away_leftovers(folders: BatchFolders, batch: Batch) -> None:
+    """Take away what a fold stands for, marker first, and what a compaction left that ended."""
+    mine, covers = ("", ()) if batch.fold is None else (batch.fold.file, batch.fold.covers)
+    ours = (".fold-", "._fold", "fold-", *(["part-"] if mine else []))
+    left = [each for each in batch.names if each.startswith(ours) and each != mine]
+    # What it was made of goes last: while any of it is there, the older ones may be.
+    for number in folders.numbers(batch.epoch) if left and covers else ():
+        if number < batch.number and any(number in each for each in covers):
+            older = folders.folder(batch.epoch, number)
             (older / DONE).unlink(missing_ok=True)
             shutil.rmtree(older)
-    for part in batch.folder.glob("part-*"):
-        part.unlink()
+    for name in left:
+        (batch.folder / name).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CountsContent:
+    """Counts: the latest of each key stays, if its window begins at the floor of its length."""
+
+    floors_ms: Mapping[int, int] = field(default_factory=dict)
+    keep: int = 1
+
+    def write(
+        self, batches: Sequence[Batch], path: Path, go_on: Callable[[], object]
+    ) -> tuple[int, int]:
+        """Write the latest counts of batches into one file."""
+        files = [CountsFile.open(each) for batch in batches for each in batch.files(".parquet")]
+        buckets = buckets_among(files)
+        lengths_ms = sorted({length for file in files for length in file.window_lengths_ms()})
+        span = joined_span(file.span_ms("changed_at") for file in files)
+        writer = ChangelogWriter(path, buckets=buckets, changed_ms=span[1] if span else 0)
+        rows_before = sum(file.num_rows for file in files)
+        # What fits into memory is read in one go: each piece would open all files again.
+        pieces = [None] if rows_before <= _AT_ONCE else [(n, buckets) for n in range(buckets)]
+        try:
+            for piece in pieces:
+                for length_ms in lengths_ms:
+                    go_on()
+                    parts = (file.read(length_ms, bucket=piece) for file in files)
+                    counters = self._kept(length_ms, latest(chain.from_iterable(parts)))
+                    for bucket, part in counters.by_bucket(buckets):
+                        writer.write(bucket, length_ms, part)
+        finally:
+            writer.close()
+        return rows_before, writer.rows
+
+    def is_outdated(self, batch: Batch) -> bool:
+        """Whether half of the time that some windows span is before what stays of them."""
+        file = CountsFile.open(batch.files(".parquet")[0])
+        for length_ms, floor_ms in self.floors_ms.items():
+            span = file.span_ms("window_start", length_ms)
+            if span is not None and sum(span) // 2 < floor_ms and span[0] < floor_ms:
+                return True
+        return False
+
+    def _kept(self, length_ms: int, counters: Counters) -> Counters:
+        floor_ms = self.floors_ms.get(length_ms)
+        return counters if floor_ms is None else counters.take(counters.start_ms >= floor_ms)
+
+
+_GROUP_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RowsContent:
+    """Rows of any other kind, which stay as they are.
+
+    Parameters
+    ----------
+    rows
+        Returns the rows of batches, some at a time, with the number of their ``batch``.
+    schema
+        Its columns; by default those of the newest file.
+    keep
+        How many of the newest batches are never folded.
+    floors_ms
+        Where rows have ``window_ms`` and ``window_start_ms``: as of :class:`CountsContent`.
+    """
+
+    rows: Callable[[Iterable[Batch]], Iterator[pa.RecordBatch]] = numbered_rows
+    schema: pa.Schema | None = None
+    keep: int = 1
+    floors_ms: Mapping[int, int] = field(default_factory=dict)
+
+    def write(
+        self, batches: Sequence[Batch], path: Path, go_on: Callable[[], object]
+    ) -> tuple[int, int]:
+        """Write the rows of batches into one file, in their order."""
+        before, after, size_bytes, held = 0, 0, 0, list[pa.RecordBatch]()
+        schema = self.schema or pq.read_schema(batches[-1].files(".parquet")[0])
+        if "batch" not in schema.names:
+            schema = schema.append(pa.field("batch", pa.int64()))
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for rows in self.rows(batches):
+                go_on()
+                before += rows.num_rows
+                told = aligned(schema, rows)
+                held.append(told.filter(self._stays(told)) if self.floors_ms else told)
+                size_bytes += held[-1].nbytes
+                if size_bytes >= _GROUP_BYTES:
+                    after += _write_group(writer, held)
+                    size_bytes, held = 0, []
+            after += _write_group(writer, held)
+        return before, after
+
+    def is_outdated(self, batch: Batch) -> bool:
+        """Whether half of the rows are of windows that begin before what stays of them."""
+        if not self.floors_ms:
+            return False
+        told = [self._stays(rows) for rows in numbered_rows([batch], _WINDOW)]
+        gone = sum(len(stays) - stays.true_count for stays in told)
+        return bool(gone and 2 * gone >= sum(map(len, told)))
+
+    def _stays(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        lengths, starts = (rows.column(name).to_numpy() for name in _WINDOW)
+        stays = np.ones(len(starts), bool)
+        for length_ms, floor_ms in self.floors_ms.items():
+            stays &= (lengths != length_ms) | (starts >= floor_ms)
+        return pa.array(stays)
+
+
+_WINDOW = ("window_ms", "window_start_ms")
+
+
+def aligned(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows with these columns: those that earlier versions lacked are null."""
+    names, nothing = rows.schema.names, pa.nulls(rows.num_rows)
+    columns = (rows.column(each) if each in names else nothing for each in schema.names)
+    typed = [column.cast(each.type) for column, each in zip(columns, schema, strict=True)]
+    return pa.record_batch(typed, schema=schema)
+
+
+def _write_group(writer: pq.ParquetWriter, held: Sequence[pa.RecordBatch]) -> int:
+    rows: int = sum(each.num_rows for each in held)
+    if rows:
+        writer.write_table(pa.Table.from_batches(held))
+    return rows
+
+
+def clock_ms(folder: Path, finest_ms: int) -> int | None:
+    """Return how far most counts of a changelog's newest batches are, by the finest windows' end.
+
+    It is no later than the clock of these batches, epoch ms UTC; ``None`` where nothing tells.
+    """
+
+    def reached(batches: Sequence[Batch]) -> int | None:
+        newest = [each for each in batches[-2 * NEIGHBOURS :] if each.fold is None]
+        files = [CountsFile.open(path) for each in newest for path in each.files(".parquet")]
+        clocks = joined_span(file.span_ms("changed_at") for file in files)
+        starts = [part.start_ms for file in files for part in file.read(finest_ms)]
+        if clocks is None or not starts:
+            return None
+        return min(int(np.median(np.concatenate(starts))) + finest_ms, clocks[1])
+
+    return asked(BatchFolders(folder).marked, reached)

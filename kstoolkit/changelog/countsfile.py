@@ -279,8 +279,9 @@ class CountsFile:
         if not groups:  # most files hold nothing of a few users
             return
         with opened(self.path) as file:
-            for number in groups:
-                yield _row_group(file, number, self.path)
+            small = self.num_rows < _WORTH_THREADS  # then one call takes less than several
+            for some in [groups] if small else [[number] for number in groups]:
+                yield _row_groups(file, some, self.path)
 
 
 def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
@@ -289,10 +290,10 @@ def joined_span(spans: Iterable[tuple[int, int] | None]) -> tuple[int, int] | No
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
 
-def _row_group(file: pq.ParquetFile, number: int, path: Path) -> pa.Table:
+def _row_groups(file: pq.ParquetFile, numbers: list[int], path: Path) -> pa.Table:
     with _understood(path):
-        many = file.metadata.row_group(number).num_rows >= _WORTH_THREADS
-        table = file.read_row_group(number, _COUNTER, use_threads=many)
+        many = sum(file.metadata.row_group(each).num_rows for each in numbers) >= _WORTH_THREADS
+        table = file.read_row_groups(numbers, _COUNTER, use_threads=many)
         table.validate(full=True)  # the head of a page has no checksum
         return table
 

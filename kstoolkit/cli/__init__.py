@@ -7,6 +7,7 @@ mistake.
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kstoolkit 0.1.0
     0
     """
+    gc.set_threshold(100_000)  # what is loaded stays: looking for garbage in it takes its time
     from kstoolkit.cli.application import app  # noqa: PLC0415 - Typer's import has its price
     from kstoolkit.cli.terminal import (  # noqa: PLC0415
         INTERRUPTED,

@@ -12,7 +12,6 @@ import typer
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, argument, optional
 from kstoolkit.cli.terminal import note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, Option
-from kstoolkit.rocksdb.lab.results import Comparison, Trial, TrialFailed
 from kstoolkit.rocksdb.profiles.java import not_in_java
 from kstoolkit.rocksdb.profiles.named import profile_named, profile_names
 from kstoolkit.rocksdb.profiles.profile import Profile, python_source
@@ -20,6 +19,8 @@ from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from kstoolkit.rocksdb.lab.results import Comparison, Trial
 
 
 class WorkloadKind(StrEnum):
@@ -82,6 +83,7 @@ def compare_profiles(
     own counters), and more; unknown says why a null is one.
     """
     from kstoolkit.rocksdb.lab.comparing import compare_profiles as compare  # noqa: PLC0415
+    from kstoolkit.rocksdb.lab.results import TrialFailed  # noqa: PLC0415 - reads logs: slow to load
     from kstoolkit.rocksdb.lab.workloads import REPLAYED, Workload  # noqa: PLC0415 - loads numpy
 
     rates = {"reads_per_write": reads, "writes_per_second": pace, "seed": seed}

@@ -121,6 +121,25 @@ BLOCKS = switch(
 )
 
 
+EXPIRE = optional(
+    "LENGTHS",
+    "How long after its end a window's counts and findings stay in the run's folder: '1 minute=7 "
+    "days, 1 hour=1 year', say. They go when it is tidied after that.",
+    "for ever",
+)
+
+
+def expire_given(expire: str | None) -> dict[str, str] | None:
+    """Return how long counts stay, by window."""
+    if expire is None:
+        return None
+    pairs = [part.partition("=") for part in expire.split(",")]
+    if not all(window.strip() and length.strip() for window, _, length in pairs):
+        message = f"--expire {expire!r} does not say how long the counts of each window stay."
+        raise ConfigurationError(message, hint="Write '1 minute=7 days, 1 hour=1 year'.")
+    return {window.strip(): length.strip() for window, _, length in pairs}
+
+
 def topic_given(source: str, config: str | None, **options: Any) -> Topic | None:
     """Return the topic that the input is; ``None`` if it is files."""
     from kstoolkit.events.topics import kafka_topic, parse_address  # noqa: PLC0415 - loads Arrow

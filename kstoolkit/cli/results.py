@@ -17,12 +17,14 @@ import typer
 from kstoolkit.cli.options import (
     AS_JSON,
     AS_JSON_OBJECT,
+    EXPIRE,
     KAFKA_CONFIG,
     LIMIT,
     OUT,
     RULES,
     Format,
     argument,
+    expire_given,
     optional,
     settings_in,
     switch,
@@ -96,9 +98,10 @@ def counts(
 
 def _say_as_of(run: Run, window: str | None = None) -> None:
     """Say which windows lack what waits for a flush, if any do."""
-    from kstoolkit.pipeline.batches import as_of_text  # noqa: PLC0415 - loads Spark
+    from kstoolkit.pipeline.batches import as_of_text, newest_batch  # noqa: PLC0415 - loads Spark
 
-    for each, as_of_ms in run.summary().as_of_ms.items():
+    newest = newest_batch(run.folder)
+    for each, as_of_ms in ({} if newest is None else newest.as_of_ms).items():
         if window in {None, each}:
             note(f"Counts of {each} as of {as_of_text(as_of_ms)}.")
 
@@ -195,9 +198,9 @@ def dead_letters(
     counts = _of_reason(run.summary().dead_letters, reason)
     each = iter_dead_letters(run.folder.path, reason)
     if as_json:
-        print_json({"batch": number} | row for number, dead in each for row in dead.to_pylist())
+        print_json({"batch": row["batch"], **row} for dead in each for row in dead.to_pylist())
     elif raw:
-        _write_out(text for _, dead in each for text in dead.column("raw").to_pylist())
+        _write_out(text for dead in each for text in dead.column("raw").to_pylist())
     elif not counts:
         of_it = ": every record was read and counted" if reason is None else f" of {reason}"
         note(f"No dead letters{of_it}.")
@@ -351,21 +354,26 @@ def _announce(shown: int, there: int, what: str, how: str) -> None:
         say(f"{format_count(shown)} of {format_count(there)} {what} are shown; {how}.")
 
 
-def compact(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
-    """Fold a changelog to its latest values.
+def compact(out: str = OUT, *, expire: str | None = EXPIRE, as_json: bool = AS_JSON_OBJECT) -> None:
+    """Fold what a run's batches left into few files.
 
-    The counts stay the same, in less room. A run may go on meanwhile; its newest batch is left
-    alone. The fields of --json: batches_folded, records_before, records_after, bytes_before,
-    bytes_after.
+    What it tells stays the same; of counts just the latest values are kept. A run may go on
+    meanwhile, and folds as it goes; its newest batch is left alone. The fields of --json:
+    batches_folded, records_before, records_after, bytes_before, bytes_after; and beside, with the
+    same of findings, dead_letters and statistics.
     """
-    from kstoolkit.changelog.compaction import compact as folded  # noqa: PLC0415 - loads Arrow
+    from kstoolkit.pipeline.tidying import compact_run  # noqa: PLC0415 - loads Arrow
 
-    done = folded(out)
+    done = compact_run(out, expire_given(expire))
     if as_json:
-        print_json([asdict(done)])
-    else:
-        told = repr(done).removeprefix("CompactionResult(").removesuffix(")")
-        say(f"{told[0].upper()}{told[1:]}.")
+        told = {kind: asdict(result) for kind, result in done.items()}
+        print_json([told.pop("changelog", {}) | {"beside": told}])
+        return
+    for kind, result in done.items():
+        if result.batches_folded:
+            say(f"{kind.replace('_', ' ')}: {result}")
+    if not any(result.batches_folded for result in done.values()):
+        say("Nothing to fold.")
 
 
 def doctor(as_json: bool = AS_JSON_OBJECT) -> None:

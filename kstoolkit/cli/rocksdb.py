@@ -18,7 +18,6 @@ import typer
 from kstoolkit.cli.options import AS_JSON, AS_JSON_OBJECT, LIMIT, argument, optional
 from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json, print_table, say
 from kstoolkit.records import Record
-from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog, read_log
 from kstoolkit.rocksdb.profiles.named import profile_named
 from kstoolkit.units import format_bytes, format_count
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from kstoolkit.rocksdb.files.ssts import Level
     from kstoolkit.rocksdb.files.summary import StoreSummary
     from kstoolkit.rocksdb.log.jobs import LogRows
+    from kstoolkit.rocksdb.log.storelog import LogEvent, StoreLog
     from kstoolkit.rocksdb.memory.measured import MemoryParts
     from kstoolkit.rocksdb.profiles.profile import Profile
     from kstoolkit.rocksdb.store import Store
@@ -360,6 +360,8 @@ def log(
     covered_s, level, and more; unknown says why a null is one. Of a store in several RocksDB each
     object has store, and one more summary is of all: store null.
     """
+    from kstoolkit.rocksdb.log.storelog import read_log  # noqa: PLC0415 - slow to load
+
     with _several(path) as several:
         if several is not None and several.no_log:
             note(several.no_log)

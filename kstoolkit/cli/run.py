@@ -11,6 +11,7 @@ from kstoolkit.cli.options import (
     AS_JSON_OBJECT,
     BLOCKS,
     CHANGELOG,
+    EXPIRE,
     FILE_FORMAT,
     FINDINGS_TO,
     GIVE_UP_AFTER,
@@ -26,6 +27,7 @@ from kstoolkit.cli.options import (
     Unit,
     argument,
     changelog_given,
+    expire_given,
     findings_given,
     optional,
     required,
@@ -112,6 +114,7 @@ def run(
     min_count: int | None = optional(
         "N", "Counts below this stay out of the changelog.", "1, none does", min=1
     ),
+    expire: str | None = EXPIRE,
     buckets: int = typer.Option(
         8, min=1, metavar="N", help="How many tasks can count at once; fixed by the first run."
     ),
@@ -184,7 +187,11 @@ def run(
         changelog=changelog_given(changelog, kafka_config, give_up_after, blocks=blocks),
         findings_to=findings_given(findings_to, kafka_config, give_up_after),
         cascade=Cascade(
-            *_lengths(windows), retention=retention, min_count=min_count, lateness=lateness
+            *_lengths(windows),
+            retention=retention,
+            min_count=min_count,
+            lateness=lateness,
+            expire=expire_given(expire),
         ),
         rules=None if rules is None else load_rules(rules),
         buckets=buckets,

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, InputError, Option, naming
 from kstoolkit.events.topics import (
     address_of,
@@ -26,7 +25,7 @@ from kstoolkit.events.topics import (
 from kstoolkit.kafka.cluster import Cluster, Partition, Reach
 from kstoolkit.kafka.groups import GroupFacts, group_facts, groups_of
 from kstoolkit.kafka.reading import record_times
-from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.batches import told_after
 from kstoolkit.pipeline.run import Run, load_run
 from kstoolkit.pipeline.runfolder import newest_commit, offsets_reached
 from kstoolkit.records import Viewed, counted, rows_html
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from kstoolkit.kafka.cluster import TopicFacts
+    from kstoolkit.pipeline.batches import MicroBatch
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
     from kstoolkit.units import Duration
 
@@ -422,11 +422,10 @@ def _commits_read(before: Positions | None, now: Positions) -> _Rates:
 def _batches_read(reader: RunReader) -> _Rates:
     """Return how fast a run is while a batch runs, by its newest batches and their offsets."""
     epoch = reader.settings().epoch
-    marked = BatchFolders(reader.folder.path / "statistics").marked()
-    recent = [each for each in marked if each.epoch == epoch][-_BATCHES:]
+    recent = told_after(reader.folder, epoch)[-_BATCHES:]
     newest = newest_commit(reader.folder.checkpoint)
     seconds, records = 0.0, Counter[Partition]()
-    for told in (MicroBatch.load(each.folder) for each in recent):
+    for told in recent:
         taken = _taken(reader, told) if newest is not None and told.batch <= newest else {}
         if any(taken.values()):
             seconds += told.seconds

@@ -8,7 +8,8 @@ A batch is a folder of the run, whole once it is marked::
 
 The sink writes the first and the last. Of the state Spark tells once a batch has ended, too late
 for the sink: so that is kept as the next batch ends, and as the query ends, in the folder of the
-batch that it is about.
+batch that it is about. The first two become a row where batches are folded
+(:mod:`kstoolkit.changelog.compaction`); the last is needed of the newest batches alone.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, overload
 
-from kstoolkit.changelog.changelog import BatchFolders
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
+from kstoolkit.changelog.compaction import RowsContent, aligned
 from kstoolkit.events.contents import WHAT_TO_DO, Fate, first_of
 from kstoolkit.events.event import REASONS
 from kstoolkit.moments import moment_of
@@ -36,8 +43,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+    from numpy.typing import NDArray
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.changelog.changelog import Batch
     from kstoolkit.events.contents import Change
     from kstoolkit.pipeline.runfolder import RunFolder
 
@@ -239,12 +248,134 @@ def _added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(added)
 
 
+_NUMBERS = pa.map_(pa.string(), pa.int64())
+_TYPES = {"int": pa.int64(), "float": pa.float64(), "dict[str, int]": _NUMBERS}
+_TYPES |= {"dict[str, int | None]": _NUMBERS}
+_KEPT = [
+    (each.name, _TYPES[str(each.type)]) for each in fields(MicroBatch) if each.name not in _BESIDE
+]
+_HELD = ["state_rows", "state_memory_bytes"]
+_IN_FOLD = pa.schema([*_KEPT, *((name, pa.int64()) for name in _HELD)])
+"""Batches as a fold has them."""
+_TOLD = pa.schema([("epoch", pa.int64()), *_IN_FOLD, ("state_bytes", pa.int64())])
+_AT_ONCE = 50_000  # batches
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTable(Sequence[MicroBatch]):
+    """Micro-batches as columns: a record is made of each that is asked for."""
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, batches: Iterable[MicroBatch], epoch: int = 0) -> BatchTable:
+        """Return batches of an epoch as columns."""
+        rows = [_row(each) | {"epoch": epoch} for each in batches]
+        return cls(pa.Table.from_pylist(rows, _TOLD))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    @overload
+    def __getitem__(self, index: int) -> MicroBatch: ...
+    @overload
+    def __getitem__(self, index: slice) -> BatchTable: ...
+    def __getitem__(self, index: int | slice) -> MicroBatch | BatchTable:
+        if isinstance(index, slice):
+            return BatchTable(self.table.take(pa.array(range(len(self))[index], pa.int64())))
+        return _record(self.table.slice(range(len(self))[index], 1).to_pylist()[0])
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        parts = self.table.to_batches(max_chunksize=_AT_ONCE)
+        return (_record(row) for part in parts for row in part.to_pylist())
+
+    def sums(self, name: str) -> dict[str, int]:
+        """Add up numbers by name, the names in the order in which they come up."""
+        each = _flat(self.table[name])
+        named = pa.table({"name": each.field("key"), "number": each.field("value")})
+        added = named.group_by("name", use_threads=False).aggregate([("number", "sum")])
+        return dict(zip(added["name"].to_pylist(), added["number_sum"].to_pylist(), strict=True))
+
+    def sum_of_each(self, name: str) -> NDArray[np.int64]:
+        """Add up each batch's own numbers."""
+        lists = self.table[name].combine_chunks().cast(_AS_LISTS)
+        added = np.zeros(len(self), np.int64)
+        of_batch = pc.list_parent_indices(lists).to_numpy()
+        np.add.at(added, of_batch, pc.list_flatten(lists).field("value").to_numpy())
+        return added
+
+
+_AS_LISTS = pa.list_(pa.struct({"key": pa.string(), "value": pa.int64()}))
+
+
+def _flat(maps: pa.ChunkedArray) -> pa.StructArray:
+    return pc.list_flatten(maps.combine_chunks().cast(_AS_LISTS))
+
+
+def _row(each: MicroBatch) -> dict[str, Any]:
+    told = {name: getattr(each, name) for name, _ in _KEPT}
+    held = {"state_rows": each.state_rows, "state_memory_bytes": each.memory_bytes}
+    return told | held | {"state_bytes": each.state_bytes}
+
+
+def _record(row: dict[str, Any]) -> MicroBatch:
+    told = {name: row[name] for name, _ in _KEPT if row[name] is not None}
+    told |= {name: dict(given) for name, given in told.items() if isinstance(given, list)}
+    rows, memory_bytes = (row[name] for name in _HELD)
+    state = None if rows is None or memory_bytes is None else StateSize(rows, memory_bytes)
+    return MicroBatch(**told, state=state, state_bytes=row["state_bytes"])
+
+
+def _rows_of(
+    batches: Iterable[Batch], columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield what batches came to, a row each, as folds have them; of those just some columns."""
+    for is_fold, some in groupby(batches, key=lambda batch: batch.fold is not None):
+        if is_fold:
+            yield from (
+                aligned(_IN_FOLD, rows) for rows in numbered_rows(some, columns, at_once=_AT_ONCE)
+            )
+            continue
+        told = [replace(MicroBatch.load(b.folder), state=StateSize.load(b.folder)) for b in some]
+        yield from BatchTable.of(told).table.select(_IN_FOLD.names).to_batches()
+
+
+STATISTICS_CONTENT = RowsContent(_rows_of, _IN_FOLD, keep=2)
+"""How they are folded. Spark may repeat the newest, which is judged by what the last one left."""
+
+
+def told_after(
+    folder: RunFolder, epoch: int = -1, number: int = -1, columns: Sequence[str] | None = None
+) -> BatchTable:
+    """Return what a run's batches came to, those after one; by default all of them.
+
+    With ``columns``, what else there is may be left out, but not of the newest.
+    """
+
+    def read(marked: list[Batch]) -> pa.Table:
+        fresh = (each for each in marked if (each.epoch, each.number) > (epoch, number))
+        tables = [_TOLD.empty_table()]
+        for each, some in groupby(fresh, key=lambda batch: batch.epoch):
+            table = pa.Table.from_batches(_rows_of(some, columns))
+            table = table.append_column("epoch", pa.repeat(pa.scalar(each), table.num_rows))
+            unknown = pa.nulls(table.num_rows, pa.int64())
+            tables.append(table.append_column("state_bytes", unknown).select(_TOLD.names))
+        return pa.concat_tables(tables)
+
+    table = asked(BatchFolders(folder.path / STATISTICS_FOLDER).marked, read)
+    if epoch < 0:
+        return BatchTable(table)
+    later = pc.or_(pc.greater(table["epoch"], epoch), pc.greater(table["batch"], number))
+    return BatchTable(table.filter(later))
+
+
 _SHOWN = 20
-_COLUMNS = (
+_CELLS = (
     *("batch", "seconds", "events", "events/s", "findings"),
     *("state written", "state rows", "state memory"),
 )
 _OF_STATE = ("state_bytes", "state_rows", "state_memory_bytes")
+_WRITTEN = ("changelog_records", "changelog_bytes", "findings")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -266,12 +397,17 @@ class Batches(Viewed, Sequence[MicroBatch]):
     [250.0]
     """
 
-    told: tuple[MicroBatch, ...]
+    told: Sequence[MicroBatch]
+
+    @property
+    def columns(self) -> BatchTable:
+        """Them as columns."""
+        return columns_of(self.told)
 
     @property
     def state_bytes(self) -> tuple[int | None, ...]:
         """What each wrote into the checkpoint's state."""
-        return tuple(each.state_bytes for each in self.told)
+        return tuple(self.columns.table["state_bytes"].to_pylist())
 
     @property
     def state(self) -> tuple[StateSize | None, ...]:
@@ -295,28 +431,24 @@ class Batches(Viewed, Sequence[MicroBatch]):
         """Return one row a batch; of what is told by window or by reason, the sums."""
         import pandas as pd  # noqa: PLC0415 - only for whoever asks for a table
 
-        rows = [
-            {
-                "batch": each.batch,
-                "clock": pd.Timestamp(each.batch_ms, unit="ms", tz="UTC"),
-                "seconds": each.seconds,
-                "events": each.events,
-                "events_per_second": each.events_per_second,
-                "counters_in": each.counters_in,
-                "late": sum(each.late.values()),
-                "dead_letters": sum(each.dead_letters.values()),
-                "backlog": sum(each.backlog.values()),
-                "changelog_records": each.changelog_records,
-                "changelog_bytes": each.changelog_bytes,
-                "findings": each.findings,
-                "state_bytes": each.state_bytes,
-                "state_rows": each.state_rows,
-                "state_memory_bytes": each.memory_bytes,
-            }
-            for each in self.told
-        ]
-        columns = list(rows[0]) if rows else ["batch", "seconds", "events", *_OF_STATE]
-        return pd.DataFrame(rows, columns=columns).astype(dict.fromkeys(_OF_STATE, "Int64"))
+        if not self.told:
+            names = ["batch", "seconds", "events", *_OF_STATE]
+            return pd.DataFrame(columns=names).astype(dict.fromkeys(_OF_STATE, "Int64"))
+        held = self.columns
+        seconds, events = (held.table[name].to_numpy() for name in ("seconds", "events"))
+        took = np.where(seconds == 0, np.nan, seconds)
+        columns: dict[str, Any] = {
+            "batch": held.table["batch"],
+            "clock": pd.to_datetime(held.table["batch_ms"].to_numpy(), unit="ms", utc=True),
+            "seconds": seconds,
+            "events": events,
+            "events_per_second": events / took,
+            "counters_in": held.table["counters_in"],
+            **{name: held.sum_of_each(name) for name in ("late", "dead_letters", "backlog")},
+            **{name: held.table[name] for name in _WRITTEN},
+            **{name: pd.array(held.table[name].to_pylist(), "Int64") for name in _OF_STATE},
+        }
+        return pd.DataFrame(columns)
 
     def __repr__(self) -> str:
         return f"Batches({self._facts()})"
@@ -324,12 +456,18 @@ class Batches(Viewed, Sequence[MicroBatch]):
     def _repr_html_(self) -> str:
         last = self.told[-_SHOWN:]
         note = f"; the last {len(last)} are shown" if len(last) < len(self) else ""
-        return rows_html(f"{self._facts()}{note}", _COLUMNS, map(_cells, last))
+        return rows_html(f"{self._facts()}{note}", _CELLS, map(_cells, last))
 
     def _facts(self) -> str:
-        events = format_count(sum(each.events for each in self.told))
-        seconds = sum(each.seconds for each in self.told)
-        return f"{counted(len(self), 'batches')}, {events} events in {seconds:,.1f} s"
+        table = self.columns.table
+        events, seconds = (sum(table[name].to_pylist()) for name in ("events", "seconds"))
+        return f"{counted(len(self), 'batches')}, {format_count(events)} events in {seconds:,.1f} s"
+
+
+def columns_of(batches: Sequence[MicroBatch]) -> BatchTable:
+    """Return micro-batches as columns."""
+    told = batches.told if isinstance(batches, Batches) else batches
+    return told if isinstance(told, BatchTable) else BatchTable.of(told)
 
 
 def _cells(each: MicroBatch) -> tuple[str, ...]:
@@ -346,20 +484,31 @@ def _cells(each: MicroBatch) -> tuple[str, ...]:
     )
 
 
-def batches_of(folder: RunFolder, query: StreamingQuery | None = None) -> Batches:
+def batches_of(
+    folder: RunFolder, query: StreamingQuery | None = None, columns: Sequence[str] | None = None
+) -> Batches:
     """Return a run's batches from its folder, and what its query tells that is not kept yet."""
-    marked = BatchFolders(folder.path / STATISTICS_FOLDER).marked()
-    newest = marked[-1].epoch if marked else 0
-    written, sizes = _written_bytes(folder.checkpoint / "state"), _told_sizes(query)
-    told = []
-    for each in marked:
-        # The checkpoint and the query are of the newest epoch; a batch writes the version after
-        # its own number.
-        is_newest = each.epoch == newest
-        size = (sizes.get(each.number) if is_newest else None) or StateSize.load(each.folder)
-        state_bytes = written.get(each.number + 1) if is_newest else None
-        told.append(replace(MicroBatch.load(each.folder), state=size, state_bytes=state_bytes))
-    return Batches(tuple(told))
+    table = told_after(folder, columns=columns).table
+    sizes = _told_sizes(query)
+    # A batch writes the version of the state after its own number.
+    written = {each - 1: size for each, size in _written_bytes(folder.checkpoint / "state").items()}
+    told = {
+        "state_bytes": written,
+        "state_rows": {number: size.rows for number, size in sizes.items()},
+        "state_memory_bytes": {number: size.memory_bytes for number, size in sizes.items()},
+    }
+    for name, by_number in told.items():
+        column = pc.coalesce(_of_newest_epoch(table, by_number), table[name])
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return Batches(BatchTable(table))
+
+
+def _of_newest_epoch(table: pa.Table, by_number: Mapping[int, int]) -> pa.Array:
+    """Return figures for each batch: the checkpoint and the query are of the newest epoch."""
+    is_newest = pc.equal(table["epoch"], pc.max(table["epoch"]))
+    places = pc.index_in(table["batch"], value_set=pa.array(by_number, pa.int64()))
+    places = pc.if_else(is_newest, places, pa.scalar(None, pa.int32()))
+    return pa.array(by_number.values(), pa.int64()).take(places)
 
 
 def newest_batch(folder: RunFolder) -> MicroBatch | None:
@@ -401,6 +550,8 @@ def _written_bytes(state: Path) -> dict[int, int]:
 
 
 _SUMMED = ("events", "findings", "counters_in", "changelog_records", "changelog_bytes")
+FOR_SUMMARY = (*_SUMMED, "batch_ms", "seconds", "late", "dead_letters", "left_out")
+"""The columns that a summary is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,21 +624,22 @@ class RunSummary(Viewed):
     ) -> RunSummary:
         """Add up batches, given in their order; ``state_bytes`` is what the checkpoint's take."""
         fates = Counter(each.fate for each in changes)
-        first, last = (batches[0], batches[-1]) if batches else (None, None)
-        later = batches[1:]
-        spent = sum(batch.seconds for batch in later)
+        told = columns_of(batches)
+        first, last = (told[0], told[-1]) if told else (None, None)
+        seconds, events = (told.table[name].to_pylist() for name in ("seconds", "events"))
+        spent = sum(seconds[1:])
         return cls(
-            **{name: sum(getattr(batch, name) for batch in batches) for name in _SUMMED},
-            late=_added(batch.late for batch in batches),
-            dead_letters=_added(batch.dead_letters for batch in batches),
-            batches=len(batches),
-            left_out=sum(sum(batch.left_out.values()) for batch in batches),
+            **{name: pc.sum(told.table[name]).as_py() or 0 for name in _SUMMED},
+            late=told.sums("late"),
+            dead_letters=told.sums("dead_letters"),
+            batches=len(told),
+            left_out=sum(told.sums("left_out").values()),
             backlog={} if last is None else last.backlog,
             as_of_ms={} if last is None else last.as_of_ms,
             state_bytes=state_bytes,
-            seconds=round(sum(batch.seconds for batch in batches), 3),
+            seconds=round(sum(seconds), 3),
             first_batch_seconds=None if first is None else first.seconds,
-            steady_events_per_second=sum(b.events for b in later) / spent if spent else None,
+            steady_events_per_second=sum(events[1:]) / spent if spent else None,
             state_rows=None if last is None else last.state_rows,
             state_memory_bytes=None if last is None else last.memory_bytes,
             files_moved=fates[Fate.MOVED],

@@ -79,6 +79,7 @@ from kstoolkit.pipeline.session import (
 from kstoolkit.pipeline.shuffle import FLUSH, TICK, Grain
 from kstoolkit.pipeline.sink import Sink
 from kstoolkit.pipeline.supervising import PATIENCE_MS, Ending, Retries, SupervisedQuery
+from kstoolkit.pipeline.tidying import NOT_OURS, Tidying, tidy_or_tell
 from kstoolkit.pipeline.topicfeed import (
     PoisonSearch,
     SkipList,
@@ -171,6 +172,8 @@ class Pipeline:
             raise ConfigurationError(message, hint="Give 1 or more; the default is 8.")
         check_windows(self.judged_by, self.cascade.windows)
         _check_apart(self.source, self.changelog, self.findings_to)
+        if self.changelog is not None and any(self.cascade.expire_ms):
+            raise ConfigurationError(NOT_OURS, hint="Leave expire out; set the topic's retention.")
         if self.on_batch is not None and self.changelog is not None:
             topic = self.changelog.address
             message = f"on_batch takes counts from the run's folder; these go to {topic}."
@@ -296,13 +299,21 @@ class Pipeline:
             )
             job = ready(shown.say)
             shown.begin(None)
+            tidying = Tidying(folder, pipeline.cascade, shown.say)
+
+            def on_batch(done: MicroBatch) -> None:
+                shown.batch(done)
+                tidying.batch_ended()
+
             query = job.supervised(
-                ready, shown.batch, shown.say, restart=_restart(restart), processingTime=every
+                ready, on_batch, shown.say, restart=_restart(restart), processingTime=every
             )
             query.begin().lead_beside()
             undone.pop_all()  # it runs: from here on, stopping it lets go of both
         options = _connection(self)
-        return Run(folder, query=query, hold=hold, progress=shown, options=options)
+        run = Run(folder, query=query, hold=hold, progress=shown, options=options)
+        run.closes.callback(tidying.close)
+        return run
 
 
 def _connection(pipeline: Pipeline) -> Mapping[str, str] | None:
@@ -545,6 +556,7 @@ class _Job:
         with interrupting_only(self.spark):
             query.lead()
         keep_state_size(self.folder, self.settings.epoch, query)
+        tidy_or_tell(self.folder, self.pipeline.cascade, progress.say)
         self.folder.save(replace(self.settings, was_live=False))
 
     def _check(self, batch: int) -> None:

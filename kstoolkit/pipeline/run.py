@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog
+from kstoolkit.changelog.changelog import MIRROR, BatchFolders, Changelog, asked, numbered_rows
 from kstoolkit.errors import (
     ConfigurationError,
     KafkaError,
@@ -33,9 +32,9 @@ from kstoolkit.events.files import Changes
 from kstoolkit.findings.finding import FINDINGS_SCHEMA, Findings, expected
 from kstoolkit.findings.ranking import rank_users
 from kstoolkit.findings.stories import fold_stories, merge_findings, with_other_levels
-from kstoolkit.kafka.outputs import changelog_of_folder
 from kstoolkit.moments import moment_of
 from kstoolkit.pipeline.batches import (
+    FOR_SUMMARY,
     Batches,
     RunSummary,
     batches_of,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from kstoolkit.changelog.changelog import Batch
     from kstoolkit.counters.counters import Counters
     from kstoolkit.findings.finding import Finding
     from kstoolkit.operations.metrics import MetricsServer
@@ -89,32 +89,45 @@ def _utc_times(epoch_ms: NDArray[np.int64]) -> pd.DatetimeIndex:
     return pd.DatetimeIndex(epoch_ms.astype("datetime64[ms]")).tz_localize("UTC")
 
 
-_ROWS_AT_ONCE = 1_000  # of raw text, each up to 64 Ki characters
+_DEAD_LETTERS = SCHEMA.append(pa.field("batch", pa.int64()))
 
 
 def _read_dead_letters(out: Path, *, limit: int) -> DeadLetters:
     """Return a run's dead letters: the first ``limit``, and how many there are of each reason."""
-    counted: Counter[str] = Counter()
-    for _, path in _dead_letter_files(out):
-        counted.update(count_reasons(pq.read_table(path, columns=["reason"], partitioning=None)))
-    held, room = [SCHEMA.append(pa.field("batch", pa.int64())).empty_table()], limit
-    for number, dead in iter_dead_letters(out):
+
+    def reasons(batches: list[Batch]) -> pa.Table:
+        empty = _DEAD_LETTERS.empty_table().select(["reason"])
+        found = (pa.table(rows).select(["reason"]) for rows in numbered_rows(batches, ["reason"]))
+        return pa.concat_tables([empty, *found])
+
+    counted = Counter(count_reasons(asked(BatchFolders(out / "dead_letters").marked, reasons)))
+    held, room = [_DEAD_LETTERS.empty_table()], limit
+    for dead in iter_dead_letters(out):
         if not room:
             break
         taken = dead.slice(0, room)
-        numbers = pa.repeat(pa.scalar(number, pa.int64()), taken.num_rows)
-        held.append(pa.table(taken).append_column("batch", numbers))
+        held.append(pa.table(taken).select(_DEAD_LETTERS.names))
         room -= taken.num_rows
     return DeadLetters(pa.concat_tables(held), counted)
 
 
-def iter_dead_letters(out: Path, reason: str | None = None) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield a run's dead letters, or those of a reason, some at a time, with their batch."""
-    for number, path in _dead_letter_files(out):
-        with pq.ParquetFile(path) as file:
-            for dead in file.iter_batches(batch_size=_ROWS_AT_ONCE):
-                of_reason = reason is None or pc.equal(dead.column("reason"), reason)
-                yield number, dead if of_reason is True else dead.filter(of_reason)
+def iter_dead_letters(out: Path, reason: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield a run's dead letters, or those of a reason, some at a time, with their ``batch``."""
+    folders, done = BatchFolders(out / "dead_letters"), 0
+    while True:
+        known, seen = folders.marked(), 0
+        try:
+            for dead in numbered_rows(known):
+                fresh = dead.slice(max(done - seen, 0))  # a fold has the same rows in their order
+                seen += dead.num_rows
+                done = max(done, seen)
+                of_reason = reason is None or pc.equal(fresh.column("reason"), reason)
+                yield fresh if of_reason is True else fresh.filter(of_reason)
+        except FileNotFoundError:
+            if known == folders.marked():
+                raise
+        else:
+            return
 
 
 def sampled_letters(
@@ -133,13 +146,13 @@ def sampled_letters(
     """
     held: dict[str, dict[str, dict[str, str | int | None]]] = {reason: {} for reason in counts}
     seen: Counter[str] = Counter()
-    for number, dead in iter_dead_letters(out):
+    for dead in iter_dead_letters(out):
         for row in dead.to_pylist():
             if (different := held.get(row["reason"])) is None:
                 continue
             seen[row["reason"]] += 1
             if len(different) < most:  # of files, each is another one; of records, each text
-                different.setdefault(row["raw"] or row["file"] or "", {"batch": number, **row})
+                different.setdefault(row["raw"] or row["file"] or "", row)
         done = (len(held[each]) >= most or seen[each] >= counts[each] for each in counts)
         if all(done) or seen.total() >= _SHOWN_ROWS:
             break
@@ -154,18 +167,11 @@ def files_told(folder: RunFolder) -> Counter[str]:
     """
     told: Counter[str] = Counter()
     last = newest_commit(folder.checkpoint)
-    for number, dead in iter_dead_letters(folder.path):
-        if last is None or number > last:
-            continue
+    for dead in () if last is None else iter_dead_letters(folder.path):
         of_files = pc.is_in(dead.column("reason"), pa.array(OF_FILES))
-        told.update(dead.column("file").filter(of_files).to_pylist())
+        ended = pc.less_equal(dead.column("batch"), last)
+        told.update(dead.column("file").filter(pc.and_(of_files, ended)).to_pylist())
     return told
-
-
-def _dead_letter_files(out: Path) -> Iterator[tuple[int, Path]]:
-    for batch in BatchFolders(out / "dead_letters").marked():
-        for path in batch.files(".parquet"):
-            yield batch.number, path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -375,13 +381,17 @@ class Run(Viewed):
         topic = self.settings.changelog
         if topic is None:
             return Changelog(self.folder.path / "changelog")
+        from kstoolkit.kafka.outputs import changelog_of_folder  # noqa: PLC0415 - if it is asked
+
         given = changelog_of_folder(self.folder.shown, topic, self.options)
         return given.latest_in(self.folder.path / MIRROR)
 
     def summary(self) -> RunSummary:
         """Return the run in figures."""
         state_bytes = size_bytes(self.folder.checkpoint / "state")
-        return RunSummary.of(self.batches(), state_bytes, Changes(self.folder.ledger).look())
+        self.folder.check()
+        batches = batches_of(self.folder, self.query, FOR_SUMMARY)
+        return RunSummary.of(batches, state_bytes, Changes(self.folder.ledger).look())
 
     def batches(self) -> Batches:
         """Return the run batch by batch: how long each took, and what it came to."""
@@ -511,9 +521,15 @@ class Run(Viewed):
     def _reported(self) -> pa.Table:
         """Return every finding that was reported, each window of each level once."""
         self.folder.check()
-        folders = BatchFolders(self.folder.path / "findings").marked()
-        tables = [pq.read_table(path) for batch in folders for path in batch.files(".parquet")]
-        return merge_findings([table.cast(FINDINGS_SCHEMA) for table in tables])
+        return merge_findings(
+            asked(
+                BatchFolders(self.folder.path / "findings").marked,
+                lambda batches: [
+                    pa.table(rows).select(FINDINGS_SCHEMA.names).cast(FINDINGS_SCHEMA)
+                    for rows in numbered_rows(batches)
+                ],
+            )
+        )
 
     @property
     def dead_letters(self) -> DeadLetters:

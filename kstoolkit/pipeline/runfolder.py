@@ -30,6 +30,8 @@ from kstoolkit.windows import Cascade, as_window
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from kstoolkit.units import Duration
+
 _FORMAT = 1
 _WHAT = "run folder"
 _BEFORE = {".lock", ".run.json", ".staging", "spark.log", "simulated"}
@@ -106,7 +108,11 @@ class Settings:
     @property
     def cascade(self) -> Cascade:
         """The windows as a cascade, with every option at its default."""
-        return Cascade(*(as_window(label) for label in self.windows))
+        return self.expiring(None)
+
+    def expiring(self, expire: Mapping[str, Duration] | None) -> Cascade:
+        """Return the windows as a cascade whose counts stay so long."""
+        return Cascade(*map(as_window, self.windows), expire=expire)
 
     @property
     def starting_offsets(self) -> dict[int, int]:

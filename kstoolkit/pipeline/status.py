@@ -13,23 +13,23 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
-from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.changelog.changelog import BatchFolders, asked, numbered_rows
 from kstoolkit.changelog.countsfile import CountsFile
 from kstoolkit.events.event import REASONS
 from kstoolkit.findings.rules import Exempt, rules_from_json
 from kstoolkit.moments import moment_of
-from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize
+from kstoolkit.pipeline.batches import STATISTICS_FOLDER, MicroBatch, StateSize, told_after
 from kstoolkit.pipeline.failure import JAVA_IS_GONE, RestartLog
 from kstoolkit.pipeline.runfolder import files_taken, newest_commit, size_bytes
 from kstoolkit.records import Viewed, counted, facts_html
 from kstoolkit.units import format_bytes, format_count, format_span
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pandas as pd
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from kstoolkit.pipeline.failure import Restarted
     from kstoolkit.pipeline.run import Run
     from kstoolkit.pipeline.runfolder import RunFolder
-
-_Read = TypeVar("_Read")
 
 _RECENT_MS = 60_000
 _SECOND_MS = 1_000
@@ -233,26 +231,6 @@ def _by_name(counts: dict[str, int]) -> str:
     return ", ".join(told) or "none"
 
 
-class _UnreadBatches:
-    """The batches of one of a run's folders that were marked since the last look."""
-
-    def __init__(self, folder: RunFolder, kind: str) -> None:
-        self._folders = BatchFolders(folder.path / kind)
-        self.known: set[tuple[int, int]] = set()
-
-    def read(self, load: Callable[[Batch], _Read]) -> Iterator[tuple[Batch, _Read]]:
-        for batch in self._folders.marked():
-            key = (batch.epoch, batch.number)
-            if key in self.known:
-                continue
-            try:
-                told = load(batch)
-            except FileNotFoundError:  # Spark repeats it just now
-                continue
-            self.known.add(key)
-            yield batch, told
-
-
 class _WaitingFiles:
     """Reads what is new in a run's list of files, look after look."""
 
@@ -304,7 +282,7 @@ class FindingCounts:
         self._begin()
 
     def _begin(self) -> None:
-        self._unread = _UnreadBatches(self._folder, "findings")
+        self._last = (-1, -1)
         self._found: Counter[str] = Counter()
 
     def look(self) -> dict[str, int]:
@@ -314,21 +292,25 @@ class FindingCounts:
         """
         if not self._folder.is_there():  # what comes into its place is another run
             self._begin()
-        for _, found in self._unread.read(_by_rule):
-            self._found.update(found)
+        marked = BatchFolders(self._folder.path / "findings").marked
+        self._last, found = asked(marked, self._fresh)
+        self._found.update(found)
         settings = self._folder.settings()
         rules = () if settings is None else rules_from_json(settings.rules)
         names = [rule.name for rule in rules if not isinstance(rule, Exempt)]
         return dict.fromkeys(names, 0) | dict(self._found)
 
-
-def _by_rule(batch: Batch) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for path in batch.files(".parquet"):
-        rules = pq.read_table(path, columns=["rule"], partitioning=None)["rule"]
-        for each in rules.combine_chunks().value_counts().to_pylist():
-            found[each["values"]] += each["counts"]
-    return found
+    def _fresh(self, marked: list[Batch]) -> tuple[tuple[int, int], Counter[str]]:
+        """Return which batch is the last, and how often each rule's were reported since a look."""
+        found: Counter[str] = Counter()
+        (epoch, number), last = self._last, self._last
+        for batch in marked:
+            last = (batch.epoch, batch.number)
+            for rows in numbered_rows([batch], ["rule"]) if last > self._last else ():
+                is_new = pc.greater(rows["batch"], number if batch.epoch == epoch else -1)
+                for each in rows["rule"].filter(is_new).value_counts().to_pylist():
+                    found[each["values"]] += each["counts"]
+        return max(last, self._last), found
 
 
 def with_all_reasons(dead_letters: dict[str, int]) -> dict[str, int]:
@@ -383,7 +365,7 @@ class RunWatch:
 
     def _begin(self) -> None:
         """Know nothing yet."""
-        self._unread = _UnreadBatches(self._run.folder, STATISTICS_FOLDER)
+        self._last, self._batches = (-1, -1), 0
         self._told: deque[tuple[Path, MicroBatch]] = deque(maxlen=_MOST_BATCHES)
         self._held: dict[Path, StateSize] = {}
         self._progress: dict[int, Mapping[str, Any]] = {}
@@ -433,7 +415,7 @@ class RunWatch:
             why=why,
             at_ms=time.time_ns() // 1_000_000,
             batches=tuple(self._batch(*each) for each in self._told),
-            num_batches=len(self._unread.known),
+            num_batches=self._batches,
             events=self._events,
             findings=self._findings,
             late=dict(self._late),
@@ -462,12 +444,20 @@ class RunWatch:
         return (RunState.STOPPED, None) if failure is None else (RunState.FAILED, failure.message)
 
     def _read_statistics(self) -> None:
-        for batch, told in self._unread.read(lambda batch: MicroBatch.load(batch.folder)):
-            self._told.append((batch.folder, told))
-            self._events += told.events
-            self._findings += told.findings
-            self._late.update(told.late)
-            self._dead.update(told.dead_letters)
+        fresh = told_after(self._run.folder, *self._last)
+        if not fresh:
+            return
+        folders = BatchFolders(self._run.folder.path / STATISTICS_FOLDER)
+        newest = fresh[-_MOST_BATCHES:]
+        epochs = newest.table["epoch"].to_pylist()
+        for epoch, told in zip(epochs, newest, strict=True):
+            self._told.append((folders.folder(epoch, told.batch), told))
+        self._last = (epochs[-1], newest[-1].batch)
+        self._batches += len(fresh)
+        self._events += sum(fresh.table["events"].to_pylist())
+        self._findings += sum(fresh.table["findings"].to_pylist())
+        self._late.update(fresh.sums("late"))
+        self._dead.update(fresh.sums("dead_letters"))
 
     def _read_progress(self) -> None:
         """Take in what the query tells of its batches, all that it still knows if some are new."""
@@ -510,7 +500,7 @@ class RunWatch:
         is_of_query = folder.parent == self._told[-1][0].parent  # not of an epoch before it
         progress = self._progress.get(told.batch) if is_of_query else None
         if progress is None:
-            return replace(told, state=self._kept(folder))
+            return replace(told, state=told.state or self._kept(folder))
         spent = {name: ms / 1000 for name, ms in progress["durationMs"].items()}
         return replace(
             told,

@@ -51,14 +51,21 @@ def rows_of(counted: Counters) -> Rows:
 
 
 def write(
-    root: Path, number: int, told: Mapping[int, Rows], *, epoch: int = 0, marked: bool = True
+    root: Path,
+    number: int,
+    told: Mapping[int, Rows],
+    *,
+    epoch: int = 0,
+    marked: bool = True,
+    changed_ms: int | None = None,
 ) -> Path:
     """Write a batch as two tasks would, each with half of the buckets, and return its folder."""
     folders = BatchFolders(root)
     folder = folders.begin(epoch, number)
     for task in range(2):
         path = folder / f"part-{task:05d}.parquet"
-        writer = ChangelogWriter(path, buckets=BUCKETS, changed_ms=1_000 * number)
+        clock_ms = 1_000 * number if changed_ms is None else changed_ms
+        writer = ChangelogWriter(path, buckets=BUCKETS, changed_ms=clock_ms)
         for window_ms, rows in told.items():
             for bucket, part in counters(rows).by_bucket(BUCKETS):
                 if bucket % 2 == task:

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kstoolkit.changelog import changelog as documented
-from kstoolkit.changelog.changelog import DONE, FOLD, BatchFolders, Changelog, latest
+from kstoolkit.changelog.changelog import DONE, FOLD, BatchFolders, Changelog, Fold, latest
 from kstoolkit.changelog.countsfile import _SCHEMA, CountsFile
 from kstoolkit.counters.counters import buckets_of
 from kstoolkit.errors import FormatError, InputError
@@ -350,43 +350,60 @@ def test_files_are_the_parts_of_a_kind_in_the_order_of_their_names(folders: Batc
 
 
 def test_of_a_folded_batch_the_fold_alone_is_read(folders: BatchFolders) -> None:
-    put(folders.begin(0, 1), "part-00000.parquet", "fold-00000.parquet", FOLD)
+    put(folders.begin(0, 1), "part-00000.parquet", "fold-00000.parquet", "fold-00001.parquet")
+    Fold("fold-00001.parquet", 2, (range(2),)).save(folders.folder(0, 1))
     folders.mark(0, 1)
     (batch,) = folders.marked()
-    assert names(batch.files(".parquet")) == ["fold-00000.parquet"]
+    assert names(batch.files(".parquet")) == ["fold-00001.parquet"]
 
 
-def test_a_marker_that_comes_after_the_batch_was_listed_is_seen(folders: BatchFolders) -> None:
-    folder = folders.begin(0, 1)
-    put(folder, "part-00000.parquet", "fold-00000.parquet")
-    folders.mark(0, 1)
-    (batch,) = folders.marked()
-    put(folder, FOLD)
-    (folder / "part-00000.parquet").unlink()
-    assert names(batch.files(".parquet")) == ["fold-00000.parquet"]
+def test_a_marker_that_lists_each_number_is_read_as_before(folders: BatchFolders) -> None:
+    for number in (0, 1, 2, 5, 6):
+        put(folders.begin(0, number), "part-00000.parquet")
+        folders.mark(0, number)
+    (folders.folder(0, 5) / FOLD).write_text('{"covers": [0, 1, 2, 5]}')
+    found = {batch.number: batch.fold for batch in folders.marked()}
+    assert found == {5: Fold("fold-00000.parquet", 4, (range(3), range(5, 6))), 6: None}
 
 
-FOLDED_WHILE_ASKED = """
-import sys
+def test_what_a_fold_stands_for_does_not_count_beside_it(folders: BatchFolders) -> None:
+    for number in range(5):
+        put(folders.begin(0, number), "part-00000.parquet", "fold-00000.parquet")
+        folders.mark(0, number)
+    Fold("fold-00000.parquet", 2, (range(2, 4),)).save(folders.folder(0, 3))
+    assert [batch.number for batch in folders.marked()] == [0, 1, 3, 4]
+
+
+FOLDED_WHILE_LISTED = """
+import shutil, sys
 from pathlib import Path
-from kstoolkit.changelog.changelog import FOLD, BatchFolders
+from kstoolkit.changelog.changelog import DONE, BatchFolders, Fold
 
-(batch,) = BatchFolders(Path(sys.argv[1])).marked()
-left = list(batch.folder.glob("part-*"))
+folders, left = BatchFolders(Path(sys.argv[1])), [True]
 
 def fold(event, args):
-    while left and event == "os.scandir":
-        (batch.folder / FOLD).touch()
-        left.pop().unlink()
+    if left and event == "os.listdir" and str(args[0]).endswith("batch=0"):
+        left.clear()
+        last = folders.begin(0, 9)
+        (last / "fold-00000.parquet").touch()
+        Fold("fold-00000.parquet", 2, (range(10),)).save(last)
+        (last / DONE).touch()
+        for number in (0, 1):
+            (folders.folder(0, number) / DONE).unlink()
+            shutil.rmtree(folders.folder(0, number))
 
 sys.addaudithook(fold)
-print(*(path.name for path in batch.files(".parquet")))
+for batch in folders.marked():
+    print(batch.number, *(path.name for path in batch.files(".parquet")))
 """
 
 
-def test_parts_that_are_folded_while_they_are_listed_are_not_missed(folders: BatchFolders) -> None:
-    put(folders.begin(0, 1), "part-00000.parquet", "part-00001.parquet", "fold-00000.parquet")
-    folders.mark(0, 1)
-    program = [sys.executable, "-c", FOLDED_WHILE_ASKED, str(folders.root)]
+def test_what_is_folded_while_it_is_listed_is_neither_missed_nor_told_twice(
+    folders: BatchFolders,
+) -> None:
+    for number in (0, 1):
+        put(folders.begin(0, number), "part-00000.parquet")
+        folders.mark(0, number)
+    program = [sys.executable, "-c", FOLDED_WHILE_LISTED, str(folders.root)]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["fold-00000.parquet"]
+    assert done.stdout.splitlines() == ["9 fold-00000.parquet"]

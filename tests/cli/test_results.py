@@ -10,7 +10,9 @@ import pytest
 
 from kstoolkit.environment import doctor
 from kstoolkit.events.sample import _WIKITICKER_FILE
+from tests.changelog.changelogs import HOUR, MINUTE
 from tests.cli.commands import given, rows
+from tests.pipeline.longrun import add, begun, told
 from tests.report.made import Made
 
 FEW = ("--events", 300, "--users", 40, "--seed", 5)
@@ -157,3 +159,52 @@ def test_dead_letters_that_are_not_there_are_said_so(tmp_path: Path, with_letter
     )
     assert given("dead-letters", with_letters, "--raw", "--json").code == 2
     assert given("dead-letters", tmp_path / "nowhere").code == 2
+
+
+def test_a_runs_batches_are_folded_kind_by_kind_and_told(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = begun(out)
+    for number in range(40):
+        add(out, number)
+    before = told(run)
+    said = given("compact", out).out.splitlines()
+    assert [line.split(":")[0] for line in said] == [
+        "changelog",
+        "findings",
+        "dead letters",
+        "statistics",
+    ]
+    assert said[0].startswith("changelog: 39 batches folded: ")
+    assert told(run) == before
+    assert given("compact", out).out == "Nothing to fold.\n"
+    figures = json.loads(given("compact", out, "--json").out)
+    assert figures["batches_folded"] == figures["beside"]["statistics"]["batches_folded"] == 0
+
+
+def test_what_is_to_expire_is_said_by_window(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = begun(out)
+    for number in range(90):
+        add(out, number)
+    before = told(run)["counts"]
+    given("compact", out, "--expire", "1 minute=5 minutes, 1 hour=1 year")
+    found = told(run)["counts"]
+    assert found[HOUR] == before[HOUR]
+    assert 0 < len(found[MINUTE]) < len(before[MINUTE])
+
+
+@pytest.mark.parametrize(
+    ("expire", "why"),
+    [
+        ("5 minutes=1 day", "5 minutes"),
+        ("1 minute", "does not say how long"),
+        ("1 minute=soon", "soon"),
+        ("1 minute=0 s", "not positive"),
+    ],
+)
+def test_what_can_not_expire_so_is_a_mistake(tmp_path: Path, expire: str, why: str) -> None:
+    begun(tmp_path / "out")
+    add(tmp_path / "out", 0)
+    said = given("compact", tmp_path / "out", "--expire", expire)
+    assert said.code == 2
+    assert why in said.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import kstoolkit as kst
 from kstoolkit.errors import OutputError
+from kstoolkit.pipeline.run import iter_dead_letters
 from tests.cli.commands import given
 from tests.pipeline.harness import (
     HOUR,
@@ -419,3 +421,44 @@ def test_counts_of_windows_that_a_live_run_forgot_are_still_answered(
         counts_reach(run, "1 hour", 100 * (number + 1))
     assert differences(run, "1 minute", oracle(paths, "1 minute")) == []
     assert {start // HOUR * HOUR % MINUTE for start, _, _ in counted(run, "1 hour")} == {0}
+
+
+def folders(run: Run) -> dict[str, int]:
+    kinds = ("changelog", "dead_letters", "statistics")
+    return {kind: len([*(run.folder.path / kind).glob("epoch=0/batch=*")]) for kind in kinds}
+
+
+def test_batches_of_a_bounded_run_are_folded_at_its_end_and_those_of_a_live_one_as_it_goes(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    paths: list[Path] = []
+
+    def more() -> Path:
+        number = len(paths)
+        rows: list[Any] = [event(f"2025-03-01T10:{number % 5:02d}:00Z", f"user {number}")] * 3
+        paths.append(write_lines(tmp_path / "in" / f"{number:03d}.json", [*rows, "no JSON"]))
+        return paths[-1]
+
+    for _ in range(40):
+        more()
+    pipeline = kst.Pipeline(source=source(tmp_path / "in"), cascade=SOON, buckets=2)
+    run = pipeline.run(tmp_path / "out", max_files_per_batch=1, progress=False)
+    assert run.summary().batches == len(run.batches()) == 40
+    assert folders(run) == dict.fromkeys(("changelog", "dead_letters", "statistics"), 17)
+    check_exact(run, paths)
+    live = start(trigger="100 ms")
+    for _ in range(24):
+        more()
+        events_reach(live, 3 * len(paths))
+    until(lambda: folders(live)["statistics"] < 60, "the thread to fold", seconds=60)
+    live.stop()
+    assert not [each for each in threading.enumerate() if each.name == "kstoolkit-tidying"]
+    again = start(trigger="100 ms")
+    more()
+    events_reach(again, 3 * len(paths))
+    again.stop()
+    check_exact(again, paths)
+    assert again.summary().dead_letters == {"unparseable": len(paths)}
+    letters = [row for rows in iter_dead_letters(again.folder.path) for row in rows.to_pylist()]
+    assert sorted(row["file"] for row in letters) == sorted(map(str, paths))
+    assert [each.batch for each in again.batches()] == list(range(again.summary().batches))

@@ -302,7 +302,7 @@ def hostile_run(out: Path, text: str) -> Run:
     made.counts({HOUR: {(TEN, utf8, utf8): 61}})
     about = {"action": utf8, "rule": utf8, "first_seen_window": utf8, "window_start_ms": TEN}
     made.findings([unusual(utf8, -9, **about, other_levels=[(utf8, 3)])])
-    made.statistics(events=61, dead_letters={text: 2})
+    made.statistics(events=61, dead_letters={utf8: 2})
     made.letters([utf8], raws=[utf8], file=utf8, details=[utf8])
     return made.run
 
