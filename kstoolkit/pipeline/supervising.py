@@ -321,7 +321,7 @@ class SupervisedQuery(StreamingQuery):
     def _may_flush(self) -> bool:
         """Whether something waits, and no batch is left that was begun: it has to be counted first.
 
-        One that was only planned is planned anew by the next run.
+        One that was only planned, after one that was counted here, is planned anew by the next run.
         """
         folder = self._retries.folder
         newest = newest_batch(folder)
@@ -330,7 +330,7 @@ class SupervisedQuery(StreamingQuery):
         planned = newest_plan(folder.checkpoint)
         if planned is None or planned == newest_commit(folder.checkpoint):
             return True
-        if planned == self._gate.passed:
+        if self._gate.passed is None or planned != self._gate.passed + 1:
             return False
         take_back(folder.checkpoint, planned)
         return True

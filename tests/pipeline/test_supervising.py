@@ -6,12 +6,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kstoolkit.changelog.changelog import BatchFolders
+from kstoolkit.pipeline.batches import MicroBatch
 from kstoolkit.pipeline.failure import java_ended, run_failed
 from kstoolkit.pipeline.runfolder import RunFolder, initial_offsets, offsets_reached
-from kstoolkit.pipeline.supervising import AtItsEnd, Ending, PlannedAnew
+from kstoolkit.pipeline.supervising import (
+    AtItsEnd,
+    Ending,
+    PlannedAnew,
+    Retries,
+    SupervisedQuery,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from kstoolkit.pipeline.supervising import Gate
 
 HEAD = '{"batchWatermarkMs":0,"batchTimestampMs":1795317909169,"conf":{}}'
 TICKS = '{"tick_ms": 0}'
@@ -72,3 +84,34 @@ def test_an_error_names_only_a_log_that_is_there(tmp_path: Path) -> None:
     folder.log.touch()
     for told in (run_failed("java.io.IOException: no", folder), java_ended(folder)):
         assert str(told.hint).endswith(f" Spark's own words are in {folder.log}.")
+
+
+@pytest.mark.parametrize(
+    ("passed", "flushes", "left"),
+    [
+        (None, False, {"4", "5"}),  # an earlier process began it: it has to be counted as it was
+        (5, False, {"4", "5"}),
+        (4, True, {"4"}),
+    ],
+)
+def test_a_stop_takes_back_only_what_it_planned_itself_and_did_not_begin(
+    tmp_path: Path,
+    passed: int | None,
+    flushes: bool,  # noqa: FBT001 - parametrized
+    left: set[str],
+) -> None:
+    folder = RunFolder(tmp_path)
+    for name in ("offsets/4", "offsets/5", "commits/4"):
+        (folder.checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder.checkpoint / name).write_text("v1\n{}")
+    statistics = BatchFolders(tmp_path / "statistics")
+    MicroBatch(4, 1_000, 0.5, as_of_ms={"1 hour": 900}).save(statistics.begin(0, 4))
+    statistics.mark(0, 4)
+    query = SupervisedQuery(unstarted, lambda *_: unstarted, Retries(folder, 0, print), print)
+    query._gate.passed = passed
+    assert query._may_flush() == flushes
+    assert {path.name for path in (folder.checkpoint / "offsets").iterdir()} == left
+
+
+def unstarted(gate: Gate, *, flush: bool = False) -> StreamingQuery:  # noqa: ARG001 - as it is called
+    pytest.fail("nothing was to be started")
