@@ -52,9 +52,10 @@ def test_a_live_run_ticks_once_as_it_starts_and_then_when_something_is_due(due: 
     assert ticks(reader, first, 1)[1] > first
 
 
-@pytest.mark.parametrize("due_ms", [None, now_ms() + 2 * DAY_MS])
-def test_a_clock_that_went_back_puts_no_tick_off(due: Due, due_ms: int | None) -> None:
+@pytest.mark.parametrize("ahead_ms", [None, 2 * DAY_MS])
+def test_a_clock_that_went_back_puts_no_tick_off(due: Due, ahead_ms: int | None) -> None:
     reader = _TickReader(4, due, "tick")
+    due_ms = None if ahead_ms is None else now_ms() + ahead_ms
     due.tell(due_ms, now_ms=now_ms() + DAY_MS)
     seen = ticks(reader, now_ms() + DAY_MS, 3)
     assert all(later > earlier for earlier, later in pairwise(seen))
