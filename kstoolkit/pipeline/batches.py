@@ -514,7 +514,10 @@ def _of_newest_epoch(table: pa.Table, by_number: Mapping[int, int]) -> pa.Array:
 def newest_batch(folder: RunFolder) -> MicroBatch | None:
     """Return what a run's newest batch came to; ``None`` before the first."""
     marked = BatchFolders(folder.path / STATISTICS_FOLDER).marked()
-    return MicroBatch.load(marked[-1].folder) if marked else None
+    for each in reversed(marked):
+        with suppress(FileNotFoundError):  # Spark repeats it just now
+            return MicroBatch.load(each.folder)
+    return None
 
 
 def as_of_text(as_of_ms: int | None) -> str:
