@@ -142,7 +142,7 @@ def records_per_batch(
     >>> records_per_batch([(1_000_000, 4.0)], 10_000, 1 << 29)
     671088
     """
-    known = [(events, seconds) for events, seconds in done if events and seconds > 0]
+    known = [(events, seconds) for events, seconds in done if events and seconds >= 0.001]  # noqa: PLR2004 - as kept
     most = max((events for events, _ in known), default=0)
     # A batch that had little to do says little of how fast many events are counted.
     busy = [each for each in known if 2 * each[0] >= most]

@@ -65,12 +65,13 @@ def test_a_supervised_run_outlives_its_java_until_the_restarts_are_spent(tmp_pat
         put(events, "b.json", 3)
         until((out / "restarts.jsonl").exists, process)
         before = newest(commits)
-        until(lambda: newest(commits) > before + 1, process)
+        until(lambda: newest(commits) > before, process)
         until(lambda: java_of(process), process).kill()
         answer = answered(process)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     assert answer.code == 75
     assert "Spark's Java ended" in answer.err
     assert "It was started again 1 times within an hour." in answer.err
