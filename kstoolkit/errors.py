@@ -242,7 +242,7 @@ class OnBatchFailed(RunFailed):
     The function print of on_batch failed with batch 7: KeyError: 'user'.
     """
 
-    def __init__(self, function: object, batch: int, error: Exception) -> None:
+    def __init__(self, function: object, batch: int, error: BaseException) -> None:
         name = getattr(function, "__name__", type(function).__name__)
         said = ": ".join([type(error).__name__, *str(error).splitlines()[:1]]).rstrip(".")
         message = f"The function {name} of on_batch failed with batch {batch}: {said}."

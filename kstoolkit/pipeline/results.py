@@ -209,5 +209,5 @@ def hand_over(
     )
     try:
         function(output)
-    except Exception as error:
+    except BaseException as error:  # else Java would wait for an answer for ever
         raise OnBatchFailed(function, number[1], error) from error

@@ -217,7 +217,7 @@ class SupervisedQuery(StreamingQuery):
         self._start, self._ready, self._retries, self._tell = start, ready, retries, tell
         self._gate = Gate()
         self._begun, self._ended = Event(), Event()
-        self._starting = Lock()
+        self._starting, self._stopping = Lock(), Lock()
         self._leading: Thread | None = None
         self._failure: KstoolkitError | None = None
         self.at_rest: Callable[[], None] = lambda: None
@@ -285,8 +285,15 @@ class SupervisedQuery(StreamingQuery):
         return self._failure
 
     def stop(self) -> None:
-        """End it after the batch at hand; an interruption ends it at once."""
+        """End it after the batch at hand; an interruption ends it at once.
+
+        Who asks for it a second time waits for the first.
+        """
         self._gate.closing.set()
+        with self._stopping:
+            self._end()
+
+    def _end(self) -> None:
         try:
             with suppress(*JAVA_IS_GONE):
                 while self._counts():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -147,6 +148,24 @@ def test_a_stopped_run_goes_on_where_it_was(start: Callable[..., Run], tmp_path:
     second.stop()
     check_exact(second, paths)
     assert second.summary().events == 7
+
+
+def test_who_stops_a_run_a_second_time_waits_until_all_is_flushed(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    paths = write_files(tmp_path / "in", events(300, hours=0.01), 1)
+    held_back = kst.Cascade(*LEVELS, flush=dict.fromkeys(LEVELS[1:], "7 days"), retention=4)
+    run = start(cascade=held_back, buckets=2)
+    counts_reach(run, "1 day", 300)
+    paths.append(write_lines(tmp_path / "in" / "new.json", events(40, hours=0.01, seed=5)))
+    counts_reach(run, "1 minute", 340)
+    first = Thread(target=run.stop)
+    first.start()
+    time.sleep(0.2)
+    assert run.folder.is_held()
+    run.stop()
+    check_exact(run, paths)
+    first.join()
 
 
 def test_a_second_run_on_the_same_output_is_refused_until_the_first_ends(

@@ -418,6 +418,19 @@ def test_a_function_that_fails_ends_the_run_with_its_name_and_its_error(
     table.check(spark, run)
 
 
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()])
+def test_a_function_that_would_end_the_process_ends_the_run(
+    end: BaseException, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "in", events(30, seed=4), 1)
+
+    def ending(_: kst.BatchOutput) -> None:
+        raise end
+
+    with pytest.raises(OnBatchFailed, match=f"with batch 0: {type(end).__name__}"):
+        pipeline(tmp_path, ending).run(tmp_path / "out", progress=False)
+
+
 def test_what_spark_says_in_ones_own_function_is_told_in_a_sentence(tmp_path: Path) -> None:
     write_files(tmp_path / "in", events(30, seed=4), 1)
 
