@@ -137,7 +137,11 @@ def expire_given(expire: str | None) -> dict[str, str] | None:
     if not all(window.strip() and length.strip() for window, _, length in pairs):
         message = f"--expire {expire!r} does not say how long the counts of each window stay."
         raise ConfigurationError(message, hint="Write '1 minute=7 days, 1 hour=1 year'.")
-    return {window.strip(): length.strip() for window, _, length in pairs}
+    given = {window.strip(): length.strip() for window, _, length in pairs}
+    if len(given) < len(pairs):
+        message = f"--expire {expire!r} names a window twice."
+        raise ConfigurationError(message, hint="Give each window one length.")
+    return given
 
 
 def topic_given(source: str, config: str | None, **options: Any) -> Topic | None:
