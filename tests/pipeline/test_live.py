@@ -322,6 +322,8 @@ def test_a_stop_flushes_all_levels_and_what_is_read_before_is_told_as_of_when(
     assert set(as_of) == set(LEVELS[1:])
     assert all(each is not None and each < flushed for each in as_of.values())
     assert "1 day as of" in str(run.summary())
+    run.report(tmp_path / "report.html")
+    assert "1 day as of" in (tmp_path / "report.html").read_text()
     told = f"Counts of 1 day as of {as_of['1 day']:%Y-%m-%d %H:%M:%S} UTC; what came later waits"
     for name, more in {"counts": ["--window", "1 day"], "users": ["--json"]}.items():
         assert told in given(name, tmp_path / "out", *more).err
