@@ -30,7 +30,6 @@ from urllib.parse import quote
 
 from pyspark.errors import PySparkException
 
-from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.errors import ConfigurationError, Option, UnreadableFile, naming
 from kstoolkit.events.event import LIVE_FUTURE_MS, Columns, Limits, is_plain
 from kstoolkit.events.files import Changes, gone_from
@@ -49,7 +48,7 @@ from kstoolkit.findings.rules import (
 )
 from kstoolkit.kafka.outputs import KafkaChangelog, KafkaFindings
 from kstoolkit.pipeline import stream
-from kstoolkit.pipeline.batches import STATISTICS_FOLDER, keep_state_size
+from kstoolkit.pipeline.batches import keep_state_size
 from kstoolkit.pipeline.failure import Restart, run_failed
 from kstoolkit.pipeline.feeds import FileFeedPlan
 from kstoolkit.pipeline.inputs import (
@@ -651,8 +650,7 @@ def _prepare(
     settings = replace(settings, was_live=live or (earlier is not None and earlier.was_live))
     folder.save(settings)
     if isinstance(source, Topic):
-        statistics = BatchFolders(folder.path / STATISTICS_FOLDER)
-        source = with_limit(source, spark, statistics, trigger_ms)
+        source = with_limit(source, spark, folder, trigger_ms)
     feed = _feed(pipeline, source, settings, folder, spark, limits, facts, set_aside, tell)
     ending = None if live else _ending(facts, folder)
     return _Job(pipeline, folder, settings, spark, feed, live, ending)

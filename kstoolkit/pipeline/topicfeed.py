@@ -14,7 +14,6 @@ feed makes dead letters of it when the batch is counted again::
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import groupby, islice
@@ -35,7 +34,7 @@ from kstoolkit.events.topics import RECORD_COLUMNS
 from kstoolkit.kafka.cluster import Cluster
 from kstoolkit.kafka.connection import for_java
 from kstoolkit.kafka.jars import connector_jars
-from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.batches import told_after
 from kstoolkit.pipeline.counting import (
     NOW,
     POISONED,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from kstoolkit.changelog.changelog import BatchFolders
     from kstoolkit.events.topics import Topic
     from kstoolkit.pipeline.runfolder import RunFolder, Settings
 
@@ -153,16 +151,13 @@ def records_per_batch(
 
 
 def with_limit(
-    topic: Topic, spark: SparkSession, statistics: BatchFolders, trigger_ms: int | None
+    topic: Topic, spark: SparkSession, folder: RunFolder, trigger_ms: int | None
 ) -> Topic:
     """Return the topic with what a micro-batch may take in, as measured unless that was said."""
     if topic.max_records_per_batch is not None:
         return topic
-    done = []
-    for each in statistics.marked()[-_BATCHES:]:
-        with suppress(FileNotFoundError):  # folded meanwhile
-            batch = MicroBatch.load(each.folder)
-            done.append((batch.events, batch.seconds))
+    told = told_after(folder, columns=("batch_ms", "seconds", "events"))
+    done = [(batch.events, batch.seconds) for batch in told[-_BATCHES:]]
     most = records_per_batch(done, trigger_ms, _memory_bytes(spark))
     return replace(topic, max_records_per_batch=most)
 

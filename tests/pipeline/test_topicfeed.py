@@ -12,6 +12,7 @@ import kstoolkit as kst
 from kstoolkit.changelog.changelog import BatchFolders
 from kstoolkit.environment import memory_bytes
 from kstoolkit.pipeline.batches import MicroBatch
+from kstoolkit.pipeline.runfolder import RunFolder
 from kstoolkit.pipeline.topicfeed import records_per_batch, with_limit
 from tests.pipeline.harness import until
 from tests.pipeline.topics import EventTopic
@@ -66,17 +67,18 @@ def test_the_pace_is_that_of_the_runs_latest_batches_and_a_limit_of_ones_own_win
     address = "kafka://127.0.0.1:9/actions"
     named: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
     topic = kst.kafka_topic(address, **named)
-    folders = BatchFolders(tmp_path)
+    folder = RunFolder(tmp_path)
+    folders = BatchFolders(tmp_path / "statistics")
     for number in range(30):
         # The first ten are of a slower machine.
         batch = MicroBatch(number, 0, 50.0 if number < 10 else 5.0, events=2 * MILLION)
         batch.save(folders.begin(0, number))
         folders.mark(0, number)
     room = (memory_bytes() or 1 << 50) // 800
-    given_none = with_limit(topic, spark, folders, 5_000)
+    given_none = with_limit(topic, spark, folder, 5_000)
     assert given_none.max_records_per_batch == min(6 * MILLION, room)
     own = kst.kafka_topic(address, **named, max_records_per_batch=7)
-    assert with_limit(own, spark, folders, 5_000) is own
+    assert with_limit(own, spark, folder, 5_000) is own
 
 
 @pytest.mark.spark
