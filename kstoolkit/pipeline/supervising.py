@@ -23,7 +23,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, get_ident
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from py4j.protocol import Py4JJavaError
@@ -168,10 +168,11 @@ class Gate:
     """What each micro-batch passes before it is counted.
 
     It lets none through once the run is to end, or one is counted where that is all, and keeps what
-    went wrong as it was raised: Spark makes a text of it.
+    went wrong as it was raised: Spark makes a text of it. ``threads`` has those that count.
     """
 
-    def __init__(self, *, once: bool = False) -> None:
+    def __init__(self, threads: set[int], *, once: bool = False) -> None:
+        self._threads = threads
         self.closing = Event()
         self.turned_away = Event()
         self.passed: int | None = None
@@ -190,6 +191,7 @@ class Gate:
             self.passed = batch
             if self._once:
                 self.closing.set()
+            self._threads.add(get_ident())
             try:
                 check(batch)
                 count(frame, batch)
@@ -197,6 +199,8 @@ class Gate:
             except KstoolkitError as error:
                 self._raised = error
                 raise
+            finally:
+                self._threads.discard(get_ident())
 
         return step
 
@@ -215,7 +219,8 @@ class SupervisedQuery(StreamingQuery):
 
     def __init__(self, start: Start, ready: Ready, retries: Retries, tell: Log) -> None:
         self._start, self._ready, self._retries, self._tell = start, ready, retries, tell
-        self._gate = Gate()
+        self._counting: set[int] = set()
+        self._gate = Gate(self._counting)
         self._begun, self._ended = Event(), Event()
         self._starting, self._stopping = Lock(), Lock()
         self._leading: Thread | None = None
@@ -284,6 +289,11 @@ class SupervisedQuery(StreamingQuery):
         """Return what it ended with for good."""
         return self._failure
 
+    @property
+    def asks_itself(self) -> bool:
+        """Whether its own batch asks, which whoever ends the query waits for."""
+        return get_ident() in self._counting
+
     def stop(self) -> None:
         """End it after the batch at hand; an interruption ends it at once.
 
@@ -309,7 +319,7 @@ class SupervisedQuery(StreamingQuery):
 
     def _flush(self) -> None:
         """Flush what is held back, in a batch that takes nothing in; else the next run does."""
-        gate = Gate(once=True)
+        gate = Gate(self._counting, once=True)
         try:
             if not self._may_flush():
                 return
@@ -331,6 +341,9 @@ class SupervisedQuery(StreamingQuery):
         One that was only planned, after one that was counted here, is planned anew by the next run.
         """
         folder = self._retries.folder
+        if not folder.is_there():
+            self._tell(folder.holds_no_run().message)
+            return False
         newest = newest_batch(folder)
         if newest is None or not newest.as_of_ms:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 
 import kstoolkit as kst
-from kstoolkit.errors import OutputError
+from kstoolkit.errors import InputError, OutputError
 from kstoolkit.pipeline.run import iter_dead_letters
 from tests.cli.commands import given
 from tests.pipeline.harness import (
@@ -166,6 +167,19 @@ def test_who_stops_a_run_a_second_time_waits_until_all_is_flushed(
     run.stop()
     check_exact(run, paths)
     first.join()
+
+
+def test_a_stop_says_when_the_run_s_folder_is_gone(
+    start: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_lines(tmp_path / "in" / "a.json", [event("2025-03-01T10:00:00Z")])
+    run = start()
+    counts_reach(run, "1 day", 1)
+    shutil.rmtree(tmp_path / "out")
+    run.stop()
+    assert f"No run in '{tmp_path / 'out'}': there is no such folder." in capsys.readouterr().err
+    with pytest.raises(InputError, match="No run in"):
+        run.summary()
 
 
 def test_a_second_run_on_the_same_output_is_refused_until_the_first_ends(

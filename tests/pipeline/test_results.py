@@ -490,6 +490,28 @@ def test_a_live_run_without_restarts_says_what_its_function_raised(tmp_path: Pat
     assert failure.message.endswith("ValueError.")
 
 
+def test_a_function_that_stops_its_own_run_ends_it_after_its_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_files(tmp_path / "in", events(300, seed=4), 1)
+    table, begun = Table(tmp_path / "table.db"), Event()
+    runs: list[Run] = []
+
+    def stopping(batch: kst.BatchOutput) -> None:
+        assert begun.wait(60)
+        table(batch)
+        runs[0].stop()  # of the batch that flushes too
+
+    runs.append(pipeline(tmp_path, stopping).start(tmp_path / "out", trigger="500 ms"))
+    begun.set()
+    until(lambda: not runs[0].folder.is_held(), "the end", seconds=60)
+    assert not runs[0].is_active
+    assert runs[0].failure() is None
+    assert runs[0].as_of() == {}
+    table.check(spark, runs[0])
+    runs[0].stop()  # once more, from elsewhere
+
+
 def test_a_function_does_not_go_with_counts_that_go_to_a_topic(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"these go to kafka://\S+/counts\."):
         kst.Pipeline(
