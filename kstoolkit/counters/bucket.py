@@ -21,9 +21,11 @@ their latest values, and hands the same deltas, coarsened, to the levels below. 
 late for one level still goes to the coarser ones. In a bounded run every level is always due, so
 nothing stays pending.
 
-What is late is told by the bucket's stream time, which no single user moves: it is what most users
-of a batch have reached, and never beyond the batch's clock. So a client whose clock is ahead makes
-nobody's events late, also while old data is counted again.
+What is late is told by the bucket's stream time, which no single user among others moves: it is
+what most users of a batch have reached, and never beyond the batch's clock. So a client whose clock
+is ahead makes nobody's events late, also while old data is counted again. And it goes as far as the
+feed that is most behind, as a Kafka partition that catches up after the others: none of them is
+late for what others brought; but a feed with hardly any of the users holds back nobody.
 
 What a level hands down is judged by the stream time at which the first of it came, and windows
 that may still get some of it do not expire: holding deltas back makes no event late.
@@ -41,7 +43,7 @@ from kstoolkit.counters.counters import Counters
 from kstoolkit.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,6 +53,9 @@ WINDOWS_PER_SEGMENT = 60
 
 _LIVE_LATENESS_MS = 600_000
 """How long a live run waits for events at least: two feeds of one user are minutes apart."""
+
+_HARDLY_ANY = 0.05
+"""So few users has a feed that holds back no time, compared with the one that has the most."""
 
 
 def _segment_ms(cascade: Cascade, level: int) -> int:
@@ -281,13 +286,22 @@ class Bucket:
     live: bool = False
     whole: bool = False
 
-    def advance(self, arrivals: Counters, *, now_ms: int, flush: bool = False) -> Advance:
+    def advance(
+        self,
+        arrivals: Counters,
+        *,
+        now_ms: int,
+        flush: bool = False,
+        feeds: Sequence[Counters] | None = None,
+    ) -> Advance:
         """Count what arrived, and return what changed.
 
         Parameters
         ----------
         arrivals
             Counts by pane, or by anything finer than the cascade's pane.
+        feeds
+            What arrived, apart by who read it; ``None`` if that is one.
         now_ms
             The batch's clock; the same again when a batch is replayed.
         flush
@@ -297,7 +311,7 @@ class Bucket:
         self._hand_down(None, arrivals, turn.meta.stream_ms, turn)
         for level in range(len(self.cascade.windows)):
             self._pass(level, turn)
-        stream_ms = max(turn.meta.stream_ms, min(_reached(arrivals), now_ms))
+        stream_ms = max(turn.meta.stream_ms, min(_reached(feeds or [arrivals]), now_ms))
         meta = self._expire(replace(turn.meta, stream_ms=stream_ms), turn.done)
         self.blocks.put("meta", meta.encode())
         self._tell_waiting(meta, turn)
@@ -475,14 +489,19 @@ class _Turn:
     done: Advance = field(default_factory=Advance)
 
 
-def _reached(arrivals: Counters) -> int:
-    """Return the latest pane that more than half of the users lie in, or have left behind."""
-    if not len(arrivals):
-        return NEVER
-    is_last = np.r_[np.diff(arrivals.user) != 0, True]  # counters are sorted by user, then by pane
-    latest = arrivals.start_ms[is_last]
+def _reached(feeds: Sequence[Counters]) -> int:
+    """Return the latest pane that all feeds have reached, but for those of hardly any users."""
+    reached = [_reached_by_most(feed) for feed in feeds if len(feed)]
+    hardly_any = _HARDLY_ANY * max((users for _, users in reached), default=0)
+    return min((pane_ms for pane_ms, users in reached if users > hardly_any), default=NEVER)
+
+
+def _reached_by_most(feed: Counters) -> tuple[int, int]:
+    """Return the latest pane that more than half of the users have reached, and their number."""
+    is_last = np.r_[np.diff(feed.user) != 0, True]  # counters are sorted by user, then by pane
+    latest = feed.start_ms[is_last]
     middle = (len(latest) - 1) // 2
-    return int(np.partition(latest, middle)[middle])
+    return int(np.partition(latest, middle)[middle]), len(latest)
 
 
 def _oldest(pending: Counters, most: int) -> tuple[Counters, Counters]:

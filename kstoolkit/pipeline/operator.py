@@ -111,10 +111,11 @@ class CascadeOperator(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         """Count what came for a bucket in one micro-batch."""
         number = bucket_of(int(key[0]), self.plan.buckets)
-        arrivals, dead, now_ms, flush = _unpack(rows)
+        feeds, dead, now_ms, flush = _unpack(rows)
         if self.plan.processing_time:
-            pane_ms = self.plan.cascade.pane_ms
-            arrivals = replace(arrivals, start_ms=arrivals.start_ms * 0 + now_ms - now_ms % pane_ms)
+            pane_ms = now_ms - now_ms % self.plan.cascade.pane_ms
+            feeds = [replace(each, start_ms=each.start_ms * 0 + pane_ms) for each in feeds]
+        arrivals = Counters.merge(feeds)
         cascade = Bucket(
             self.plan.cascade,
             self.blocks,
@@ -123,7 +124,7 @@ class CascadeOperator(StatefulProcessor):
             live=self.plan.live,
             whole=self.plan.whole,
         )
-        done = cascade.advance(arrivals, now_ms=now_ms, flush=flush)
+        done = cascade.advance(arrivals, now_ms=now_ms, flush=flush, feeds=feeds)
         out = [(DEAD_LETTERS, -1, payload) for payload in dead]
         left_out: dict[int, int] = {}
         for changes in done.changes:
@@ -197,8 +198,8 @@ class CascadeOperator(StatefulProcessor):
         return baselines
 
 
-def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int, bool]:
-    """Return a bucket's counters, its dead letters, the batch's clock, and whether to flush all."""
+def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[list[Counters], list[bytes], int, bool]:
+    """Return a bucket's counters by task, its dead letters, the batch's clock, and if to flush."""
     blocks, dead, now_ms, flush = [], [], 0, False
     for frame in rows:
         now_ms = int(frame["now_ms"].iloc[0])
@@ -208,7 +209,7 @@ def _unpack(rows: Iterator[pd.DataFrame]) -> tuple[Counters, list[bytes], int, b
             elif kind == DEAD_LETTERS:
                 dead.append(bytes(payload))
             flush = flush or kind == FLUSH
-    return Counters.merge(blocks), dead, now_ms, flush
+    return blocks, dead, now_ms, flush
 
 
 def _output(bucket: int, now_ms: int, rows: list[tuple[str, int, bytes]]) -> pd.DataFrame:

@@ -460,6 +460,32 @@ def test_two_feeds_four_minutes_apart_lose_nothing() -> None:
     assert sum(watched.latest[0].values()) == 180
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_a_feed_that_catches_up_an_hour_behind_the_others_loses_nothing(share: float) -> None:
+    bucket = Bucket(Cascade("1 minute", "1 hour"), DictBlocks(), live=True)
+    behind = round(100 * share)
+    for minute in range(30):
+        now_ms = LONG_AFTER_MS + minute * MINUTE_MS
+        fast = [(f"user {n}", now_ms, "x") for n in range(behind, 100)]
+        # It has caught up when half an hour is over, and is as far as the others.
+        slow = [(f"user {n}", now_ms - (60 - 2 * minute) * MINUTE_MS, "x") for n in range(behind)]
+        feeds = [counters_of(each, MINUTE_MS) for each in (fast, slow)]
+        done = bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+        assert not done.late
+
+
+def test_a_feed_of_hardly_any_users_holds_no_window_open() -> None:
+    bucket = Bucket(Cascade("1 minute"), DictBlocks(), live=True)
+    for minute in range(60):
+        now_ms = LONG_AFTER_MS + minute * MINUTE_MS
+        feeds = [
+            counters_of([(f"user {n}", now_ms, "x") for n in range(100)], MINUTE_MS),
+            counters_of([("from 1970", minute * MINUTE_MS, "x")], MINUTE_MS),
+        ]
+        bucket.advance(Counters.merge(feeds), now_ms=now_ms, feeds=feeds)
+    assert bucket.advance(feeds[1], now_ms=now_ms).late == {0: 1}
+
+
 def test_a_batch_whose_clock_jumps_puts_off_no_later_flush() -> None:
     watched = Watched(Cascade("1 minute", "1 hour", flush={"1 hour": "1 minute"}), live=True)
     flushed = []

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -235,6 +236,35 @@ def test_records_dropped_before_they_were_read_end_the_run_which_says_which(
     assert "has not what comes next: of partition 0, offsets " in why.message
     assert "to 1299 are gone (" in why.message
     assert "kstoolkit reset" in (why.hint or "")
+
+
+def test_a_partition_that_catches_up_behind_the_other_one_loses_nothing(
+    mortal: Broker, tmp_path: Path
+) -> None:
+    mortal.start()
+    topic = EventTopic(mortal, f"uneven.{time.time_ns()}")
+    now = datetime.now(UTC)
+    # Both are read at once, by their shares: the second one always lies hours behind.
+    for partition, users, hours_ago in ((0, range(30, 100), 1), (1, range(30), 4)):
+        begin = now - timedelta(hours=hours_ago)
+        rows = [
+            {
+                "time": (begin + timedelta(minutes=each)).isoformat(),
+                "user": f"user {n}",
+                "action": "read",
+            }
+            for each in range(50)
+            for n in users
+        ]
+        topic.write_values([json.dumps(row) for row in rows], partition=partition)
+        topic.rows += rows
+    cascade = kst.Cascade("1 minute", "1 hour")
+    with live(topic, tmp_path / "out", cascade=cascade, max_records_per_batch=500) as run:
+        until(lambda: events_of(run) == len(topic.rows), "all events")
+    assert run.summary().batches >= 10
+    assert run.summary().late == {}
+    for window, length_ms in (("1 minute", 60_000), ("1 hour", 3_600_000)):
+        assert differences(run, window, topic.counted(length_ms)) == []
 
 
 def test_stopping_lets_the_batch_at_hand_end(topic: EventTopic, tmp_path: Path) -> None:
