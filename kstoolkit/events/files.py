@@ -55,10 +55,10 @@ from kstoolkit.events.json import (
 )
 from kstoolkit.events.opening import (
     WholeLineEnds,
-    fault_in_words,
     format_of,
     open_stream,
     patiently,
+    patiently_each,
     told_format,
 )
 from kstoolkit.events.times import lack_zone
@@ -690,7 +690,7 @@ def read_rows(
     Raises
     ------
     UnreadableFile
-        If it is the system that fails, also once some rows went out.
+        If it is the system that fails, and goes on to, also once some rows went out.
     """
     try:
         patiently(path, lambda: _read_to_the_end(path, file_format, types))
@@ -698,15 +698,20 @@ def read_rows(
         yield row_of_file(path, admitted_ms, types, str(error))
         return True
     try:
-        for batch, broken in _batches(path, file_format, types):
-            if batch.num_rows:
-                yield _with_ours(batch, path, admitted_ms, broken=broken)
-        if format_of(path, file_format) == "csv":
-            yield from _ragged(path, admitted_ms, types)
-    except (OSError, MemoryError) as error:
-        why = fault_in_words(error) or f"it is another one by now ({error})"
-        raise UnreadableFile(path, why) from error
+        yield from patiently_each(path, lambda: _rows(path, admitted_ms, file_format, types))
+    except _DAMAGE as error:
+        raise UnreadableFile(path, f"it is another one by now ({error})") from error
     return False
+
+
+def _rows(
+    path: str, admitted_ms: int, file_format: str | None, types: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    for batch, broken in _batches(path, file_format, types):
+        if batch.num_rows:
+            yield _with_ours(batch, path, admitted_ms, broken=broken)
+    if format_of(path, file_format) == "csv":
+        yield from _ragged(path, admitted_ms, types)
 
 
 def row_of_file(path: str, admitted_ms: int, types: pa.Schema, why: str) -> pa.RecordBatch:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -148,6 +149,26 @@ def patiently(path: str, read: Callable[[], _Read], *, how: str = "read") -> _Re
                 at_fault = getattr(error, "filename", None) or path
                 raise UnreadableFile(str(at_fault), why, how=how) from error
         time.sleep(pause)
+
+
+def patiently_each(path: str, begin: Callable[[], Iterator[_Read]]) -> Iterator[_Read]:
+    """Yield what ``begin`` yields of a file; begun again after it where the system fails meanwhile.
+
+    It has to yield the same each time. Errors are those of :func:`patiently`.
+    """
+    pieces, number = begin(), 0
+
+    def following() -> list[_Read]:
+        nonlocal pieces
+        try:
+            return list(islice(pieces, 1))
+        except (OSError, MemoryError):
+            pieces = islice(begin(), number, None)
+            raise
+
+    while found := patiently(path, following):
+        number += 1
+        yield from found
 
 
 class WholeLineEnds:
