@@ -240,6 +240,37 @@ def test_a_run_on_new_files_adds_just_these_and_prints_json_alone(
     assert found == rows(given("summary", place.out, "--json").out)[0]
 
 
+def test_a_file_that_fails_ends_a_run_with_1_until_it_is_set_aside_or_mended(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    assert spark.range(1).count() == 1
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.csv").write_text("time,user,action\n2025-07-01 10:00:00,Ann,read\n")
+    failing = folder / "b.json"
+    failing.symlink_to("/proc/self/mem")  # whose first byte nobody can read
+    command = ("run", folder, *COLUMNS, "--out", out, "--quiet", "--input-timezone", "Asia/Tokyo")
+    first = given(*command)
+    assert first.code == 1
+    assert f"'{failing}' can't be read: Input/output error." in first.err
+    assert "--set-aside" in first.err
+    assert harmless(first.err)
+    assert given(*command, "--set-aside", folder / "b*").code == 0
+    (summary,) = rows(given("summary", out, "--json").out)
+    assert (summary["events"], summary["dead_letters"]) == (1, {"set_aside": 1})
+    failing.unlink()
+    failing.write_text(event("Bo") + "\n", encoding="utf-8")
+    assert given(*command, "--readmit", folder / "b*").code == 0
+    found = rows(given("counts", out, "--window", "1 hour", "--json").out)
+    assert sorted((row["user"], row["window_start_ms"] // HOUR_MS) for row in found) == [
+        (
+            "Ann",
+            int(datetime(2025, 7, 1, 1, tzinfo=UTC).timestamp()) // 3_600,
+        ),  # ten o'clock in Tokyo
+        ("Bo", BEGIN_MS // HOUR_MS),
+    ]
+
+
 def test_compacting_keeps_the_counts(place: Place) -> None:
     before = given("counts", place.out, "--window", "1 minute", "--json").out
     assert given("compact", place.out).code == 0

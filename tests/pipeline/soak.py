@@ -249,7 +249,8 @@ class Soak:
                 f"{written.total} lines and files of {name!r}, after {dict(self.did)}",
                 seconds=120,
             )
-            assert self._taken(name) == written.total, (name, dict(self.did))
+            taken = self._taken(name)
+            assert taken == written.total, (name, taken, written.total, self.rounds, self.did)
 
     def _taken(self, name: str) -> int:
         summary = self._of(name).summary()

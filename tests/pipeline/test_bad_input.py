@@ -122,7 +122,8 @@ def test_a_record_of_the_year_2099_makes_no_other_late(tmp_path: Path) -> None:
 def test_how_far_in_the_future_and_how_long_a_name_may_be_is_the_users_to_say(
     tmp_path: Path,
 ) -> None:
-    soon = (datetime.now(UTC) + timedelta(hours=30)).isoformat()
+    now = datetime.now(UTC)
+    soon = (now + timedelta(hours=30)).isoformat()
     write_lines(tmp_path / "in" / "a.json", [bad(time=soon), bad(user="Bartholomew"), GOOD])
     given = source(tmp_path / "in", max_future="2 days", max_text_bytes=10)
     done = kst.Pipeline(source=given, cascade=kst.Cascade("1 day"), buckets=1).run(
@@ -130,6 +131,11 @@ def test_how_far_in_the_future_and_how_long_a_name_may_be_is_the_users_to_say(
     )
     assert [reason for reason, _, _ in letters(done)] == ["long_user"]
     assert sum(counted(done, "1 day").values()) == 2
+    nearly = bad(time=(now + timedelta(hours=23)).isoformat())
+    write_lines(tmp_path / "in" / "a.json", [bad(time=soon), nearly])
+    by_default = run(tmp_path / "in", tmp_path / "by default")
+    assert letters(by_default) == [("future_time", bad(time=soon), "a.json")]
+    assert sum(counted(by_default, "1 day").values()) == 1
 
 
 def test_an_empty_file_among_others_is_no_event_and_no_dead_letter(tmp_path: Path) -> None:
@@ -185,6 +191,8 @@ def test_times_without_a_zone_are_said_to_be_utc_or_are_what_one_says(
 
     assert hours("utc") == ["2025-07-01T10:00:00+00:00", "2025-07-02T10:00:00+00:00"]
     assert told in capsys.readouterr().err
+    hours("utc")
+    assert told not in capsys.readouterr().err
     there = hours("there", input_timezone="Europe/Prague")
     assert there == ["2025-07-01T08:00:00+00:00", "2025-07-02T08:00:00+00:00"]
     assert told not in capsys.readouterr().err
