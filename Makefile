@@ -1,5 +1,6 @@
 # make run     install kstoolkit into .venv, run the main job on the bundled sample, write out/report.html
-# make test    install what the tests need, run all of them
+# make test    install what the tests need, run all of them but the longest
+# make test-long   run the longest, as twenty kills: some minutes
 # make bench   compare the rates and the memory of the main job with its rivals
 # make soak    two live runs, while files, clocks and kills misbehave: some minutes
 # make bench-years  make the folder of a month of batches, and ask it
@@ -29,7 +30,7 @@ FIRST_NOTEBOOK := notebooks/1_who_is_abnormal.ipynb
 # In a container there is often nobody but root.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: run test bench bench-years soak lab notebooks docs lint clean chromium classes
+.PHONY: run test test-long bench bench-years soak lab notebooks docs lint clean chromium classes
 .PHONY: $(INSTALLED)
 .DELETE_ON_ERROR:
 
@@ -39,7 +40,10 @@ run: installed
 	$(BIN)/kstoolkit report out --html out/report.html
 
 test: installed-for-tests chromium classes
-	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER))
+	$(BIN)/python -m pytest $(if $(TESTS),$(TESTS),$(TOGETHER) -m "not long")
+
+test-long: installed-for-tests chromium classes
+	$(BIN)/python -m pytest $(TOGETHER) -m long
 
 bench: installed-for-tests
 	$(BIN)/python -m tests.benchmarks $(BENCH)

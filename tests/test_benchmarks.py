@@ -124,6 +124,7 @@ def test_the_table_has_a_line_for_each_contestant() -> None:
     assert len({line.count("|") for line in lines}) == 1
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(240)

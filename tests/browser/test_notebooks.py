@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
+OFTEN = ("1", "3", "4", "7", "8", "9")
+"""Beginnings of those that are run with all tests: each kind of source and panel is among them."""
 WITH_PANELS = ("1_who_is_abnormal", "4_where_does_the_memory_go")
 CLOSES_ITS_PANEL = "8_following_a_stream_live"
 PANEL = "application/vnd.jupyter.widget-view+json"
@@ -82,7 +84,13 @@ def test_kept_notebooks_show_their_pictures_where_nobody_trusts_them_and_nothing
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name.partition("_")[0] in OFTEN else pytest.mark.long)
+        for name in NAMES
+    ],
+)
 def test_a_notebook_runs_from_scratch_in_jupyterlab_and_leaves_nothing_running(
     *,
     lab: Lab,

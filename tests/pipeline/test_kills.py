@@ -135,15 +135,18 @@ _PHASES: dict[str, Callable[[Path, int], bool]] = {
 }
 
 
-def moments(seed: int) -> list[Moment]:
-    """Return twenty moments, most of them in the midst of a batch."""
+TWENTY = {"start-up": 3, "operator": 6, "sink": 4, "marking": 2, "marked": 3, "between": 2}
+EIGHT = {"start-up": 1, "operator": 2, "sink": 2, "marking": 1, "marked": 1, "between": 1}
+
+
+def moments(seed: int, kinds: dict[str, int]) -> list[Moment]:
+    """Return so many moments of each kind, most of them in the midst of a batch."""
     draw = random.Random(seed)
-    kinds = {"start-up": 3, "operator": 6, "sink": 4, "marking": 2, "marked": 3, "between": 2}
     longest = {"start-up": 8.0, "operator": 1.5, "sink": 0.2, "between": 0.5}
     found = [
         Moment(
             kind,
-            # Mostly at the first batch of a process, so that the input outlasts all twenty.
+            # Mostly at the first batch of a process, so that the input outlasts them all.
             draw.choice([1, 1, 1, 2]),
             draw.random() * longest.get(kind, 0.0),
             python_alone=place == 0,
@@ -183,10 +186,13 @@ def write_input(folder: Path) -> list[Path]:
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.usefixtures("spark")
-def test_twenty_kills_change_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kinds", [EIGHT, pytest.param(TWENTY, marks=pytest.mark.long)], ids=["eight", "twenty"]
+)
+def test_kills_change_nothing(tmp_path: Path, kinds: dict[str, int]) -> None:
     paths, out = write_input(tmp_path / "in"), tmp_path / "out"
     ahead: list[str] = []
-    for moment in moments(seed=20):
+    for moment in moments(20, kinds):
         with spawned(PROGRAM, tmp_path) as process:
             moment.wait(out, process)
             assert process.poll() is None, f"it ended before {moment}: {process.communicate()[1]}"

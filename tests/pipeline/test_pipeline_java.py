@@ -30,7 +30,11 @@ print(run.summary().events, *(each.getName() for each in factory.getGarbageColle
 
 @pytest.mark.parametrize(
     ("given", "collectors"),
-    [("", {"Copy", "MarkSweepCompact"}), ("-XX:+UseParallelGC", {"PS", "MarkSweep", "Scavenge"})],
+    [
+        ("", {"Copy", "MarkSweepCompact"}),
+        pytest.param("-XX:+UseParallelGC", {"PS", "MarkSweep", "Scavenge"}, marks=pytest.mark.long),
+    ],
+    ids=["chosen", "named"],
 )
 def test_a_run_chooses_a_light_collector_unless_the_environment_names_one(
     tmp_path: Path, given: str, collectors: set[str]

@@ -101,6 +101,7 @@ def test_a_stop_takes_back_only_what_it_planned_itself_and_did_not_begin(
     left: set[str],
 ) -> None:
     folder = RunFolder(tmp_path)
+    (tmp_path / "run.json").touch()
     for name in ("offsets/4", "offsets/5", "commits/4"):
         (folder.checkpoint / name).parent.mkdir(parents=True, exist_ok=True)
         (folder.checkpoint / name).write_text("v1\n{}")

@@ -365,7 +365,9 @@ READ_BY_SPARK = {  # whose function fails of a value that Spark itself has parse
 
 
 @pytest.mark.parametrize(
-    "options", [{"value": dying_of("deadly")}, READ_BY_SPARK], ids=["a function", "expressions"]
+    "options",
+    [{"value": dying_of("deadly")}, pytest.param(READ_BY_SPARK, marks=pytest.mark.long)],
+    ids=["a function", "expressions"],
 )
 def test_records_that_kill_whoever_counts_them_become_dead_letters(
     options: dict[str, Any],

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.kill,
+    pytest.mark.long,
     pytest.mark.slow,
     pytest.mark.timeout(500),
 ]

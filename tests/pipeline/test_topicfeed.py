@@ -81,6 +81,7 @@ def test_the_pace_is_that_of_the_runs_latest_batches_and_a_limit_of_ones_own_win
     assert with_limit(own, spark, folder, 5_000) is own
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.usefixtures("spark")
