@@ -66,10 +66,15 @@ class Contents:
         return cls(found.st_size, found.st_mtime_ns, edges)
 
     def ended(self, path: str, *, is_damaged: bool) -> Contents:
-        """Return what the file held, once it is read; without its checksum if it has changed."""
+        """Return what the file held, once it is read; without its checksum if it has changed.
+
+        What was empty may have been filled before it was read: then it holds what lies there now.
+        """
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123
             whole = _checksum(file.fileno())
             found = os.fstat(file.fileno())
+        if self.size_bytes == 0 < found.st_size:
+            return replace(Contents.begun(path), is_damaged=is_damaged)
         is_known = (found.st_size, found.st_mtime_ns) == (self.size_bytes, self.mtime_ns)
         return replace(self, whole=whole if is_known else _UNKNOWN, is_damaged=is_damaged)
 

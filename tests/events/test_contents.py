@@ -59,6 +59,17 @@ def test_what_of_nothing_was_counted_grows_to_is_new(tmp_path: Path) -> None:
         assert fate(held, path) is Fate.REPLACED
 
 
+def test_what_was_filled_before_it_was_read_is_not_taken_for_empty(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.touch()
+    begun = Contents.begun(str(path))
+    path.write_text("what is read, and counted\n")
+    held = begun.ended(str(path), is_damaged=False)
+    assert held.fate(str(path), path.stat()) is Fate.SAME
+    path.write_text("what is read, and counted\nand more\n")
+    assert held.fate(str(path), path.stat()) is Fate.GROWN
+
+
 def test_a_file_that_changes_while_it_is_read_has_no_checksum_and_still_ends_somewhere(
     tmp_path: Path,
 ) -> None:
