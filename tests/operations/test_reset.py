@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.kafka
 
+ROW = ("window_ms", "unix_millis(window_start)", "user", "action", "count")
 HALF_PAST_ONE = "2025-03-01T01:30:00Z"
 
 
@@ -107,6 +108,33 @@ def test_from_the_start_of_a_window_on_all_counts_are_right_again(
     assert run.summary().events == 1_640
     assert kst.lag(run, over=0).lag_records == 0
     assert files(mine.out / "checkpoint.epoch=0") == checkpoint
+
+
+@pytest.mark.spark
+def test_what_is_read_again_comes_to_ones_own_function_under_ids_that_grow(
+    topic_run: TopicRun, tmp_path: Path
+) -> None:
+    mine = topic_run.copied(tmp_path / "out")
+    ids: list[int] = []
+    table: dict[tuple[Any, ...], int] = {}
+
+    def keep(batch: kst.BatchOutput) -> None:
+        if batch.id <= max(ids, default=-1):  # as a writer that has it already
+            return
+        ids.append(batch.id)
+        rows = batch.counts.selectExpr(*ROW).collect()
+        table.update({tuple(key): count for *key, count in rows})
+
+    for _ in range(2):
+        kst.reset(mine.out, to="earliest", dry_run=False)
+        run = mine.go_on(on_batch=keep)
+    assert (len(ids), run.settings.epoch) == (6, 2)
+    sent = events(BEGIN_MS, 1_000)
+    assert table == {
+        (size_ms, *key): count
+        for size_ms in (MINUTE, HOUR)
+        for key, count in counts(sent, size_ms).items()
+    }
 
 
 @pytest.mark.spark

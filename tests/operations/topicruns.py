@@ -68,9 +68,10 @@ class TopicRun:
             max_records_per_batch=400,
         )
 
-    def go_on(self) -> kst.Run:
+    def go_on(self, **options: Any) -> kst.Run:
         """Run to the end of the topic."""
-        pipeline = kst.Pipeline(source=self.source, cascade=kst.Cascade("1 minute", "1 hour"))
+        cascade = kst.Cascade("1 minute", "1 hour")
+        pipeline = kst.Pipeline(source=self.source, cascade=cascade, **options)
         return pipeline.run(self.out, progress=False)
 
     def copied(self, out: Path) -> TopicRun:

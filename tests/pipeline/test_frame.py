@@ -115,6 +115,10 @@ def test_limits_of_a_batch_that_would_not_hold_are_refused(
     for limit in limits:
         with pytest.raises(ConfigurationError, match="are of files, and there are none"):
             pipeline(batch(spark, tmp_path / "in")).run(tmp_path / "out", **limit)
+        columns: dict[str, Any] = {"event_time": "time", "user": "user", "action": "action"}
+        topic = kst.kafka_topic("a-topic", bootstrap="127.0.0.1:1", **columns)
+        with pytest.raises(ConfigurationError, match="are of files, and there are none"):
+            kst.Pipeline(source=topic).run(tmp_path / "out", **limit)
     for name in ("", "č" * 60, "\ud800"):
         with pytest.raises(ConfigurationError, match="The frame's name has"):
             pipeline(batch(spark, tmp_path / "in"), name=name)
