@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from kstoolkit.errors import OutputError
 from kstoolkit.markup import Html, element, isolated, joined, plain, shortened, text
-from kstoolkit.report.figures import color_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -208,7 +207,7 @@ def _head(title: str) -> Html:
         element("title", Html(html.escape(plain(shortened(title, 100))))),
         # Without an icon of its own a browser asks the server for one.
         element("link", rel="icon", href="data:,"),
-        element("style", Html(style + color_rules())),
+        element("style", Html(style)),
     )
 
 
