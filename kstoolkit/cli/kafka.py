@@ -10,20 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON_OBJECT,
-    FILE_FORMAT,
-    KAFKA_CONFIG,
-    QUIET,
-    TIME_UNIT,
-    Format,
-    Unit,
-    argument,
-    optional,
-    required,
-    settings_in,
-    switch,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import Format, Unit, argument, optional, required, settings_in, switch
 from kstoolkit.cli.terminal import FAULT, Outage, in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
 from kstoolkit.units import format_count, parse_duration
@@ -45,7 +33,7 @@ PORT = optional(
 
 
 def start(
-    folder: str | None = FOLDER, *, port: int | None = PORT, as_json: bool = AS_JSON_OBJECT
+    folder: str | None = FOLDER, *, port: int | None = PORT, as_json: bool = options.AS_JSON_OBJECT
 ) -> None:
     """Start a broker, and wait until it answers.
 
@@ -59,7 +47,7 @@ def start(
     _print(broker.start(), as_json=as_json)
 
 
-def stop(folder: str | None = FOLDER, as_json: bool = AS_JSON_OBJECT) -> None:
+def stop(folder: str | None = FOLDER, as_json: bool = options.AS_JSON_OBJECT) -> None:
     """Stop a broker; its records stay.
 
     The next start in the same folder goes on with them, at the same address. The fields of --json
@@ -70,7 +58,7 @@ def stop(folder: str | None = FOLDER, as_json: bool = AS_JSON_OBJECT) -> None:
     _print(broker, as_json=as_json)
 
 
-def status(folder: str | None = FOLDER, as_json: bool = AS_JSON_OBJECT) -> None:
+def status(folder: str | None = FOLDER, as_json: bool = options.AS_JSON_OBJECT) -> None:
     """Say whether a broker runs, and at which address.
 
     The fields of --json: bootstrap (what clients are given; the same at each start), running, pid,
@@ -121,16 +109,16 @@ def produce(
         "As fast as it was recorded, but for a factor: 60x sends a minute in a second.",
         "as fast as it goes",
     ),
-    file_format: Format | None = FILE_FORMAT,
-    time_unit: Unit | None = TIME_UNIT,
+    file_format: Format | None = options.FILE_FORMAT,
+    time_unit: Unit | None = options.TIME_UNIT,
     record_time: RecordTime = typer.Option(
         "event",
         help="What a record's own time is. Old times may leave records twice if a broker is "
         "started again meanwhile, which is said.",
     ),
-    kafka_config: str | None = KAFKA_CONFIG,
-    quiet: bool = QUIET,
-    as_json: bool = AS_JSON_OBJECT,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    quiet: bool = options.QUIET,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Send files of events to a Kafka topic, as they are.
 
@@ -195,7 +183,7 @@ def lag(
         help="How long to measure rates; with --watch, how often to look.",
     ),
     watch: bool = switch("--watch", "Look again and again, a line each time, until Ctrl-C."),
-    kafka_config: str | None = KAFKA_CONFIG,
+    kafka_config: str | None = options.KAFKA_CONFIG,
     as_json: bool = switch(
         "--json", "Print one JSON object, with --watch one a line, and nothing else on stdout."
     ),
@@ -227,8 +215,8 @@ def reset(
     group: str | None = _GROUP,
     topic: str | None = TOPIC,
     execute: bool = switch("--execute", "Do it.  [default: say what it would do]"),
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON_OBJECT,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Move a run or a consumer group to other offsets.
 
@@ -249,18 +237,18 @@ def _reader(
     reader: str, group: str | None, topic: str | None, config: str | None
 ) -> dict[str, Any]:
     """Return what reads, as the functions of Python take it."""
-    options = settings_in(config)
+    settings = settings_in(config)
     if group is None:
         if reader.startswith(_SCHEME):
             message = f"{reader!r} are servers, and no --group is given."
             raise ConfigurationError(message, hint="Give --group NAME, or a run's output folder.")
-        return {"what": reader, "topic": topic, "options": options}
+        return {"what": reader, "topic": topic, "options": settings}
     servers, _, named = reader.removeprefix(_SCHEME).partition("/")
     if not reader.startswith(_SCHEME) or (named and topic not in {None, named}):
         message = f"{reader!r} are no servers of the group {group!r}."
         raise ConfigurationError(message, hint="Write them as kafka://host:port.")
     chosen = topic or named or None
-    return {"what": group, "bootstrap": servers, "topic": chosen, "options": options}
+    return {"what": group, "bootstrap": servers, "topic": chosen, "options": settings}
 
 
 def _where(to: str) -> str | dict[int, int]:

@@ -7,40 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    AS_JSON_OBJECT,
-    KAFKA_CONFIG,
-    SHOWN,
-    argument,
-    optional,
-    required,
-    switch,
-)
-from kstoolkit.cli.stores import (
-    ACTION,
-    BATCH,
-    BATCHES,
-    FAMILY,
-    KEY_SERDE,
-    KIND,
-    NAMED,
-    OTHER_FOLDERS,
-    PARTITION,
-    SINCE,
-    STORE,
-    TOTAL,
-    UNTIL,
-    VALUE_SERDE,
-    VERSION,
-    VERSIONS,
-    WINDOW_SIZE,
-    GivenSide,
-    both_sides,
-    moment_given,
-    opened_at,
-    say_expired,
-)
+from kstoolkit.cli import options, stores
+from kstoolkit.cli.options import SHOWN, argument, optional, required, switch
+from kstoolkit.cli.stores import GivenSide, both_sides, moment_given, opened_at, say_expired
 from kstoolkit.cli.terminal import in_flags, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError
 from kstoolkit.moments import moment_text
@@ -161,25 +130,25 @@ def diff(
     a: str = A,
     b: str | None = B,
     *,
-    since: str | None = SINCE,
-    until: str | None = UNTIL,
+    since: str | None = stores.SINCE,
+    until: str | None = stores.UNTIL,
     by_value: bool = _BY_VALUE,
-    key_serde: str | None = KEY_SERDE,
-    value_serde: str | None = VALUE_SERDE,
-    kind: str | None = KIND,
-    window_size: str | None = WINDOW_SIZE,
-    family: str | None = FAMILY,
-    store: str | None = NAMED,
-    versions: tuple[int, int] | None = VERSIONS,
-    batches: tuple[int, int] | None = BATCHES,
-    action: str | None = ACTION,
-    total: bool = TOTAL,
-    partition: int | None = PARTITION,
-    kafka_config: str | None = KAFKA_CONFIG,
+    key_serde: str | None = stores.KEY_SERDE,
+    value_serde: str | None = stores.VALUE_SERDE,
+    kind: str | None = stores.KIND,
+    window_size: str | None = stores.WINDOW_SIZE,
+    family: str | None = stores.FAMILY,
+    store: str | None = stores.NAMED,
+    versions: tuple[int, int] | None = stores.VERSIONS,
+    batches: tuple[int, int] | None = stores.BATCHES,
+    action: str | None = stores.ACTION,
+    total: bool = stores.TOTAL,
+    partition: int | None = stores.PARTITION,
+    kafka_config: str | None = options.KAFKA_CONFIG,
     limit: int | None = _DIFFERENCES,
     to: str | None = _DIFF_TO,
     overwrite: bool = _OVERWRITE,
-    as_json: bool = AS_JSON,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Print in which rows two stores differ.
 
@@ -237,20 +206,20 @@ def _give_differences(found: StoreDiff, to: str | None, *, overwrite: bool, as_j
 
 
 def export(
-    path: str = STORE,
+    path: str = stores.STORE,
     *,
     to: str = _TO,
     overwrite: bool = _OVERWRITE,
-    key_serde: str | None = KEY_SERDE,
-    value_serde: str | None = VALUE_SERDE,
-    kind: str | None = KIND,
-    window_size: str | None = WINDOW_SIZE,
-    family: str | None = FAMILY,
-    version: int | None = VERSION,
-    batch: int | None = BATCH,
-    other_folders: list[str] | None = OTHER_FOLDERS,
-    partition: int | None = PARTITION,
-    kafka_config: str | None = KAFKA_CONFIG,
+    key_serde: str | None = stores.KEY_SERDE,
+    value_serde: str | None = stores.VALUE_SERDE,
+    kind: str | None = stores.KIND,
+    window_size: str | None = stores.WINDOW_SIZE,
+    family: str | None = stores.FAMILY,
+    version: int | None = stores.VERSION,
+    batch: int | None = stores.BATCH,
+    other_folders: list[str] | None = stores.OTHER_FOLDERS,
+    partition: int | None = stores.PARTITION,
+    kafka_config: str | None = options.KAFKA_CONFIG,
 ) -> None:
     """Write the rows of a store to a file.
 
@@ -268,23 +237,23 @@ def export(
 
 
 def growth(
-    path: str = STORE,
+    path: str = stores.STORE,
     *,
     retention: str | None = _RETENTION,
     now: str | None = _NOW,
-    key_serde: str | None = KEY_SERDE,
-    value_serde: str | None = VALUE_SERDE,
-    kind: str | None = KIND,
-    window_size: str | None = WINDOW_SIZE,
-    family: str | None = FAMILY,
-    version: int | None = VERSION,
-    batch: int | None = BATCH,
-    other_folders: list[str] | None = OTHER_FOLDERS,
+    key_serde: str | None = stores.KEY_SERDE,
+    value_serde: str | None = stores.VALUE_SERDE,
+    kind: str | None = stores.KIND,
+    window_size: str | None = stores.WINDOW_SIZE,
+    family: str | None = stores.FAMILY,
+    version: int | None = stores.VERSION,
+    batch: int | None = stores.BATCH,
+    other_folders: list[str] | None = stores.OTHER_FOLDERS,
     by: list[str] | None = _BY,
     top: int = _TOP,
-    partition: int | None = PARTITION,
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON_OBJECT,
+    partition: int | None = stores.PARTITION,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print who takes a store's room, and why it stays.
 

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from kstoolkit.cli.options import (
-    AS_JSON_OBJECT,
-    KAFKA_CONFIG,
-    QUIET,
-    argument,
-    optional,
-    required,
-    switch,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import argument, optional, required, switch
 from kstoolkit.cli.stores import changelog_source
 from kstoolkit.cli.terminal import Outage, asked_to_stop, note, print_json, print_table, say
 from kstoolkit.errors import ConfigurationError, KafkaError
@@ -120,9 +113,9 @@ def restore(
         min=0,
         max=65_535,
     ),
-    quiet: bool = QUIET,
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON_OBJECT,
+    quiet: bool = options.QUIET,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Bring a replica up to its changelog.
 
@@ -246,7 +239,7 @@ def get(
     at: str = required(
         "TIME", "A moment in the window: 2015-09-12T10:00Z. Without a zone it is UTC."
     ),
-    as_json: bool = AS_JSON_OBJECT,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Print a user's counts in one window of a replica.
 

@@ -14,21 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON,
-    AS_JSON_OBJECT,
-    EXPIRE,
-    KAFKA_CONFIG,
-    LIMIT,
-    OUT,
-    RULES,
-    Format,
-    argument,
-    expire_given,
-    optional,
-    settings_in,
-    switch,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import Format, argument, expire_given, optional, settings_in, switch
 from kstoolkit.cli.terminal import (
     FAULT,
     note,
@@ -60,14 +47,14 @@ _WIDEST_RECORD = 200
 
 
 def counts(
-    out: str = OUT,
+    out: str = options.OUT,
     *,
     window: str | None = optional(
         "WINDOW", "Which of the run's windows: '1 hour', or '5 minutes every 1 minute'. Required."
     ),
     user: str | None = optional("USER", "Only this user's.", "all users"),
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON,
     as_csv: bool = switch("--csv", "Print everything as CSV with a header, exactly as it is."),
     limit: int = typer.Option(
         20, min=1, metavar="N", help="How many to show; --json and --csv print all of them anyway."
@@ -107,10 +94,10 @@ def _say_as_of(run: Run, window: str | None = None) -> None:
 
 
 def findings(
-    out: str = OUT,
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON,
-    limit: int = LIMIT,
+    out: str = options.OUT,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON,
+    limit: int = options.LIMIT,
 ) -> None:
     """Print what was found, each story once.
 
@@ -122,9 +109,9 @@ def findings(
 
 def find(
     out: str = argument("OUT", "A run's output folder, or a changelog."),
-    rules: str | None = RULES,
-    as_json: bool = AS_JSON,
-    limit: int = LIMIT,
+    rules: str | None = options.RULES,
+    as_json: bool = options.AS_JSON,
+    limit: int = options.LIMIT,
 ) -> None:
     """Judge the counts by other rules.
 
@@ -139,10 +126,10 @@ def find(
 
 
 def users(
-    out: str = OUT,
-    kafka_config: str | None = KAFKA_CONFIG,
-    as_json: bool = AS_JSON,
-    limit: int = LIMIT,
+    out: str = options.OUT,
+    kafka_config: str | None = options.KAFKA_CONFIG,
+    as_json: bool = options.AS_JSON,
+    limit: int = options.LIMIT,
 ) -> None:
     """Print every user with a score, most abnormal first.
 
@@ -161,7 +148,7 @@ def users(
     _announce(len(top), len(ranked), "users", "--json prints all; --limit N more")
 
 
-def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
+def summary(out: str = options.OUT, as_json: bool = options.AS_JSON_OBJECT) -> None:
     """Print a run in figures: events, dead letters, speed.
 
     The fields of --json: events, late (by window), dead_letters (reason to count), batches, and
@@ -176,12 +163,12 @@ def summary(out: str = OUT, as_json: bool = AS_JSON_OBJECT) -> None:
 
 
 def dead_letters(
-    out: str = OUT,
+    out: str = options.OUT,
     *,
     reason: str | None = optional("REASON", "Only those of a reason: no_user, say.", "all"),
     raw: bool = switch("--raw", "Write the records out again, as they came, and nothing else."),
-    as_json: bool = AS_JSON,
-    limit: int = LIMIT,
+    as_json: bool = options.AS_JSON,
+    limit: int = options.LIMIT,
 ) -> None:
     """Print what could not be counted, and why.
 
@@ -219,15 +206,15 @@ def report(
     ),
     title: str | None = optional("TEXT", "Its title.", "what it is about"),
     compare: bool = switch("--compare", "Of two stores, show which rows differ."),
-    kafka_config: str | None = KAFKA_CONFIG,
+    kafka_config: str | None = options.KAFKA_CONFIG,
 ) -> None:
     """Write a report: one HTML file that needs no network."""
     from kstoolkit.report.report import report_on  # noqa: PLC0415 - draws: only when asked
 
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", LargeReportWarning)
-        options = settings_in(kafka_config)
-        path = report_on(things, html=html, title=title, compare=compare, options=options)
+        settings = settings_in(kafka_config)
+        path = report_on(things, html=html, title=title, compare=compare, options=settings)
     for each in dict.fromkeys(str(warning.message) for warning in told):
         note(f"Note: {each}")
     say(f"The report is in {path}.")
@@ -354,7 +341,12 @@ def _announce(shown: int, there: int, what: str, how: str) -> None:
         say(f"{format_count(shown)} of {format_count(there)} {what} are shown; {how}.")
 
 
-def compact(out: str = OUT, *, expire: str | None = EXPIRE, as_json: bool = AS_JSON_OBJECT) -> None:
+def compact(
+    out: str = options.OUT,
+    *,
+    expire: str | None = options.EXPIRE,
+    as_json: bool = options.AS_JSON_OBJECT,
+) -> None:
     """Fold what a run's batches left into few files.
 
     What it tells stays the same; of counts just the latest values are kept. A run may go on
@@ -376,7 +368,7 @@ def compact(out: str = OUT, *, expire: str | None = EXPIRE, as_json: bool = AS_J
         say("Nothing to fold.")
 
 
-def doctor(as_json: bool = AS_JSON_OBJECT) -> None:
+def doctor(as_json: bool = options.AS_JSON_OBJECT) -> None:
     """Say what is missing here, and what mends it.
 
     Ends with code 1 if something is wrong. The fields of --json: ok, and checks, each with name,
@@ -462,8 +454,8 @@ def fetch(
     _propose(path, action="namespace")
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
+def _given(**told: Any) -> dict[str, Any]:
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _write_sample(out: str, given: dict[str, Any]) -> list[Path]:

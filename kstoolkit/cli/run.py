@@ -7,33 +7,8 @@ from typing import Any, get_type_hints
 
 import typer
 
-from kstoolkit.cli.options import (
-    AS_JSON_OBJECT,
-    BLOCKS,
-    CHANGELOG,
-    EXPIRE,
-    FILE_FORMAT,
-    FINDINGS_TO,
-    GIVE_UP_AFTER,
-    KAFKA_CONFIG,
-    MAX_RECORDS,
-    QUIET,
-    RULES,
-    SCHEMA,
-    STARTING,
-    TIME_UNIT,
-    VALUE,
-    Format,
-    Unit,
-    argument,
-    changelog_given,
-    expire_given,
-    findings_given,
-    optional,
-    required,
-    switch,
-    topic_given,
-)
+from kstoolkit.cli import options
+from kstoolkit.cli.options import Format, Unit, argument, optional, required, switch
 from kstoolkit.cli.terminal import print_json
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.windows import Cascade
@@ -66,9 +41,9 @@ def run(
         help="Windows to count in, with commas between. Each length divides the next; '5 minutes "
         "every 1 minute' is one that hops.",
     ),
-    rules: str | None = RULES,
-    file_format: Format | None = FILE_FORMAT,
-    time_unit: Unit | None = TIME_UNIT,
+    rules: str | None = options.RULES,
+    file_format: Format | None = options.FILE_FORMAT,
+    time_unit: Unit | None = options.TIME_UNIT,
     input_timezone: str | None = optional(
         "ZONE", "The zone of times that have none: Europe/Prague, say.", "UTC"
     ),
@@ -114,7 +89,7 @@ def run(
     min_count: int | None = optional(
         "N", "Counts below this stay out of the changelog.", "1, none does", min=1
     ),
-    expire: str | None = EXPIRE,
+    expire: str | None = options.EXPIRE,
     buckets: int = typer.Option(
         8, min=1, metavar="N", help="How many tasks can count at once; fixed by the first run."
     ),
@@ -126,15 +101,15 @@ def run(
         "An event whose time is further in the future than this is set aside.",
         "1 day; with --follow, 5 minutes",
     ),
-    value: str | None = VALUE,
-    schema: str | None = SCHEMA,
-    starting: str | None = STARTING,
-    max_records_per_batch: int | None = MAX_RECORDS,
-    changelog: str | None = CHANGELOG,
-    blocks: bool = BLOCKS,
-    findings_to: str | None = FINDINGS_TO,
-    give_up_after: str | None = GIVE_UP_AFTER,
-    kafka_config: str | None = KAFKA_CONFIG,
+    value: str | None = options.VALUE,
+    schema: str | None = options.SCHEMA,
+    starting: str | None = options.STARTING,
+    max_records_per_batch: int | None = options.MAX_RECORDS,
+    changelog: str | None = options.CHANGELOG,
+    blocks: bool = options.BLOCKS,
+    findings_to: str | None = options.FINDINGS_TO,
+    give_up_after: str | None = options.GIVE_UP_AFTER,
+    kafka_config: str | None = options.KAFKA_CONFIG,
     master: str | None = optional(
         "URL", "Where Spark runs: local[4], spark://host:port, yarn, k8s://…", "here, on all cores"
     ),
@@ -146,8 +121,8 @@ def run(
         min=0,
         max=65_535,
     ),
-    quiet: bool = QUIET,
-    as_json: bool = AS_JSON_OBJECT,
+    quiet: bool = options.QUIET,
+    as_json: bool = options.AS_JSON_OBJECT,
 ) -> None:
     """Count events in windows, and find the abnormal users.
 
@@ -169,7 +144,7 @@ def run(
         "time_unit": None if time_unit is None else time_unit.value,
         "input_timezone": input_timezone,
     }
-    topic = topic_given(
+    topic = options.topic_given(
         source,
         kafka_config,
         value=value,
@@ -184,14 +159,14 @@ def run(
         raise ConfigurationError(message, hint="Leave it out, or give kafka://host:port/topic.")
     pipeline = Pipeline(
         source=topic or files(source, format=file_format, **columns),
-        changelog=changelog_given(changelog, kafka_config, give_up_after, blocks=blocks),
-        findings_to=findings_given(findings_to, kafka_config, give_up_after),
+        changelog=options.changelog_given(changelog, kafka_config, give_up_after, blocks=blocks),
+        findings_to=options.findings_given(findings_to, kafka_config, give_up_after),
         cascade=Cascade(
             *_lengths(windows),
             retention=retention,
             min_count=min_count,
             lateness=lateness,
-            expire=expire_given(expire),
+            expire=options.expire_given(expire),
         ),
         rules=None if rules is None else load_rules(rules),
         buckets=buckets,
@@ -231,9 +206,9 @@ def _lengths(windows: str) -> list[str]:
     return named
 
 
-def _check_bounded(**options: object) -> None:
+def _check_bounded(**told: object) -> None:
     """Raise if an option is given that means nothing without --follow."""
-    for name, given in options.items():
+    for name, given in told.items():
         if given is not None:
             message = (
                 f"{Option(name).at_terminal} is for a run without an end, but --follow is missing."
@@ -241,7 +216,7 @@ def _check_bounded(**options: object) -> None:
             raise ConfigurationError(message, hint="Add --follow, or leave it out.")
 
 
-def supervise(**options: Any) -> None:
+def supervise(**told: Any) -> None:
     """Keep counting what arrives, and start again what dies.
 
     As run --follow does, with all its options; but a query that dies is started again, its Java
@@ -255,17 +230,17 @@ def supervise(**options: Any) -> None:
       2   when something given is wrong, or the topic is not what it was: don't try again,
       75  when the restarts of an hour are spent: try again later.
     """  # noqa: D301 - \b keeps the lines of the table apart
-    if options["restarts_per_hour"] is None:
-        options["restarts_per_hour"] = _RESTARTS_PER_HOUR
-    run(**options, follow=True)
+    if told["restarts_per_hour"] is None:
+        told["restarts_per_hour"] = _RESTARTS_PER_HOUR
+    run(**told, follow=True)
 
 
 def _as_run_takes_them() -> inspect.Signature:
     """Return the options of ``run``, but for the one that is given here."""
     kinds = get_type_hints(run)
     given = inspect.signature(run)
-    options = (each for each in given.parameters.values() if each.name != "follow")
-    taken = [each.replace(annotation=kinds[each.name]) for each in options]
+    others = (each for each in given.parameters.values() if each.name != "follow")
+    taken = [each.replace(annotation=kinds[each.name]) for each in others]
     return given.replace(parameters=taken, return_annotation=None)
 
 
