@@ -22,6 +22,7 @@ from kstoolkit.cli.terminal import in_flags, left_out_as_notes, note, print_json
 from kstoolkit.errors import ConfigurationError, Option
 from kstoolkit.formats.streams.kinds import kinds_named
 from kstoolkit.moments import moment_text
+from kstoolkit.records import counted
 from kstoolkit.units import format_bytes, format_count, parse_duration
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ def _store_table(found: Sequence[FoundStore], root: Path) -> tuple[list[str], li
     """Return the header and the lines of a table; columns that say nothing of any are left out."""
     columns = {
         name: cell
-        for name, (cell, is_wanted) in _columns(root).items()
-        if is_wanted is None or any(map(is_wanted, found))
+        for name, cell in _columns(root).items()
+        if name not in _OF_SOME or any(map(_OF_SOME[name], found))
     }
     return list(columns), [[cell(each) for cell in columns.values()] for each in found]
 
@@ -155,29 +156,36 @@ def _unclear(found: Sequence[FoundStore]) -> Iterator[str]:
         each.unknown.get("kind", "nothing tells it") for each in found if each.kind is None
     )
     for why, count in reasons.items():
-        whose = "1 store" if count == 1 else f"{format_count(count)} stores"
-        yield f"The kind of {whose} is unknown: {in_flags(why).rstrip('.')}."
+        yield f"The kind of {counted(count, 'stores')} is unknown: {in_flags(why).rstrip('.')}."
 
 
-Column = tuple["Callable[[FoundStore], str]", "Callable[[FoundStore], bool] | None"]
+_OF_SOME: dict[str, Callable[[FoundStore], bool]] = {
+    "starts (UTC)": lambda each: bool(each.segments),
+    "versions": lambda each: each.engine == "spark",
+    "offset": lambda each: each.offset is not None,
+    "closed": lambda each: each.engine == "kafka-streams",
+}
+"""Columns of what only some stores have to tell, and which ones."""
 
 
-def _columns(root: Path) -> dict[str, Column]:
-    """Return what tells each cell, and whether a store has one of that column to tell."""
+def _columns(root: Path) -> dict[str, Callable[[FoundStore], str]]:
+    """Return what tells each cell."""
     return {
-        "store": (lambda each: each.store, None),
-        "kind": (_kind, None),
-        "engine": (lambda each: each.engine, None),
-        "application": (lambda each: each.application or "unknown", None),
-        "part": (_part, None),
-        "segments": (_segments, None),
-        "size": (lambda each: format_bytes(each.size_bytes), None),
-        "entries": (lambda each: format_count(each.num_entries), None),
-        "starts (UTC)": (_starts, lambda each: bool(each.segments)),
-        "versions": (_versions, lambda each: each.engine == "spark"),
-        "offset": (_offset, lambda each: each.offset is not None),
-        "closed": (_closed, lambda each: each.engine == "kafka-streams"),
-        "folder": (lambda each: _below(each, root), None),
+        "store": lambda each: each.store,
+        "kind": _kind,
+        "engine": lambda each: each.engine,
+        "application": lambda each: each.application or "unknown",
+        "part": lambda each: (
+            each.task or ("all" if each.partition is None else str(each.partition))
+        ),
+        "segments": lambda each: format_count(len(each.segments)) if each.segments else "none",
+        "size": lambda each: format_bytes(each.size_bytes),
+        "entries": lambda each: format_count(each.num_entries),
+        "starts (UTC)": _starts,
+        "versions": _versions,
+        "offset": lambda each: "none" if each.engine == "spark" else format_count(each.offset),
+        "closed": _closed,
+        "folder": lambda each: str(Path(each.path).relative_to(root)),
     }
 
 
@@ -189,14 +197,6 @@ def _kind(found: FoundStore) -> str:
 
 def _is_doubtful(found: FoundStore) -> bool:
     return found.confidence is not None and found.confidence < _DOUBTFUL
-
-
-def _part(found: FoundStore) -> str:
-    return found.task or ("all" if found.partition is None else str(found.partition))
-
-
-def _segments(found: FoundStore) -> str:
-    return format_count(len(found.segments)) if found.segments else "none"
 
 
 def _starts(found: FoundStore) -> str:
@@ -213,18 +213,10 @@ def _versions(found: FoundStore) -> str:
     return str(newest) if oldest == newest else f"{oldest} to {newest}"
 
 
-def _offset(found: FoundStore) -> str:
-    return "none" if found.engine == "spark" else format_count(found.offset)
-
-
 def _closed(found: FoundStore) -> str:
     if found.is_locked:
         return "in use"
     return "none" if found.engine == "spark" else found.closed or "unknown"
-
-
-def _below(found: FoundStore, root: Path) -> str:
-    return "." if found.path == str(root) else str(Path(found.path).relative_to(root))
 
 
 _EPOCH_MS = re.compile(r"-?\d+")
@@ -240,12 +232,6 @@ def _key_given(text: str | None, store: OpenedStore) -> Any:
         return None
     hint = """Write it as '{"user": "anna"}', in quotes of the shell's."""
     return typed_key(text, in_columns=isinstance(store, SparkStore), hint=hint)
-
-
-def _prefix_given(text: str | None) -> Any:
-    from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
-
-    return None if text is None else typed_key(text)
 
 
 def moment_given(text: str | None) -> str | int | None:
@@ -533,6 +519,7 @@ def rows(
     family names the variable of a row, or the store of a join that it is in, and partition its
     partition, if those of all partitions are read.
     """
+    from kstoolkit.stores.rows.asking import typed_key  # noqa: PLC0415 - loads numpy
     from kstoolkit.stores.rows.rows import json_lines  # noqa: PLC0415 - loads Arrow
 
     with opened_at(
@@ -550,7 +537,7 @@ def rows(
     ) as store:
         found = store.rows(
             key=_key_given(key, store),
-            prefix=_prefix_given(prefix),
+            prefix=None if prefix is None else typed_key(prefix),
             since=moment_given(since),
             until=moment_given(until),
             limit=limit,
@@ -568,5 +555,4 @@ def rows(
     if not as_json and not count:
         note("No such rows.")
     if undecoded:
-        noun = "row" if undecoded == 1 else "rows"
-        note(f"{format_count(undecoded)} {noun} could not be decoded, and stand there in hex.")
+        note(f"{counted(undecoded, 'rows')} could not be decoded, and stand there in hex.")
