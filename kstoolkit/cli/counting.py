@@ -153,11 +153,7 @@ def _interruptible(code: int, words: str) -> Iterator[None]:
 
 def _quieten_pyspark() -> None:
     """Print nothing where pyspark's own server would print a traceback, when Java ends first."""
-    socketserver.BaseServer.handle_error = _pass_over  # type: ignore[method-assign]
-
-
-def _pass_over(*_: Any, **__: Any) -> None:
-    pass
+    socketserver.BaseServer.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:

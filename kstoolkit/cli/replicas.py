@@ -133,7 +133,7 @@ def restore(
     source = changelog_source(changelog, kafka_config)
     with _serving(metrics_port, quiet=quiet) as served:
         if not isinstance(source, str):  # a topic, whose broker may be down just now
-            source.cluster.wait(source.patience_ms, _told_to_nobody if quiet else note)
+            source.cluster.wait(source.patience_ms, (lambda _: None) if quiet else note)
         listener = None if served is None else served.restores
         with WindowStore.restore(
             source,
@@ -154,10 +154,6 @@ def restore(
         print_json([figures])
     elif not quiet:
         say(_in_words(figures))
-
-
-def _told_to_nobody(_: str) -> None:
-    """Say nothing."""
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def counts(
     The fields of --json and --csv: window_start_ms and window_end_ms (epoch ms UTC; the end is
     outside), user, action, count.
     """
-    _check_one_format(as_json=as_json, as_csv=as_csv)
+    _check_one_format("--csv", are_both=as_json and as_csv)
     run = _opened(out, kafka_config)
     chosen = run.window(_required(window, run))
     found = run.counts(chosen, user=user, limit=None)
@@ -178,9 +178,7 @@ def dead_letters(
     """
     from kstoolkit.pipeline.run import iter_dead_letters, sampled_letters  # noqa: PLC0415 - loads pandas
 
-    if raw and as_json:
-        message = "--json and --raw can't both be printed."
-        raise ConfigurationError(message, hint="Give one of them.")
+    _check_one_format("--raw", are_both=as_json and raw)
     run = _opened(out)
     counts = _of_reason(run.summary().dead_letters, reason)
     each = iter_dead_letters(run.folder.path, reason)
@@ -302,9 +300,9 @@ def _required(window: str | None, run: Run) -> str:
     return window
 
 
-def _check_one_format(*, as_json: bool, as_csv: bool) -> None:
-    if as_json and as_csv:
-        message = "--json and --csv can't both be printed."
+def _check_one_format(flag: str, *, are_both: bool) -> None:
+    if are_both:
+        message = f"--json and {flag} can't both be printed."
         raise ConfigurationError(message, hint="Give one of them.")
 
 

@@ -319,9 +319,7 @@ def _explain(error: Exception) -> int:
 
 def _is_of_a_path(error: Exception) -> bool:
     """Return whether the system refuses a path: it is too long, say, or not for this user."""
-    if isinstance(error, OSError):
-        return error.errno in _OF_PATHS
-    return _has_null(error)
+    return error.errno in _OF_PATHS if isinstance(error, OSError) else _has_null(error)
 
 
 def _has_null(error: Exception) -> bool:
