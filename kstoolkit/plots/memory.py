@@ -18,9 +18,12 @@ from kstoolkit.plots.axes import (
 from kstoolkit.plots.marks import REST, Bar, BarPart, draw_memory, name_rows, part_of, unknown_look
 from kstoolkit.plots.palette import LINES
 from kstoolkit.records import counted
+from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.units import format_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
 
     from kstoolkit.operations.sparkmemory import (
@@ -63,7 +66,7 @@ def plot_memory(
     notes = [] if plan is None else _inside(plan)
     said = [] if plan is None else [_needs(plan)]
     if measured is not None:
-        bars += [_here(measured), *(_processes(measured) if processes else [])]
+        bars += [bar_of_measured([measured]), *(_processes(measured) if processes else [])]
         notes += _beside(measured)
         said.append(f"{format_bytes(measured.total_bytes)} measured in this process")
     return draw_memory(ax, bars, "; ".join(said), notes)
@@ -155,17 +158,25 @@ def _inside(plan: MemoryPlan) -> list[str]:
     return [f"{listed(names)}: {formula}" for formula, names in ways.items()]
 
 
-def _here(parts: MemoryParts) -> Bar:
-    """Return what the store takes in this process; readers are index and filter blocks."""
-    memtables = (
-        part_of(parts, "memtables_bytes", "memtables"),
-        part_of(parts, "memtables_pinned_bytes", "memtables, kept by iterators"),
-    )
-    rest = (
-        BarPart("block cache", parts.block_cache_usage_bytes),
-        part_of(parts, "table_readers_bytes", "table readers"),
-    )
-    return Bar("measured in this process", rest if parts.memtables_in_cache else memtables + rest)
+_MEASURED = {
+    "memtables_bytes": "memtables",
+    "memtables_pinned_bytes": "memtables, kept by iterators",
+    "block_cache_usage_bytes": "block cache",
+    "table_readers_bytes": "table readers",
+}
+
+
+def bar_of_measured(parts: Sequence[MemoryParts]) -> Bar:
+    """Return what a store takes in this process; of one in several RocksDB, what all take.
+
+    Table readers are index and filter blocks. Memtables inside a block cache are part of that.
+    """
+    whys = {name: why for each in parts for name, why in each.unknown.items()}
+    in_cache = any(each.memtables_in_cache for each in parts)
+    names = [each for each in _MEASURED if not (in_cache and each.startswith("memtables"))]
+    sizes = {each: known_total(getattr(part, each) for part in parts) for each in names}
+    stacked = [BarPart(_MEASURED[each], sizes[each], whys.get(each, "not told")) for each in names]
+    return Bar("measured in this process", tuple(stacked))
 
 
 def _processes(parts: MemoryParts) -> list[Bar]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kstoolkit.errors import ConfigurationError
-from kstoolkit.plots.marks import Bar, BarPart, part_of
-from kstoolkit.plots.memory import bar_of_plan
+from kstoolkit.plots.marks import Bar, part_of
+from kstoolkit.plots.memory import bar_of_measured, bar_of_plan
 from kstoolkit.records import Records, counted
+from kstoolkit.rocksdb.files.ssts import known_total
 from kstoolkit.rocksdb.memory.measured import MemoryParts
 from kstoolkit.rocksdb.memory.planning import KEY_TRAILER_BYTES, MemoryPlan
 from kstoolkit.rocksdb.store import Store
@@ -96,29 +97,17 @@ def _told_by(store: Any, parts: list[MemoryParts], *, is_segmented: bool) -> dic
 
 
 def _mean(sizes: Iterable[int | None], count: int) -> int | None:
-    total = _sum(sizes)
+    total = known_total(sizes)
     return None if total is None else round(total / count)
 
 
 def _of_parts(parts: list[MemoryParts], told: dict[str, Any] | None = None) -> Measured:
     whys = {name: why for each in parts for name, why in each.unknown.items()}
-    in_cache = any(each.memtables_in_cache for each in parts)
-    names = {
-        "memtables_bytes": "memtables",
-        "memtables_pinned_bytes": "memtables, kept by iterators",
-        "block_cache_usage_bytes": "block cache",
-        "table_readers_bytes": "table readers",
-    }
-    stacked = tuple(
-        BarPart(label, _sum(getattr(each, name) for each in parts), whys.get(name, "not told"))
-        for name, label in names.items()
-        if not (in_cache and name.startswith("memtables"))
-    )
-    bar = Bar("measured in this process", stacked)
-    total = _sum(each.total_bytes for each in parts)
+    total = known_total(each.total_bytes for each in parts)
     known = format_bytes(total) if total is not None else f"unknown ({whys.get('total_bytes')})"
     of = "" if len(parts) == 1 else f" for {counted(len(parts), 'segments')}, one after the other"
-    return Measured((bar,), f"Measured in this process{of}: {known}.", told or {})
+    bars = (bar_of_measured(parts),)
+    return Measured(bars, f"Measured in this process{of}: {known}.", told or {})
 
 
 def _of_application(thing: Any) -> Measured:
@@ -148,9 +137,3 @@ def _of_spark(memory: SparkMemory, told: dict[str, Any]) -> Measured:
     if memory.state.num_stores:
         told = told | {"partitions": memory.state.num_stores}
     return Measured(bars, f"Measured, by Spark's estimate: {words}.", told)
-
-
-def _sum(sizes: Iterable[int | None]) -> int | None:
-    listed = list(sizes)
-    known = [each for each in listed if each is not None]
-    return sum(known) if len(known) == len(listed) else None
